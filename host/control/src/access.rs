@@ -1,13 +1,14 @@
 //! The users that are disabled, and notice of credentials that are not valid any more.
 
 use super::App;
+use super::account::state::DISABLED;
 use super::caller::{Caller, Credential};
 use arc_swap::ArcSwap;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use wharf_db::{Db, ReadAccounts};
+use wharf_db::{Db, Rows as _};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 
@@ -25,9 +26,12 @@ struct Shared {
 
 impl Access {
     pub(super) fn load(db: &Db) -> Result<Self, Error> {
-        let disabled = db.read(|rows| rows.disabled_users())?;
+        let disabled = db.read(|rows| {
+            let users = rows.all(&DISABLED)?;
+            users.map(|row| row.map(|(user, ..)| user)).collect()
+        })?;
         Ok(Self(Arc::new(Shared {
-            disabled: ArcSwap::from_pointee(disabled.into_iter().collect()),
+            disabled: ArcSwap::from_pointee(disabled),
             ended: watch::Sender::new(()),
         })))
     }

@@ -1,8 +1,9 @@
 //! The audit log, for owners and for the operator.
 
+use super::account::user::USERS;
 use super::{App, Caller};
 use serde::{Deserialize, Serialize};
-use wharf_db::{Change, Db, Read, View};
+use wharf_db::{Changes, Db, Read as _, Rows as _, View};
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
@@ -59,8 +60,8 @@ pub fn record(
     owner: Option<UserId>,
     subject: &str,
     result: &str,
-) -> Change {
-    Change::Audit(Box::new(AuditRecord {
+) -> Changes {
+    Changes::none().audit(AuditRecord {
         at: view.system,
         origin: origin.clone(),
         operation: operation.to_owned(),
@@ -68,7 +69,7 @@ pub fn record(
         instance: None,
         subject: Some(subject.to_owned()),
         result: result.to_owned(),
-    }))
+    })
 }
 
 /// Returns at most `limit` records after the number `after`, of all users, with the owner's e-mail
@@ -77,7 +78,7 @@ pub fn page(db: &Db, after: u64, limit: usize) -> Result<Vec<(Option<String>, Au
     db.read(|rows| {
         let records = rows.audit(after, limit)?;
         let with_owner = records.into_iter().map(|record| {
-            let owner = record.1.owner.map(|owner| rows.email_of(owner));
+            let owner = record.1.owner.map(|owner| rows.get(&USERS, owner));
             Ok((owner.transpose()?.flatten(), AuditEntry::new(record)))
         });
         with_owner.collect()

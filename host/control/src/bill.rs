@@ -5,7 +5,7 @@ use super::costs::{CorrectionLine, costs};
 use super::operator::{no_instance, user_named};
 use super::{Operator, Selector};
 use serde::{Deserialize, Serialize};
-use wharf_db::{Change, Changes, Read, View};
+use wharf_db::{CORRECTIONS, Changes, Read as _, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::capacity::Size;
 use wharf_domain::error::{Error, FieldErrors};
@@ -122,7 +122,7 @@ fn decide(
         reason: reason.to_owned(),
     };
     let number = u32::try_from(number).map_err(Error::internal)?;
-    let changes = Changes::none().with(Change::Correction(id, number, correction));
+    let changes = Changes::none().put(&CORRECTIONS, (id, number), correction);
     let what = What::BillCorrected {
         nano_usd,
         reason: reason.to_owned(),
@@ -138,5 +138,5 @@ fn decide(
     row.party = what.usual_party();
     row.event.at = view.now.max(row.event.at);
     row.event.what = what;
-    Ok((id, changes.with(Change::Event(number, Box::new(row)))))
+    Ok((id, changes.append_event(number, row)))
 }

@@ -9,10 +9,25 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use wharf_config::ClockConfig;
-use wharf_db::{Change, Changes, ClockRow, Db, Read, Times};
+use wharf_db::{Changes, Db, Read as _, Rows as _, Table, Times, View, tables};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;
+
+tables! {
+    /// The time at which the database was last in use.
+    pub const CLOCK: Table<(), (), ClockRow> = Table::bounded(b't', 0, "One row", "Always");
+}
+
+/// The time at which the database was last in use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockRow {
+    pub at: Timestamp,
+    /// Milliseconds since the boot of the machine.
+    pub boot_ms: i64,
+    /// The kernel's id of that boot.
+    pub boot_id: String,
+}
 
 mod pace;
 
@@ -52,7 +67,7 @@ impl Clock {
     /// Continues from the time at which the database was last in use.
     pub fn resume(&self, db: &Db) -> Result<(), Error> {
         let (row, last_event) = db.read(|rows| {
-            let row = rows.clock()?;
+            let row = rows.get(&CLOCK, ())?;
             let mut last = None;
             if row.is_none() {
                 rows.each_instance(|instance| last = last.max(Some(instance.last_event_at)))?;
@@ -152,7 +167,7 @@ impl Operator<'_> {
         );
         let row = self.clock.row();
         let adopted = self.db.write_essential(move |view| {
-            let (change, now) = (Change::PutClock(row.clone()), row.at.to_rfc3339());
+            let now = row.at.to_rfc3339();
             let audited = record(
                 view,
                 &Origin::operator(),
@@ -161,7 +176,8 @@ impl Operator<'_> {
                 "clock",
                 &now,
             );
-            Ok(((), Changes::none().with(change).with(audited)))
+            let changes = Changes::none().put(&CLOCK, (), row.clone());
+            Ok(((), changes.with(audited)))
         });
         adopted.await?;
         Ok(self.clock.state())
@@ -170,9 +186,7 @@ impl Operator<'_> {
     /// Notes the time in the database, from which the next start continues.
     pub async fn note_time(&self) -> Result<(), Error> {
         let row = self.clock.row();
-        let noted = self.db.write_essential(move |_| {
-            Ok(((), Changes::none().with(Change::PutClock(row.clone()))))
-        });
-        noted.await
+        let noted = move |_: &View<'_>| Ok(((), Changes::none().put(&CLOCK, (), row.clone())));
+        self.db.write_essential(noted).await
     }
 }

@@ -6,7 +6,7 @@ use super::random::fill;
 use super::suspend;
 use super::{App, Caller, IdempotencyKey, InstanceView, SharedInventory, Vault};
 use std::sync::Arc;
-use wharf_db::{Change, Changes, ProvisioningSpec, Read, View};
+use wharf_db::{Changes, PROVISIONING_SPECS, ProvisioningSpec, Read as _, View};
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::{Error, FieldErrors};
@@ -183,15 +183,12 @@ impl Draft {
             secrets: self.vault.encrypt_all(self.id, &self.secrets)?,
         };
         let changes = Changes::none()
-            .with(Change::PutClaim(self.id, placement.claim))
-            .with(Change::PutProvisioningSpec(
-                self.id,
-                Box::new(provisioning_spec),
-            ))
+            .put_claim(self.id, placement.claim)
+            .put(&PROVISIONING_SPECS, self.id, provisioning_spec)
             .record(instance, view.now, wharf_domain::event::What::Created);
         let instance = changes.instance()?;
         let changes = match &self.key {
-            Some(key) => changes.with(key.kept(instance.clone(), view.now)),
+            Some(key) => changes.with(key.kept(instance.clone(), view)?),
             None => changes,
         };
         Ok((instance, changes))

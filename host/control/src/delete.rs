@@ -3,7 +3,7 @@
 
 use super::find::Selector;
 use super::{App, Caller};
-use wharf_db::{Change, Changes, Read};
+use wharf_db::{Changes, Read as _};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
 use wharf_domain::instance::Intent;
@@ -22,7 +22,7 @@ impl App {
                 if view.rows.is_lost(id)? {
                     let row = changes.instance()?;
                     changes = changes.event(&row, view.now, What::Purged);
-                    changes = changes.with(Change::DropInstance(id));
+                    changes = changes.drop_instance(id);
                 }
                 Ok((id, changes))
             })

@@ -1,16 +1,42 @@
 //! The drain of a node: no new instances on it, and no start of stopped ones, until it is resumed. Its
 //! instances move to other nodes of its cluster.
 
+use super::account::user::USERS;
 use super::audit::record;
+use super::moves::consents;
 use super::moves::{Fate, fate, neighbours, place};
 use super::operator::Operator;
 use serde::{Deserialize, Serialize};
-use wharf_db::{Change, Changes, Read, View};
+use wharf_db::{Changes, MOVES, Read, Rows, Table, View, tables};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::What;
 use wharf_domain::ids::NodeId;
 use wharf_domain::instance::{Instance, Intent};
+
+tables! {
+    /// Nodes that the operator drains.
+    pub const DRAINED: Table<String, (), ()> = Table::bounded(
+        b'N',
+        1,
+        "One row of a node",
+        "Until the operator resumes the node"
+    )
+    .followed();
+}
+
+/// Whether the operator drains a node.
+pub(super) fn is_drained(rows: &impl Rows, node: &NodeId) -> Result<bool, Error> {
+    Ok(rows.get(&DRAINED, &*node.0)?.is_some())
+}
+
+/// The nodes that the operator drains.
+pub(super) fn drained(rows: &impl Rows) -> Result<Vec<NodeId>, Error> {
+    let nodes = rows.all(&DRAINED)?;
+    nodes
+        .map(|row| row.map(|(node, (), ())| NodeId(node)))
+        .collect()
+}
 
 /// An instance that is left on a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +60,7 @@ impl Operator<'_> {
         }
         let id = node.clone();
         let decided = self.db.write_essential(move |view| {
-            if view.rows.is_drained(&id)? == drained {
+            if is_drained(view.rows, &id)? == drained {
                 return Ok(((), Changes::none()));
             }
             let (operation, result) = match drained {
@@ -42,10 +68,11 @@ impl Operator<'_> {
                 false => ("node.resume", "resumed"),
             };
             let audited = record(view, &Origin::operator(), operation, None, &id.0, result);
-            let change = Change::Drain(id.clone(), drained);
-            let mut changes = Changes::none().with(change).with(audited);
+            let mut changes = Changes::none()
+                .set(&DRAINED, &*id.0, drained.then_some(()))
+                .with(audited);
             if drained {
-                changes.append(told(view, &id)?);
+                changes = changes.with(told(view, &id)?);
             }
             Ok(((), changes))
         });
@@ -61,12 +88,14 @@ impl Operator<'_> {
         let to = self.app.map(|app| app.destinations(node));
         self.db.read(|rows| {
             let mut lines = Vec::new();
-            for id in rows.claims_on(node)? {
+            for id in rows.on_node(node)? {
                 let Some(instance) = rows.instance(id)? else {
                     continue;
                 };
-                let (moving, consents) =
-                    (rows.moving(id)?.is_some(), rows.lets_move(instance.owner)?);
+                let (moving, consents) = (
+                    rows.get(&MOVES, id)?.is_some(),
+                    consents(rows, instance.owner)?,
+                );
                 let fate = fate(&instance, moving, consents);
                 let text = match fate {
                     Fate::Moving => "moving",
@@ -90,7 +119,7 @@ impl Operator<'_> {
                 };
                 lines.push(LeftLine {
                     instance: id.to_string(),
-                    owner: rows.email_of(instance.owner)?.unwrap_or_default(),
+                    owner: rows.get(&USERS, instance.owner)?.unwrap_or_default(),
                     state: instance.state().to_string(),
                     name: instance.name.as_str().to_owned(),
                     fate: text.to_owned(),
@@ -114,11 +143,11 @@ impl Operator<'_> {
 /// Tells the owners of running instances that do not move.
 fn told(view: &View<'_>, node: &NodeId) -> Result<Changes, Error> {
     let mut changes = Changes::none();
-    for id in view.rows.claims_on(node)? {
+    for id in view.rows.on_node(node)? {
         let Some(instance) = view.rows.instance(id)? else {
             continue;
         };
-        if instance.intent == Intent::Run && !view.rows.lets_move(instance.owner)? {
+        if instance.intent == Intent::Run && !consents(view.rows, instance.owner)? {
             changes = changes.record(instance, view.now, What::NodeDrained);
         }
     }

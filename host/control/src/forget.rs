@@ -4,7 +4,7 @@ use super::audit::record;
 use super::find::Selector;
 use super::nodes::NodeState;
 use super::operator::{Operator, no_instance};
-use wharf_db::{Change, Changes, Read};
+use wharf_db::{Changes, Read as _};
 use wharf_domain::audit::Origin;
 use wharf_domain::driver::Tag;
 use wharf_domain::error::{Error, FieldErrors};
@@ -49,7 +49,7 @@ impl Operator<'_> {
                 row.resize = None;
                 let changes = Changes::none()
                     .record(row, view.now, What::Forgotten)
-                    .with(Change::DropInstance(id))
+                    .drop_instance(id)
                     .with(audited);
                 Ok(((), changes))
             })

@@ -1,12 +1,23 @@
 //! The SSH host keys to which Wharf sends the passwords of instances.
 
 use super::{App, Caller};
-use wharf_db::{Change, Changes, Db, Read};
+use wharf_db::{Changes, Db, INSTANCES, Read as _, Rows, Table, tables};
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::error::Error;
 use wharf_domain::host_key::HostKey;
 use wharf_domain::ids::InstanceId;
 use wharf_terminal::IsKnown;
+
+tables! {
+    /// SSH host keys of instances, as the host was shown them last.
+    pub const HOST_KEYS: Table<(), InstanceId, Vec<HostKey>> = Table::part_of(&INSTANCES, b'x', 2)
+        .wakes("host-keys", |rows, (), id, _| Ok(rows.instance(*id)?.map(|row| row.owner)));
+}
+
+/// The SSH host keys of an instance, as the host was shown them last.
+pub(super) fn known_keys(rows: &impl Rows, id: InstanceId) -> Result<Vec<HostKey>, Error> {
+    Ok(rows.get(&HOST_KEYS, id)?.unwrap_or_default())
+}
 
 /// The name of the operation in the audit log.
 const OPERATION: &str = "host-key.note";
@@ -48,12 +59,12 @@ impl App {
 /// Returns whether the key is one of the instance. If none is known, this key is noted: the instance
 /// was reached before Wharf noted keys, or did not show one in time.
 async fn is_known(db: &Db, id: InstanceId, origin: Origin, shown: HostKey) -> Result<bool, Error> {
-    let known = db.read(|rows| rows.host_keys(id))?;
+    let known = db.read(|rows| known_keys(rows, id))?;
     if !known.is_empty() {
         return Ok(known.contains(&shown));
     }
     db.write_essential(move |view| {
-        let known = view.rows.host_keys(id)?;
+        let known = known_keys(view.rows, id)?;
         let instance = match view.rows.instance(id)? {
             Some(instance) if known.is_empty() => instance,
             _ => return Ok((known.contains(&shown), Changes::none())),
@@ -68,8 +79,8 @@ async fn is_known(db: &Db, id: InstanceId, origin: Origin, shown: HostKey) -> Re
             result: "noted".to_owned(),
         };
         let changes = Changes::none()
-            .with(Change::PutHostKeys(id, vec![shown.clone()]))
-            .with(Change::Audit(Box::new(record)));
+            .put(&HOST_KEYS, id, vec![shown.clone()])
+            .audit(record);
         Ok((true, changes))
     })
     .await

@@ -3,10 +3,11 @@
 
 use super::{App, Caller, InstanceView};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::sync::Arc;
-use wharf_db::{Change, IdempotencyDigest, IdempotentCreate, Read};
+use wharf_db::{Changes, Rows, Table, View, tables};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::instance::Instance;
@@ -14,6 +15,41 @@ use wharf_domain::time::Timestamp;
 
 /// The time for which a key is kept.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// The most expired requests that one write removes. A write adds one, so they do not accumulate.
+const REMOVALS: usize = 16;
+
+tables! {
+    /// Create requests by their owner and idempotency key.
+    pub const IDEMPOTENT: Table<(), (UserId, IdempotencyDigest), IdempotentCreate> =
+        Table::budgeted(
+            b'y',
+            0,
+            |(), _, create| Some(create.instance.owner),
+            "The budget",
+            "24 hours; each create removes up to 16 expired ones"
+        )
+        .indexed(|(), key, create, entries| {
+            entries.put(&IDEMPOTENT_BY_TIME, ((), (millis(create.at), *key)), &())
+        });
+    /// The keys of [`IDEMPOTENT`] in order of time, in milliseconds.
+    pub const IDEMPOTENT_BY_TIME: Table<(), (u64, (UserId, IdempotencyDigest)), ()> =
+        Table::index_of(&IDEMPOTENT, b'y', 1);
+}
+
+/// The digest of an idempotency key.
+pub type IdempotencyDigest = [u8; 32];
+
+/// A create request with an idempotency key, for replays of its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdempotentCreate {
+    /// Digest of the request's body.
+    pub body: [u8; 32],
+    /// Time of the request.
+    pub at: Timestamp,
+    /// The instance as it was created.
+    pub instance: Instance,
+}
 
 /// The idempotency key of a request, with its body. Only digests are kept.
 #[derive(Debug, Clone, Copy)]
@@ -36,26 +72,56 @@ impl IdempotencyKey {
     /// Returns the instance of an earlier request with the key.
     pub(super) fn earlier(
         &self,
-        rows: &impl Read,
+        rows: &impl Rows,
         owner: UserId,
         now: Timestamp,
     ) -> Result<Option<Instance>, Error> {
-        match rows.idempotent_create(owner, self.key)? {
+        match rows.get(&IDEMPOTENT, ((), (owner, self.key)))? {
             Some(earlier) if earlier.at < expiry(now) => Ok(None),
             Some(earlier) if earlier.body != self.body => Err(Error::IdempotencyKeyUsed),
             earlier => Ok(earlier.map(|earlier| earlier.instance)),
         }
     }
 
-    /// Returns the change that keeps the key with a new instance.
-    pub(super) fn kept(&self, instance: Instance, now: Timestamp) -> Change {
-        let create = IdempotentCreate {
+    /// Returns the changes that keep the key with a new instance, and remove some expired ones.
+    pub(super) fn kept(&self, instance: Instance, view: &View<'_>) -> Result<Changes, Error> {
+        keep(
+            view.rows,
+            self.key,
+            self.create(instance, view.now),
+            expiry(view.now),
+        )
+    }
+
+    fn create(&self, instance: Instance, now: Timestamp) -> IdempotentCreate {
+        IdempotentCreate {
             body: self.body,
             at: now,
             instance,
-        };
-        Change::PutIdempotent(self.key, Box::new(create), expiry(now))
+        }
     }
+}
+
+fn keep(
+    rows: &impl Rows,
+    digest: IdempotencyDigest,
+    create: IdempotentCreate,
+    expired_before: Timestamp,
+) -> Result<Changes, Error> {
+    let mut changes = Changes::none();
+    for key in rows.keys_under(&IDEMPOTENT_BY_TIME, &())?.take(REMOVALS) {
+        let (at, key) = key?;
+        if at >= millis(expired_before) {
+            break;
+        }
+        changes = changes.remove(&IDEMPOTENT, ((), key));
+    }
+    let key = (create.instance.owner, digest);
+    Ok(changes.put(&IDEMPOTENT, ((), key), create))
+}
+
+fn millis(at: Timestamp) -> u64 {
+    u64::try_from(at.0).unwrap_or_default()
 }
 
 fn expiry(now: Timestamp) -> Timestamp {
@@ -105,3 +171,6 @@ impl App {
         Ok(found.map(|found| self.view(caller, found)))
     }
 }
+
+#[cfg(test)]
+mod tests;

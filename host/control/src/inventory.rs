@@ -1,9 +1,10 @@
 //! The inventory, which the database keeps equal to the sum of all claims.
 
+use super::drain::{DRAINED, drained};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wharf_db::{MoveRow, Projection, Read, Snapshot};
+use wharf_db::{CLAIMS, Followed, MOVES, Projection, Read as _, Rows as _, Snapshot};
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{NodeId, UserId};
@@ -157,10 +158,13 @@ impl Projection for SharedInventory {
                 }
             })
         })?;
-        for (_, moving) in rows.moves()? {
-            self.reserve(None, Some(&moving));
+        for row in rows.under(&MOVES, &())? {
+            let (_, moving) = row?;
+            self.inventory
+                .lock()
+                .reserve(&moving.claim, moving.keeps_ssh_port, true);
         }
-        for node in rows.drained()? {
+        for node in drained(rows)? {
             self.inventory.lock().set_drained(&node, true);
         }
         for (id, owner) in vms {
@@ -181,27 +185,24 @@ impl Projection for SharedInventory {
         self.inventory.lock().count_ports(owner, before, after);
     }
 
-    fn reserve(&mut self, before: Option<&MoveRow>, after: Option<&MoveRow>) {
+    fn follow(&mut self, change: &Followed) {
         let mut inventory = self.inventory.lock();
-        if let Some(row) = before {
-            inventory.reserve(&row.claim, row.keeps_ssh_port, false);
-        }
-        if let Some(row) = after {
-            inventory.reserve(&row.claim, row.keeps_ssh_port, true);
-        }
-    }
-
-    fn drain(&mut self, node: &NodeId, drained: bool) {
-        self.inventory.lock().set_drained(node, drained);
-    }
-
-    fn change(&mut self, before: Option<&Claim>, after: Option<&Claim>) {
-        let mut inventory = self.inventory.lock();
-        match (before, after) {
-            (Some(before), Some(after)) => inventory.replace(before, after),
-            (Some(before), None) => inventory.remove(before),
-            (None, Some(after)) => inventory.add(after),
-            (None, None) => {}
+        if let Some((_, before, after)) = CLAIMS.change(change) {
+            match (before, after) {
+                (Some(before), Some(after)) => inventory.replace(before, after),
+                (Some(before), None) => inventory.remove(before),
+                (None, Some(after)) => inventory.add(after),
+                (None, None) => {}
+            }
+        } else if let Some((_, before, after)) = MOVES.change(change) {
+            // A reserved claim counts beside the instance's own claim, and not for its owner.
+            for (row, reserved) in [(before, false), (after, true)] {
+                if let Some(row) = row {
+                    inventory.reserve(&row.claim, row.keeps_ssh_port, reserved);
+                }
+            }
+        } else if let Some(((node, ()), _, after)) = DRAINED.change(change) {
+            inventory.set_drained(&NodeId(node.clone()), after.is_some());
         }
     }
 }

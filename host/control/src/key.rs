@@ -3,11 +3,13 @@
 
 use super::access::Access;
 use super::account::lasting::require_access;
+use super::account::user::{USERS, new_user, user_of_email};
 use super::audit;
 use super::caller::{Caller, Credential};
 use super::clock::Clock;
 use super::condition::Condition;
 use super::key_end::{make_room, unrevoked};
+use super::key_rows::{KEY_TERMS, KEY_USES, KEYS, KeyRow, KeyTerms, all_keys};
 use super::key_use::{self, LastUse};
 use super::random::{fill, random_text};
 use arc_swap::ArcSwap;
@@ -16,9 +18,8 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
-use wharf_db::{Change, Changes, Db, KeyRow, KeyTerms, Read, View};
+use wharf_db::{Changes, Db, Rows, View};
 use wharf_domain::audit::Origin;
-use wharf_domain::email::canonical;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::UserId;
 use wharf_domain::scope::{Scope, Scopes};
@@ -114,12 +115,12 @@ impl Keys {
     pub fn load(db: Db, clock: Clock) -> Result<Self, Error> {
         let valid = db.read(|rows| {
             let mut valid = HashMap::new();
-            for row in rows.all_keys()? {
+            for row in all_keys(rows)? {
                 if row.revoked_at.is_none()
-                    && let Some(email) = rows.email_of(row.user)?
+                    && let Some(email) = rows.get(&USERS, row.user)?
                 {
-                    let terms = rows.key_terms(&row.id)?.unwrap_or(UNLIMITED);
-                    let last_use = rows.key_use(&row.id)?;
+                    let terms = rows.get(&KEY_TERMS, &*row.id)?.unwrap_or(UNLIMITED);
+                    let last_use = rows.get(&KEY_USES, &*row.id)?;
                     let key = ValidKey::new(&row, &email, terms, last_use);
                     valid.insert(row.id, Arc::new(key));
                 }
@@ -177,7 +178,7 @@ impl Keys {
 
     /// Returns the time of creation of a key.
     pub fn created_at(&self, id: &str) -> Result<Option<Timestamp>, Error> {
-        let row = self.db.read(|rows| rows.key(id))?;
+        let row = self.db.read(|rows| rows.get(&KEYS, id))?;
         Ok(row.map(|row| row.created_at))
     }
 
@@ -214,7 +215,7 @@ impl Keys {
             }
             let mut changes = Changes::none();
             let mut expired = Vec::new();
-            let user = match view.rows.user_of_email(&new.email)? {
+            let user = match user_of_email(view.rows, &new.email)? {
                 Some(user) => {
                     expired = make_room(view, user, most)?;
                     user
@@ -226,7 +227,7 @@ impl Keys {
                 }
             };
             for id in &expired {
-                changes = changes.with(Change::DropKey(id.clone()));
+                changes = changes.remove(&KEYS, id.clone());
             }
             let row = KeyRow {
                 id: row_id.clone(),
@@ -238,8 +239,8 @@ impl Keys {
             };
             let audited = audit::record(view, &origin, "key.new", Some(user), &row_id, "created");
             let changes = changes
-                .with(Change::PutKey(row.clone()))
-                .with(Change::PutKeyTerms(row_id.clone(), terms))
+                .put(&KEYS, row_id.clone(), row.clone())
+                .put(&KEY_TERMS, row_id.clone(), terms)
                 .with(audited);
             Ok(((row, expired), changes))
         };
@@ -249,7 +250,7 @@ impl Keys {
             None => self.db.write_essential(decide).await?,
         };
         let created_at = row.created_at;
-        let email = self.db.read(|rows| rows.email_of(row.user))?;
+        let email = self.db.read(|rows| rows.get(&USERS, row.user))?;
         let made = ValidKey::new(&row, &email.unwrap_or_default(), terms, None);
         let made = Arc::new(made);
         self.change_valid(|valid| {
@@ -257,7 +258,7 @@ impl Keys {
             valid.insert(id.clone(), Arc::clone(&made));
         });
         // A revocation between the write and the insertion has found nothing in memory.
-        let row = self.db.read(|rows| rows.key(&id))?;
+        let row = self.db.read(|rows| rows.get(&KEYS, &*id))?;
         if row.is_none_or(|row| row.revoked_at.is_some()) {
             self.change_valid(|valid| drop(valid.remove(&id)));
         }
@@ -322,14 +323,14 @@ impl Keys {
             let mut list = Vec::new();
             let keys = match user {
                 Some(user) => unrevoked(rows, user)?,
-                None => rows.all_keys()?,
+                None => all_keys(rows)?,
             };
             for key in keys {
-                let terms = rows.key_terms(&key.id)?.unwrap_or(UNLIMITED);
-                let written = rows.key_use(&key.id)?;
+                let terms = rows.get(&KEY_TERMS, &*key.id)?.unwrap_or(UNLIMITED);
+                let written = rows.get(&KEY_USES, &*key.id)?;
                 let last_use = valid.get(&key.id).and_then(|key| key.last_use.get());
                 list.push(KeyInfo {
-                    email: rows.email_of(key.user)?.unwrap_or_default(),
+                    email: rows.get(&USERS, key.user)?.unwrap_or_default(),
                     scopes: terms.scopes.iter().collect(),
                     expires_at: terms.expires_at,
                     last_used_at: last_use.or(written),
@@ -356,7 +357,7 @@ impl Keys {
             Some(user) => user != row.user || row.revoked_at.is_some(),
             None => false,
         };
-        let row = self.db.read(|rows| rows.key(id))?;
+        let row = self.db.read(|rows| rows.get(&KEYS, id))?;
         if row.is_none_or(is_hidden) {
             return Err(Error::KeyNotFound);
         }
@@ -367,14 +368,16 @@ impl Keys {
         let written = self
             .db
             .write_essential(move |view| {
-                let mut row = view.rows.key(&wanted)?.ok_or(Error::KeyNotFound)?;
+                let mut row = view.rows.get(&KEYS, &*wanted)?.ok_or(Error::KeyNotFound)?;
                 if row.revoked_at.is_some() {
                     return Ok(((), Changes::none()));
                 }
                 row.revoked_at = Some(view.system);
                 let user = Some(row.user);
                 let audited = audit::record(view, &origin, "key.revoke", user, &wanted, "revoked");
-                let changes = Changes::none().with(Change::PutKey(row)).with(audited);
+                let changes = Changes::none()
+                    .put(&KEYS, wanted.clone(), row)
+                    .with(audited);
                 Ok(((), changes))
             })
             .await;
@@ -418,7 +421,15 @@ impl Keys {
     pub async fn write_uses(&self) -> Result<(), Error> {
         let valid = self.valid.load_full();
         let uses = valid.iter().map(|(id, key)| (id.clone(), &key.last_use));
-        key_use::write(&self.db, uses, Change::PutKeyUse).await
+        key_use::write(&self.db, uses, |rows, changes, id: String, at| {
+            let is_there = rows.get(&KEYS, &*id)?.is_some();
+            Ok(if is_there {
+                changes.put(&KEY_USES, id, at)
+            } else {
+                changes
+            })
+        })
+        .await
     }
 }
 
@@ -438,13 +449,6 @@ fn random_key() -> Result<(String, SecretText), Error> {
     let id: String = id.iter().map(|b| format!("{b:02x}")).collect();
     let key = format!("{PREFIX}_{id}_{}", random_text::<32>()?);
     Ok((id, SecretText::new(key)))
-}
-
-/// Returns a new user with an address, and the change that makes the user.
-pub(super) fn new_user(view: &View<'_>, email: &str) -> Result<(UserId, Change), Error> {
-    let email = canonical(email).map_err(|rule| FieldErrors::one("email", rule))?;
-    let user = view.rows.next_user()?;
-    Ok((user, Change::PutUser(user, email)))
 }
 
 /// Checks the fields of a new key.

@@ -2,8 +2,9 @@
 //! Until then the operator's list has them.
 
 use super::key::{Keys, UNLIMITED, Valid, expired};
+use super::key_rows::{KEY_TERMS, KEYS, KeyRow, keys_of};
 use std::sync::Arc;
-use wharf_db::{Change, Changes, KeyRow, Read, ReadKeys, View};
+use wharf_db::{Changes, Rows, View};
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
 use wharf_domain::ids::UserId;
 use wharf_domain::time::Timestamp;
@@ -45,8 +46,8 @@ impl Keys {
             removed += dead.len();
             let ids = dead.clone();
             let drop_all = move || {
-                let drops = ids.iter().cloned().map(Change::DropKey);
-                drops.fold(Changes::none(), Changes::with)
+                let ids = ids.iter().cloned();
+                ids.fold(Changes::none(), |changes, id| changes.remove(&KEYS, id))
             };
             self.db
                 .write_essential(move |_| Ok(((), drop_all())))
@@ -59,31 +60,37 @@ impl Keys {
 /// The last id of a batch of keys, and the ids of those that ended before a time. A key that has ended
 /// stays so, so the decision holds for the later write.
 fn batch(
-    rows: &impl ReadKeys,
+    rows: &impl Rows,
     after: Option<&str>,
     ended_before: Timestamp,
 ) -> Result<(Option<String>, Vec<String>), Error> {
-    let keys = rows.keys_after(after, BATCH)?;
-    let last = keys.last().map(|key| key.id.clone());
+    let after = after.map(|after| (after.to_owned(), ()));
+    let ids = rows.keys_after(&KEYS, after)?.take(BATCH);
+    let ids: Vec<_> = ids.collect::<Result<_, _>>()?;
+    let last = ids.last().map(|(id, ())| id.clone());
     let mut dead = Vec::new();
-    for key in keys {
-        if end(rows, &key)?.is_some_and(|end| end < ended_before) {
-            dead.push(key.id);
+    for (id, ()) in ids {
+        if let Some(key) = rows.get(&KEYS, &*id)?
+            && end(rows, &key)?.is_some_and(|end| end < ended_before)
+        {
+            dead.push(id);
         }
     }
     Ok((last, dead))
 }
 
 /// The time from which on a key is not valid.
-fn end(rows: &impl Read, key: &KeyRow) -> Result<Option<Timestamp>, Error> {
-    let expires_at = rows.key_terms(&key.id)?.and_then(|terms| terms.expires_at);
+fn end(rows: &impl Rows, key: &KeyRow) -> Result<Option<Timestamp>, Error> {
+    let expires_at = rows
+        .get(&KEY_TERMS, &*key.id)?
+        .and_then(|terms| terms.expires_at);
     Ok(key.revoked_at.or(expires_at))
 }
 
 /// The keys of a user that are not revoked, ordered by id.
-pub(super) fn unrevoked(rows: &impl ReadKeys, user: UserId) -> Result<Vec<KeyRow>, Error> {
-    let ids = rows.keys_of(user)?.into_iter();
-    let keys = ids.map(|id| rows.key(&id));
+pub(super) fn unrevoked(rows: &impl Rows, user: UserId) -> Result<Vec<KeyRow>, Error> {
+    let ids = keys_of(rows, user)?.into_iter();
+    let keys = ids.map(|id| rows.get(&KEYS, &*id));
     keys.filter_map(Result::transpose).collect()
 }
 
@@ -102,13 +109,13 @@ pub(super) fn make_room(
     user: UserId,
     most: Option<usize>,
 ) -> Result<Vec<String>, Error> {
-    let ids = view.rows.keys_of(user)?;
+    let ids = keys_of(view.rows, user)?;
     let Some(most) = most.filter(|most| ids.len() >= *most) else {
         return Ok(Vec::new());
     };
     let (all, mut gone) = (ids.len(), Vec::new());
     for id in ids {
-        let terms = view.rows.key_terms(&id)?.unwrap_or(UNLIMITED);
+        let terms = view.rows.get(&KEY_TERMS, &*id)?.unwrap_or(UNLIMITED);
         // A key is removed for good, so a wrong clock of the system must not decide alone.
         if expired(&terms, view.system.min(view.now)) {
             gone.push(id);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
-use wharf_db::{Change, Changes, Db};
+use wharf_db::{Changes, Db, Draft};
 use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;
 
@@ -48,24 +48,25 @@ impl LastUse {
     }
 }
 
-/// Writes the last uses that are not written yet, in batches.
+/// Writes the last uses that are not written yet, in batches. `put` adds one, if its key or session exists.
 pub(super) async fn write<'a, I: Clone + Send + 'static>(
     db: &Db,
     uses: impl Iterator<Item = (I, &'a LastUse)>,
-    change: fn(I, Timestamp) -> Change,
+    put: fn(&Draft<'_>, Changes, I, Timestamp) -> Result<Changes, Error>,
 ) -> Result<(), Error> {
     let unwritten: Vec<_> = uses
         .filter_map(|(id, last_use)| Some((id, last_use, last_use.unwritten()?)))
         .collect();
     for batch in unwritten.chunks(BATCH) {
         let rows: Vec<_> = batch.iter().map(|(id, _, at)| (id.clone(), *at)).collect();
-        let put = move || {
-            let changes = rows.iter().cloned();
-            changes.fold(Changes::none(), |changes, (id, at)| {
-                changes.with(change(id, at))
-            })
-        };
-        db.write(move |_| Ok(((), put()))).await?;
+        db.write(move |view| {
+            let mut uses = rows.iter().cloned();
+            let all = uses.try_fold(Changes::none(), |changes, (id, at)| {
+                put(view.rows, changes, id, at)
+            });
+            Ok(((), all?))
+        })
+        .await?;
         for (_, last_use, at) in batch {
             last_use.written.store(at.0, Ordering::Relaxed);
         }

@@ -27,6 +27,7 @@ mod idempotency;
 mod inventory;
 mod key;
 mod key_end;
+mod key_rows;
 mod key_use;
 mod keyring;
 mod lost;
@@ -52,6 +53,7 @@ mod ssh_key;
 mod stats;
 mod stop;
 mod suspend;
+mod tables;
 mod terminal;
 pub mod terminal_watch;
 mod update;
@@ -60,6 +62,7 @@ mod vault;
 pub mod webhook;
 
 pub use access::{Access, Invalid};
+pub use account::user::user_of_email;
 pub use account::{
     Accounts, EndedAccess, Expiry, Identity, IdentityError, Invitation, Invite, NewSession,
     Passkey, ProvenIdentity, RelyingParty, SessionInfo, Visitor, device,
@@ -93,6 +96,7 @@ pub use ssh_key::SshKey;
 pub use stats::Stats;
 pub use stop::Stopped;
 pub use suspend::{Suspended, SuspensionLine};
+pub use tables::SCHEMA;
 pub use terminal::TerminalRequest;
 pub use usage::Usage;
 pub use vault::{Vault, VaultError};

@@ -2,13 +2,16 @@
 //! cost nothing, and everything that they held is free. Only the operator knows that a node is lost; one
 //! that is out of reach frees nothing.
 
+use super::account::user::USERS;
 use super::audit::record;
+use super::drain::{DRAINED, is_drained};
 use super::moves;
 use super::nodes::NodeState;
 use super::operator::Operator;
+use super::restart::STARTS;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use wharf_db::{Change, Changes, Read, View};
+use wharf_db::{CLAIMS, Changes, MOVES, Read as _, Rows as _, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::{Error, FieldErrors};
@@ -52,29 +55,30 @@ impl Operator<'_> {
                 if row.intent == Intent::Delete {
                     changes = changes
                         .event(&row, view.now, What::Purged)
-                        .with(Change::DropInstance(instance));
+                        .drop_instance(instance);
                     continue;
                 }
                 lines.push(LostLine {
                     instance: instance.to_string(),
                     name: row.name.as_str().to_owned(),
-                    owner: view.rows.email_of(row.owner)?.unwrap_or_default(),
+                    owner: view.rows.get(&USERS, row.owner)?.unwrap_or_default(),
                 });
                 changes = lose(changes, row, view);
             }
             // An instance that was on its way to the node stays on the old one.
-            for (instance, moving) in view.rows.moves()? {
+            for row in view.rows.under(&MOVES, &())? {
+                let (instance, moving) = row?;
                 let row = view.rows.instance(instance)?;
                 let row = row.filter(|row| row.intent != Intent::Delete);
                 if let Some(row) = row.filter(|row| row.node != id && moving.claim.node == id) {
                     let why = format!("node {id} is lost");
                     let until = view.now.plus(full);
-                    changes.append(moves::abandon(row, &moving, view, until, why)?);
+                    changes = changes.with(moves::abandon(row, &moving, view, until, why)?);
                     changed.push(instance);
                 }
             }
-            if configured && !view.rows.is_drained(&id)? {
-                changes = changes.with(Change::Drain(id.clone(), true));
+            if configured && !is_drained(view.rows, &id)? {
+                changes = changes.put(&DRAINED, &*id.0, ());
             }
             let audited = record(view, &Origin::operator(), "node.lost", None, &id.0, "lost");
             Ok(((lines, changed), changes.with(audited)))
@@ -128,10 +132,10 @@ fn lose(changes: Changes, mut row: Instance, view: &View<'_>) -> Changes {
     row.resize = None;
     row.incarnation += 1;
     changes
-        .with(Change::PutMove(id, None))
-        .with(Change::PutStart(id, None))
-        .with(Change::DropClaim(node, id))
-        .with(Change::Lost(id, true))
+        .remove(&MOVES, id)
+        .remove(&STARTS, id)
+        .remove(&CLAIMS, (node.0, id))
+        .set_lost(id, true)
         .record(row, view.now, What::Lost)
         .audited(&Origin::operator(), "instance.lose", view.now)
 }

@@ -1,6 +1,7 @@
 //! Figures for the operator's monitoring. None names a user or an instance, so that their number is
 //! bounded by the configuration.
 
+use super::drain::drained;
 use super::{App, NodeState};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -10,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use wharf_db::{Db, Read};
+use wharf_db::{Db, Read as _};
 use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
 use wharf_domain::state::InstanceState;
@@ -181,7 +182,7 @@ impl App {
         let metrics = &self.metrics;
         let (pending, drained) = self
             .db
-            .read(|rows| Ok((rows.pending()?.len(), rows.drained()?)))?;
+            .read(|rows| Ok((rows.pending()?.len(), drained(rows)?)))?;
         metrics.pending.set(signed(pending));
         for node in self.drivers.keys() {
             self.refresh_node(node, drained.contains(node));

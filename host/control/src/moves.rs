@@ -5,11 +5,13 @@
 //! reconciler makes the new node fetch the instance.
 
 use super::audit::record;
+use super::drain::is_drained;
 use super::nodes::NodeState;
 use super::operator::{Operator, user_named};
+use super::suspend::{SUSPENDED, SUSPENDED_USERS};
 use super::{App, Caller, SharedInventory};
 use wharf_config::Config;
-use wharf_db::{Change, Changes, MoveRow, Read, View};
+use wharf_db::{CLAIMS, Changes, MOVES, MoveRow, Read, Rows, Table, View, tables};
 use wharf_domain::audit::Origin;
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
@@ -19,6 +21,17 @@ use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::placement::{MovePlace, MoveRequest, PlacementRequest};
 use wharf_domain::time::Timestamp;
 
+tables! {
+    /// Users who let the operator stop, move and start their running instances.
+    pub const MOVABLE: Table<UserId, (), ()> =
+        Table::bounded(b'q', 1, "One row of a user", "Until the user changes it");
+}
+
+/// Whether a user's running instances may be moved.
+pub(super) fn consents(rows: &impl Rows, user: UserId) -> Result<bool, Error> {
+    Ok(rows.get(&MOVABLE, user)?.is_some())
+}
+
 /// Notes whether a user's running instances may be stopped, moved and started again. Pure.
 fn note_consent(
     view: &View<'_>,
@@ -26,7 +39,7 @@ fn note_consent(
     (user, email): (UserId, &str),
     permitted: bool,
 ) -> Result<Changes, Error> {
-    if view.rows.lets_move(user)? == permitted {
+    if consents(view.rows, user)? == permitted {
         return Ok(Changes::none());
     }
     let result = match permitted {
@@ -34,8 +47,8 @@ fn note_consent(
         false => "refused",
     };
     let audited = record(view, origin, "user.moves", Some(user), email, result);
-    let change = Change::LetMove(user, permitted);
-    Ok(Changes::none().with(change).with(audited))
+    let changes = Changes::none().set(&MOVABLE, user, permitted.then_some(()));
+    Ok(changes.with(audited))
 }
 
 impl Operator<'_> {
@@ -59,7 +72,7 @@ impl Operator<'_> {
 impl App {
     /// Whether the caller's running instances may be stopped, moved and started again.
     pub fn allows_moves(&self, caller: &Caller) -> Result<bool, Error> {
-        self.db.read(|rows| rows.lets_move(caller.user))
+        self.db.read(|rows| consents(rows, caller.user))
     }
 
     /// Notes the caller's own choice.
@@ -76,8 +89,8 @@ impl App {
 }
 
 /// Fails if the instance is moving.
-pub(super) fn check(rows: &impl Read, instance: &Instance) -> Result<(), Error> {
-    match rows.moving(instance.id)? {
+pub(super) fn check(rows: &impl Rows, instance: &Instance) -> Result<(), Error> {
+    match rows.get(&MOVES, instance.id)? {
         Some(_) => Err(Error::NotApplicable(
             "the instance moves to another host; try again when it has arrived",
         )),
@@ -191,9 +204,9 @@ impl App {
             let Some(row) = view.rows.instance(id)? else {
                 return Ok((false, Changes::none()));
             };
-            let (moving, consents) = (view.rows.moving(id)?, view.rows.lets_move(row.owner)?);
+            let (moving, consents) = (view.rows.get(&MOVES, id)?, consents(view.rows, row.owner)?);
             let fate = fate(&row, moving.is_some(), consents);
-            let place = match view.rows.is_drained(&row.node)? {
+            let place = match is_drained(view.rows, &row.node)? {
                 true => place(&inventory, view.rows, &row, fate, &to)?,
                 false => None,
             };
@@ -211,7 +224,7 @@ impl App {
             let mut row = row;
             row.intend(Intent::Stop, None);
             let changes = Changes::none()
-                .with(Change::PutMove(id, Some(Box::new(moving))))
+                .put(&MOVES, id, moving)
                 .record(row, view.now, What::Moving)
                 .audited(&Origin::operator(), "instance.move", view.now);
             Ok((true, changes))
@@ -259,9 +272,9 @@ pub(super) fn arrive(
     };
     // The ports that stay are freed with the old claim, and taken with the new one.
     Ok(Changes::none()
-        .with(Change::PutMove(id, None))
-        .with(Change::DropClaim(from, id))
-        .with(Change::PutClaim(id, claim))
+        .remove(&MOVES, id)
+        .remove(&CLAIMS, (from.0, id))
+        .put_claim(id, claim)
         .record(row, view.now, What::Moved(ways)))
 }
 
@@ -275,10 +288,10 @@ pub(super) fn abandon(
 ) -> Result<Changes, Error> {
     let id = row.id;
     let (row, run) = resume(row, moving, view, deadline)?;
-    let mut changes = Changes::none().with(Change::PutMove(id, None));
+    let mut changes = Changes::none().remove(&MOVES, id);
     if let Some(mut claim) = view.rows.claim(id)? {
         claim.compute = run;
-        changes = changes.with(Change::PutClaim(id, claim));
+        changes = changes.put_claim(id, claim);
     }
     Ok(changes.record(row, view.now, What::MoveFailed(why)))
 }
@@ -290,8 +303,8 @@ fn resume(
     view: &View<'_>,
     deadline: Timestamp,
 ) -> Result<(Instance, bool), Error> {
-    let suspended = view.rows.suspension(row.id)?.is_some()
-        || view.rows.suspension_of_user(row.owner)?.is_some();
+    let suspended = view.rows.get(&SUSPENDED, row.id)?.is_some()
+        || view.rows.get(&SUSPENDED_USERS, row.owner)?.is_some();
     let run = moving.run && !suspended;
     match run {
         true => row.intend(Intent::Run, Some(deadline)),

@@ -1,11 +1,12 @@
 //! The nodes for the operator, and the operator's word about a node's engine.
 
 use super::audit::record;
-use super::nodes::NodeState;
+use super::drain::drained;
+use super::nodes::{NODES, NodeState};
 use super::operator::Operator;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use wharf_db::{Change, Changes, Read};
+use wharf_db::{Changes, Read as _, Rows as _};
 use wharf_domain::audit::Origin;
 use wharf_domain::capacity::Size;
 use wharf_domain::error::{Error, FieldErrors};
@@ -64,7 +65,7 @@ impl Operator<'_> {
                 }
             })
         })?;
-        let drained = self.db.read(|rows| rows.drained())?;
+        let drained = self.db.read(|rows| drained(rows))?;
         let kept_out = self.inventory.kept_out();
         let mut lines = Vec::new();
         for node in &self.config.node {
@@ -129,12 +130,12 @@ impl Operator<'_> {
         let id = node.clone();
         self.db
             .write_essential(move |view| {
-                let mut row = view.rows.node(&id)?;
+                let mut row = view.rows.get(&NODES, &*id.0)?.unwrap_or_default();
                 row.accepted = true;
-                let change = Change::PutNode(id.clone(), row);
                 let origin = Origin::operator();
                 let audited = record(view, &origin, "node.accept", None, &id.0, "accepted");
-                Ok(((), Changes::none().with(change).with(audited)))
+                let changes = Changes::none().put(&NODES, &*id.0, row);
+                Ok(((), changes.with(audited)))
             })
             .await?;
         app.nodes.look_soon(&node);

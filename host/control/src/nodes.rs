@@ -1,12 +1,29 @@
 //! The state of each node, as its observer has found it.
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use tokio::sync::Notify;
+use wharf_db::{Table, tables};
 use wharf_domain::ids::NodeId;
 use wharf_domain::time::Timestamp;
 use wharf_plugin::NodeDriver;
+
+tables! {
+    /// Nodes by name.
+    pub const NODES: Table<String, (), NodeRow> =
+        Table::bounded(b'N', 0, "One row of a node", "Always");
+}
+
+/// The facts about a node that outlive the process.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NodeRow {
+    /// The mark of the engine's store; `None` before the first contact, or if the engine keeps none.
+    pub mark: Option<String>,
+    /// The operator has accepted the engine as it is now, and the observer has not yet acted on it.
+    pub accepted: bool,
+}
 
 /// The state of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -3,6 +3,7 @@
 use super::App;
 use super::Selector;
 use super::account::Accounts;
+use super::account::user::user_of_email;
 use super::clock::Clock;
 use super::inventory::SharedInventory;
 use super::key::Keys;
@@ -10,14 +11,14 @@ use super::vault::{Vault, VaultError};
 use std::path::Path;
 use std::sync::Arc;
 use wharf_config::Config;
-use wharf_db::{Db, Read};
+use wharf_db::{Db, Rows};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::UserId;
 
 /// The user with an e-mail address that an operator named in this field.
-pub(crate) fn user_named(rows: &impl Read, field: &str, email: &str) -> Result<UserId, Error> {
+pub(crate) fn user_named(rows: &impl Rows, field: &str, email: &str) -> Result<UserId, Error> {
     let missing = || FieldErrors::one(field, format!("no user has the address {email:?}"));
-    Ok(rows.user_of_email(email)?.ok_or_else(missing)?)
+    Ok(user_of_email(rows, email)?.ok_or_else(missing)?)
 }
 
 /// The refusal of a name or UUID that an operator gave.

@@ -1,11 +1,13 @@
 //! Quotas, checked within the write that would exceed them. An instance counts until its claim is
 //! freed, so a deleted one counts until its node was seen without it.
 
+use super::account::state::is_disabled;
+use super::account::user::USERS;
 use super::account::ways::described;
 use super::operator::user_named;
 use super::{App, Caller, Operator, SharedInventory, audit};
 use serde::{Deserialize, Serialize};
-use wharf_db::{Change, Changes, Read, ReadAccounts};
+use wharf_db::{Changes, Rows, Table, tables};
 use wharf_domain::audit::Origin;
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
@@ -14,9 +16,22 @@ use wharf_domain::instance::ResourceType;
 use wharf_domain::placement::{Placement, PlacementRequest};
 use wharf_domain::quota::{Amounts, Limits, Over, Used, UserLimit, over};
 
+tables! {
+    /// Limits of a user that differ from the configuration.
+    pub const USER_LIMITS: Table<UserId, (), Amounts<UserLimit>> = Table::bounded(
+        b'q',
+        0,
+        "One row of a user, set by the operator",
+        "Until the operator changes it"
+    );
+}
+
 /// The limits of a user, within a write.
-pub(super) fn limits(rows: &impl Read, user: UserId, defaults: Limits) -> Result<Limits, Error> {
-    Ok(rows.user_limits(user)?.over_defaults(defaults))
+pub(super) fn limits(rows: &impl Rows, user: UserId, defaults: Limits) -> Result<Limits, Error> {
+    Ok(rows
+        .get(&USER_LIMITS, user)?
+        .unwrap_or_default()
+        .over_defaults(defaults))
 }
 
 /// A place for a new instance within its owner's quota.
@@ -168,11 +183,12 @@ impl Operator<'_> {
     pub fn users(&self) -> Result<Vec<UserQuota>, Error> {
         let defaults = self.config.quota.limits();
         self.db.read(|rows| {
-            let users = rows.users()?.into_iter();
-            let quota = |(id, email)| {
+            let users = rows.all(&USERS)?;
+            let quota = |row: Result<_, Error>| {
+                let (id, (), email) = row?;
                 Ok(UserQuota {
                     email,
-                    disabled: rows.is_disabled(id)?,
+                    disabled: is_disabled(rows, id)?,
                     ways: described(rows, id)?,
                     used: self.inventory.used(id),
                     limits: limits(rows, id, defaults)?,
@@ -191,7 +207,7 @@ impl Operator<'_> {
         let (address, defaults) = (email.to_owned(), self.config.quota.limits());
         let decided = self.db.write_essential(move |view| {
             let user = user_named(view.rows, "email", &address)?;
-            let before = view.rows.user_limits(user)?;
+            let before = view.rows.get(&USER_LIMITS, user)?.unwrap_or_default();
             let own = changes.zip(before, |new, old| new.unwrap_or(old));
             let written = if own == before {
                 Changes::none()
@@ -199,10 +215,9 @@ impl Operator<'_> {
                 let origin = Origin::operator();
                 let audited =
                     audit::record(view, &origin, "user.limit", Some(user), &address, "changed");
-                let limits = Change::PutUserLimits(user, own);
-                Changes::none().with(limits).with(audited)
+                Changes::none().put(&USER_LIMITS, user, own).with(audited)
             };
-            let disabled = view.rows.is_disabled(user)?;
+            let disabled = is_disabled(view.rows, user)?;
             let ways = described(view.rows, user)?;
             Ok(((user, disabled, ways, own.over_defaults(defaults)), written))
         });

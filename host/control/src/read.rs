@@ -2,9 +2,10 @@
 
 use super::check::FlavorImages;
 use super::find::{Selector, find};
+use super::host_keys::known_keys;
 use super::{App, Caller, Vault};
 use std::sync::Arc;
-use wharf_db::Read;
+use wharf_db::Read as _;
 use wharf_domain::error::Error;
 use wharf_domain::flavor::Flavor;
 use wharf_domain::host_key::HostKey;
@@ -78,7 +79,7 @@ impl App {
     pub fn host_keys(&self, caller: &Caller, selector: &Selector) -> Result<Vec<HostKey>, Error> {
         self.db.read(|rows| {
             let instance = find(rows, caller.user, selector)?;
-            rows.host_keys(instance.id)
+            known_keys(rows, instance.id)
         })
     }
 

@@ -2,8 +2,9 @@
 //! keys and rates, and has a new disk, new addresses and new ports.
 
 use super::find::Selector;
+use super::host_keys::HOST_KEYS;
 use super::{App, Caller, InstanceView, moves, quota, suspend};
-use wharf_db::{Change, Changes, Read};
+use wharf_db::{Changes, Read as _};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
 use wharf_domain::instance::{Intent, ResourceType};
@@ -41,9 +42,9 @@ impl App {
             (row.provisioned, row.failed) = (false, false);
             row.intend(Intent::Run, Some(deadline));
             let changes = Changes::none()
-                .with(Change::Lost(id, false))
-                .with(Change::PutClaim(id, claim))
-                .with(Change::PutHostKeys(id, Vec::new()))
+                .set_lost(id, false)
+                .put_claim(id, claim)
+                .put(&HOST_KEYS, id, Vec::new())
                 .record(row, view.now, What::Recreated);
             Ok((changes.instance()?, changes))
         });

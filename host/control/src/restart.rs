@@ -4,13 +4,35 @@
 use super::find::{Selector, find};
 use super::settled::Waiting;
 use super::{App, Caller, InstanceView, moves, quota, suspend};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use wharf_db::{Change, Changes, Read, StartRow, View};
+use wharf_db::{Changes, INSTANCES, Read as _, Rows as _, Table, View, tables};
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
+use wharf_domain::ids::InstanceId;
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::state::InstanceState;
+
+tables! {
+    /// Starts that nodes have not taken.
+    pub const STARTS: Table<(), InstanceId, StartRow> = Table::bounded(
+        b'x',
+        3,
+        "One row of an instance",
+        "Until the instance is removed, or the state ends"
+    )
+    .removed_with(&INSTANCES);
+}
+
+/// A start that the node has not taken yet, or has not been seen without after it was withdrawn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartRow {
+    /// The request.
+    pub origin: Origin,
+    /// The start claimed the compute, which was free before.
+    pub claimed: bool,
+}
 
 /// The operation in the audit log.
 const OPERATION: &str = "instance.restart";
@@ -70,7 +92,7 @@ impl App {
                 let refused = record(&instance, view, origin.clone(), AWAY);
                 return Ok((None, Changes::none().with(refused)));
             }
-            let withdrawn = view.rows.start(id)?;
+            let withdrawn = view.rows.get(&STARTS, id)?;
             let start = StartRow {
                 origin: origin.clone(),
                 claimed: !held || withdrawn.is_some_and(|earlier| earlier.claimed),
@@ -78,9 +100,9 @@ impl App {
             claim.compute = true;
             instance.intend(Intent::Start, Some(view.now.plus(bound)));
             let changes = Changes::none()
-                .with(Change::PutClaim(id, claim))
-                .with(Change::PutStart(id, Some(start)))
-                .with(Change::PutInstance(Box::new(instance)));
+                .put_claim(id, claim)
+                .put(&STARTS, id, start)
+                .put_instance(instance);
             Ok((Some(changes.instance()?), changes))
         });
         let decided = decided.await.map_err(|error| self.with_freeing(error));
@@ -168,7 +190,7 @@ pub(super) fn refuse(
 ) -> Result<Changes, Error> {
     let audited = audit_refusal(&row, view, result)?;
     row.intend(Intent::Stop, None);
-    let changes = Changes::none().with(Change::PutInstance(Box::new(row)));
+    let changes = Changes::none().put_instance(row);
     Ok(audited.into_iter().fold(changes, Changes::with))
 }
 
@@ -177,13 +199,13 @@ fn audit_refusal(
     row: &Instance,
     view: &View<'_>,
     result: &'static str,
-) -> Result<Option<Change>, Error> {
-    let start = view.rows.start(row.id)?;
+) -> Result<Option<Changes>, Error> {
+    let start = view.rows.get(&STARTS, row.id)?;
     Ok(start.map(|start| record(row, view, start.origin, result)))
 }
 
 /// The audit record of a start that is taken back for lack of room on its node.
-pub(super) fn audit_no_room(row: &Instance, view: &View<'_>) -> Result<Option<Change>, Error> {
+pub(super) fn audit_no_room(row: &Instance, view: &View<'_>) -> Result<Option<Changes>, Error> {
     audit_refusal(row, view, NO_ROOM)
 }
 
@@ -198,21 +220,20 @@ pub(super) fn refuse_for(row: Instance, view: &View<'_>, why: &What) -> Result<C
 
 /// Makes a start that the node has taken the intent.
 pub(super) fn take(mut row: Instance, view: &View<'_>) -> Result<Changes, Error> {
-    let start = view.rows.start(row.id)?;
+    let start = view.rows.get(&STARTS, row.id)?;
     row.intent = Intent::Run;
     row.progress = Progress::Pending;
-    let changes =
-        Changes::none()
-            .with(Change::PutStart(row.id, None))
-            .record(row, view.now, What::Restarted);
+    let changes = Changes::none()
+        .remove(&STARTS, row.id)
+        .record(row, view.now, What::Restarted);
     Ok(match start {
         Some(start) => changes.audited(&start.origin, OPERATION, view.now),
         None => changes,
     })
 }
 
-fn record(row: &Instance, view: &View<'_>, origin: Origin, result: &str) -> Change {
-    Change::Audit(Box::new(AuditRecord {
+fn record(row: &Instance, view: &View<'_>, origin: Origin, result: &str) -> Changes {
+    Changes::none().audit(AuditRecord {
         at: view.system,
         origin,
         operation: OPERATION.to_owned(),
@@ -220,5 +241,5 @@ fn record(row: &Instance, view: &View<'_>, origin: Origin, result: &str) -> Chan
         instance: Some(row.id),
         subject: None,
         result: result.to_owned(),
-    }))
+    })
 }

@@ -3,12 +3,13 @@
 //! hash.
 
 use super::App;
+use super::account::user::USERS;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::interval;
 use wharf_config::Retention;
-use wharf_db::{Change, Changes, EventRow, Read, Times, View};
+use wharf_db::{Changes, EventRow, RECORDED, Read, Rows as _, Times, View};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::ledger::months;
@@ -108,9 +109,7 @@ async fn sweep(app: &App) -> Result<usize, Error> {
                 .write_essential(move |view| {
                     let mut all = Changes::none();
                     for (owner, id) in &due {
-                        for change in changes(view.rows, *owner, *id, cutoffs)? {
-                            all = all.with(change);
-                        }
+                        all = all.with(changes(view.rows, *owner, *id, cutoffs)?);
                     }
                     Ok(((), all))
                 })
@@ -121,7 +120,12 @@ async fn sweep(app: &App) -> Result<usize, Error> {
 
 /// Removes old events from the front of the sequence of each owner. The instances keep them.
 async fn trim(app: &App, before: Timestamp, now: Timestamp) -> Result<(), Error> {
-    for (owner, _) in app.db.read(|rows| rows.users())? {
+    let owners = app.db.read(|rows| {
+        let users = rows.all(&USERS)?;
+        users.map(|row| row.map(|(user, ..)| user)).collect()
+    });
+    let owners: Vec<UserId> = owners?;
+    for owner in owners {
         loop {
             let through = app.db.read(|rows| {
                 let first = rows.owner_events(owner, rows.trimmed_events(owner)?, TRIM)?;
@@ -133,10 +137,7 @@ async fn trim(app: &App, before: Timestamp, now: Timestamp) -> Result<(), Error>
                 |error| tracing::error!(owner = owner.0, error = %error.chain(), "retention failed"),
             );
             let Ok(Some(through)) = through else { break };
-            let change = move |_: &View<'_>| {
-                let trimmed = Change::TrimEvents(owner, through);
-                Ok(((), Changes::none().with(trimmed)))
-            };
+            let change = move |_: &View<'_>| Ok(((), Changes::none().trim_events(owner, through)));
             app.db.write_essential(change).await?;
         }
     }
@@ -175,7 +176,7 @@ async fn sweep_audit(app: &App) -> Result<u64, Error> {
             let rest = records.split_last().map_or(&[][..], |(_, rest)| rest);
             let times = rest.iter().map(|(number, record)| (*number, record.at));
             Ok(match last_old(times, cutoff, view.now) {
-                Some(to) => (to - before, Changes::none().with(Change::DropAudit(to))),
+                Some(to) => (to - before, Changes::none().drop_audit(to)),
                 None => (0, Changes::none()),
             })
         });
@@ -193,8 +194,8 @@ fn changes(
     owner: UserId,
     id: InstanceId,
     cutoffs: Cutoffs,
-) -> Result<Vec<Change>, Error> {
-    let mut changes = Vec::new();
+) -> Result<Changes, Error> {
+    let mut changes = Changes::none();
     if rows.instance(id)?.is_some() {
         return Ok(changes);
     }
@@ -204,17 +205,17 @@ fn changes(
     let closes = last.is_some_and(|at| at < cutoffs.ledgers);
     if closes {
         let months = months(&entries, &corrections);
-        changes.push(Change::CloseLedger(owner, id, months));
+        changes = changes.close_ledger(owner, id, months);
     }
     let last = rows.event_rows(id)?.pop();
     let trimmed = rows.trimmed_events(owner)?;
     let old = |row: &EventRow| row.event.at < cutoffs.events && row.seq <= trimmed;
     let drops = last.as_ref().is_some_and(old);
     if drops {
-        changes.push(Change::DropEvents(id));
+        changes = changes.drop_events(id);
     }
     if (entries.is_empty() || closes) && (last.is_none() || drops) {
-        changes.push(Change::Forget(owner, id));
+        changes = changes.remove(&RECORDED, (owner, id));
     }
     Ok(changes)
 }

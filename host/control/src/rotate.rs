@@ -1,9 +1,10 @@
 //! Rotation of the key of the secrets. Every step leaves all secrets readable, and a rotation that was
 //! interrupted is continued by the next one.
 
+use super::idempotency::IDEMPOTENT;
 use super::vault::Vault;
 use serde::{Deserialize, Serialize};
-use wharf_db::{Change, Changes, Db, Read, View};
+use wharf_db::{Changes, Db, PROVISIONING_SPECS, ProvisioningSpec, Read as _, Rows as _, View};
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
 
@@ -64,14 +65,18 @@ impl Vault {
             let vault = self.clone();
             let written = db.write_essential(move |view| {
                 let mut changes = Changes::none();
-                let batch = view.rows.idempotent_after(after, BATCH)?;
-                let last = batch.last().map(|(key, _)| *key);
-                for ((owner, digest), create) in batch {
-                    let instance = create.instance;
+                let keys = view.rows.keys_after(&IDEMPOTENT, after)?.take(BATCH);
+                let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
+                let last = keys.last().copied();
+                for key in keys {
+                    let Some(mut create) = view.rows.get(&IDEMPOTENT, key)? else {
+                        continue;
+                    };
+                    let instance = &mut create.instance;
                     // A password that no key decrypts is left as it is, as those of instances are.
                     if let Ok(Some(password)) = vault.renew(instance.id, &instance.password) {
-                        let change = Change::PutIdempotentPassword(owner, digest, password);
-                        changes = changes.with(change);
+                        instance.password = password;
+                        changes = changes.rewrite(&IDEMPOTENT, key, create);
                     }
                 }
                 Ok((last, changes))
@@ -94,16 +99,22 @@ impl Vault {
             let Some(instance) = view.rows.instance(*id)? else {
                 continue;
             };
-            let secrets = view.rows.provisioning_spec(*id)?.map(|spec| spec.secrets);
+            let spec = view.rows.provisioning_spec(*id)?;
             let both = self.renew(*id, &instance.password).and_then(|password| {
-                let secrets = secrets.map(|secrets| self.renew(*id, &secrets));
+                let secrets = spec.as_ref().map(|spec| self.renew(*id, &spec.secrets));
                 Ok((password, secrets.transpose()?.flatten()))
             });
             match both {
                 Ok((None, None)) => {}
                 Ok((password, secrets)) => {
                     renewed += 1;
-                    changes = changes.with(Change::PutSecrets(*id, password, secrets));
+                    if let Some(password) = password {
+                        changes = changes.put_password(*id, password);
+                    }
+                    if let (Some(secrets), Some(spec)) = (secrets, spec) {
+                        let spec = ProvisioningSpec { secrets, ..spec };
+                        changes = changes.put(&PROVISIONING_SPECS, *id, spec);
+                    }
                 }
                 Err(_) => unreadable.push(*id),
             }

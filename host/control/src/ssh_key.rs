@@ -1,15 +1,39 @@
 //! Saved SSH public keys of a user. They are only saved: an instance gets the key of its request.
 
+use super::account::user::USERS;
 use super::account::{id_name, parse_id};
 use super::audit;
 use super::random::fill;
 use super::{App, Caller};
-use wharf_db::{Change, Changes, ReadSshKeys, SshKeyId, SshKeyRow};
+use serde::{Deserialize, Serialize};
+use wharf_db::{Changes, Rows, Table, tables};
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
+use wharf_domain::ids::UserId;
 use wharf_domain::time::Timestamp;
 
 /// The most saved keys of one user.
 const MAX_KEYS: usize = 50;
+
+tables! {
+    /// Saved SSH public keys of a user by id.
+    pub const SSH_KEYS: Table<UserId, SshKeyId, SshKeyRow> =
+        Table::bounded(b'S', 0, "50 of a user", "Until the user deletes it")
+            .of(&USERS)
+            .wakes_user("ssh-keys");
+}
+
+/// The public id of a saved SSH key.
+pub type SshKeyId = [u8; 8];
+
+/// A saved SSH public key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SshKeyRow {
+    /// The name that its owner gave it, unique for the owner.
+    pub name: String,
+    /// One OpenSSH public key line.
+    pub public_key: String,
+    pub created_at: Timestamp,
+}
 
 /// A saved SSH public key.
 #[derive(Debug, Clone)]
@@ -32,10 +56,14 @@ impl SshKey {
     }
 }
 
+fn saved_by(rows: &impl Rows, user: UserId) -> Result<Vec<(SshKeyId, SshKeyRow)>, Error> {
+    rows.under(&SSH_KEYS, &user)?.collect()
+}
+
 impl App {
     /// Returns the saved keys of the caller, oldest first.
     pub fn ssh_keys(&self, caller: &Caller) -> Result<Vec<SshKey>, Error> {
-        let mut keys = self.db.read(|rows| rows.ssh_keys(caller.user))?;
+        let mut keys = self.db.read(|rows| saved_by(rows, caller.user))?;
         keys.sort_by_key(|(id, row)| (row.created_at, *id));
         Ok(keys.into_iter().map(SshKey::new).collect())
     }
@@ -51,7 +79,7 @@ impl App {
         fill(&mut id)?;
         let (user, origin) = (caller.user, caller.origin());
         let decided = self.db.write(move |view| {
-            let keys = view.rows.ssh_keys(user)?;
+            let keys = saved_by(view.rows, user)?;
             if keys.iter().any(|(_, row)| row.name == name) {
                 let message = "is the name of another saved key";
                 return Err(FieldErrors::one("name", message).into());
@@ -67,11 +95,8 @@ impl App {
             };
             let (subject, owner) = (id_name(id), Some(user));
             let audited = audit::record(view, &origin, "ssh-key.save", owner, &subject, "saved");
-            let put = Change::PutSshKey(user, id, row.clone());
-            Ok((
-                SshKey::new((id, row)),
-                Changes::none().with(put).with(audited),
-            ))
+            let put = Changes::none().put(&SSH_KEYS, (user, id), row.clone());
+            Ok((SshKey::new((id, row)), put.with(audited)))
         });
         decided.await
     }
@@ -81,15 +106,14 @@ impl App {
         let id = parse_id(id).ok_or(Error::KeyNotFound)?;
         let (user, origin) = (caller.user, caller.origin());
         let decided = self.db.write_essential(move |view| {
-            let keys = view.rows.ssh_keys(user)?;
-            if !keys.iter().any(|(known, _)| *known == id) {
+            if view.rows.get(&SSH_KEYS, (user, id))?.is_none() {
                 return Err(Error::KeyNotFound);
             }
             let (subject, owner) = (id_name(id), Some(user));
             let audited =
                 audit::record(view, &origin, "ssh-key.delete", owner, &subject, "deleted");
-            let dropped = Change::DropSshKey(user, id);
-            Ok(((), Changes::none().with(dropped).with(audited)))
+            let dropped = Changes::none().remove(&SSH_KEYS, (user, id));
+            Ok(((), dropped.with(audited)))
         });
         decided.await
     }

@@ -2,11 +2,12 @@
 //! their disks, and their owner can delete them, but not start or resize them.
 
 use super::Selector;
+use super::account::user::USERS;
 use super::audit::record;
 use super::operator::{Operator, no_instance, user_named};
 use serde::{Deserialize, Serialize};
-use wharf_db::{Change, Changes, Read, View};
-use wharf_domain::audit::Origin;
+use wharf_db::{Changes, INSTANCES, Read as _, Rows, Table, View, tables};
+use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::What;
 use wharf_domain::ids::{InstanceId, UserId};
@@ -16,18 +17,36 @@ use wharf_domain::suspension::Suspension;
 /// The longest reason, in characters.
 const MAX_REASON: usize = 500;
 
+tables! {
+    /// Instances that the operator suspended.
+    pub const SUSPENDED: Table<(), InstanceId, Suspension> = Table::bounded(
+        b'x',
+        0,
+        "One row of an instance",
+        "Until the instance is removed, or the state ends"
+    )
+    .removed_with(&INSTANCES);
+    /// Users whose instances the operator suspended.
+    pub const SUSPENDED_USERS: Table<(), UserId, Suspension> = Table::bounded(
+        b'x',
+        1,
+        "One row of a user, set by the operator",
+        "Until the operator changes it"
+    );
+}
+
 /// Fails if the operator has suspended the instance or its owner.
-pub(super) fn check(rows: &impl Read, instance: &Instance) -> Result<(), Error> {
+pub(super) fn check(rows: &impl Rows, instance: &Instance) -> Result<(), Error> {
     check_user(rows, instance.owner)?;
-    match rows.suspension(instance.id)? {
+    match rows.get(&SUSPENDED, instance.id)? {
         Some(suspension) => Err(suspension.of_instance()),
         None => Ok(()),
     }
 }
 
 /// Fails if the operator has suspended the user's instances.
-pub(super) fn check_user(rows: &impl Read, user: UserId) -> Result<(), Error> {
-    match rows.suspension_of_user(user)? {
+pub(super) fn check_user(rows: &impl Rows, user: UserId) -> Result<(), Error> {
+    match rows.get(&SUSPENDED_USERS, user)? {
         Some(suspension) => Err(suspension.of_user()),
         None => Ok(()),
     }
@@ -60,7 +79,7 @@ enum Found {
 }
 
 impl Suspended {
-    fn find(&self, rows: &impl Read) -> Result<Found, Error> {
+    fn find(&self, rows: &impl Rows) -> Result<Found, Error> {
         match self {
             Self::User(email) => user_named(rows, "user", email).map(Found::User),
             Self::Instance(text) => {
@@ -117,11 +136,13 @@ impl Operator<'_> {
                 since: suspension.at.to_rfc3339(),
                 reason: suspension.reason,
             };
-            for (user, suspension) in rows.suspensions_of_users()? {
-                let email = rows.email_of(user)?.unwrap_or_default();
+            for row in rows.under(&SUSPENDED_USERS, &())? {
+                let (user, suspension) = row?;
+                let email = rows.get(&USERS, user)?.unwrap_or_default();
                 lines.push(line(Suspended::User(email), suspension));
             }
-            for (id, suspension) in rows.suspensions()? {
+            for row in rows.under(&SUSPENDED, &())? {
+                let (id, suspension) = row?;
                 lines.push(line(Suspended::Instance(id.to_string()), suspension));
             }
             Ok(lines)
@@ -145,14 +166,15 @@ fn begin(
 ) -> Result<(Vec<InstanceId>, Changes), Error> {
     let (mut changes, instances) = match found {
         Found::User(user) => {
-            let change = Change::SuspendUser(user, Some(suspension.clone()));
             let audited = user_record(view, "user.suspend", user, "suspended")?;
-            let changes = Changes::none().with(change).with(audited);
+            let changes = Changes::none()
+                .put(&SUSPENDED_USERS, user, suspension.clone())
+                .with(audited);
             (changes, view.rows.owned_by(user)?)
         }
         Found::Instance(instance) => {
-            let change = Change::Suspend(instance.id, Some(suspension.clone()));
-            (Changes::none().with(change), vec![*instance])
+            let changes = Changes::none().put(&SUSPENDED, instance.id, suspension.clone());
+            (changes, vec![*instance])
         }
     };
     let ids = instances.iter().map(|instance| instance.id).collect();
@@ -180,22 +202,22 @@ fn end(view: &View<'_>, found: Found) -> Result<(Vec<InstanceId>, Changes), Erro
     };
     let (mut changes, instances) = match found {
         Found::User(user) => {
-            if view.rows.suspension_of_user(user)?.is_none() {
+            if view.rows.get(&SUSPENDED_USERS, user)?.is_none() {
                 return Err(not_suspended("user", "user"));
             }
             let audited = user_record(view, "user.resume", user, "resumed")?;
-            let change = Change::SuspendUser(user, None);
+            let change = Changes::none().remove(&SUSPENDED_USERS, user);
             let mut instances = Vec::new();
             for instance in view.rows.owned_by(user)? {
-                if view.rows.suspension(instance.id)?.is_none() {
+                if view.rows.get(&SUSPENDED, instance.id)?.is_none() {
                     instances.push(instance);
                 }
             }
-            (Changes::none().with(change).with(audited), instances)
+            (change.with(audited), instances)
         }
         Found::Instance(instance) => {
-            if view.rows.suspension(instance.id)?.is_none() {
-                return Err(match view.rows.suspension_of_user(instance.owner)? {
+            if view.rows.get(&SUSPENDED, instance.id)?.is_none() {
+                return Err(match view.rows.get(&SUSPENDED_USERS, instance.owner)? {
                     Some(_) => FieldErrors::one(
                         "instance",
                         "its user is suspended; resume the user with --user EMAIL",
@@ -204,12 +226,12 @@ fn end(view: &View<'_>, found: Found) -> Result<(Vec<InstanceId>, Changes), Erro
                     None => not_suspended("instance", "instance"),
                 });
             }
-            let change = Change::Suspend(instance.id, None);
+            let change = Changes::none().remove(&SUSPENDED, instance.id);
             // An instance of a suspended user stays suspended.
-            let owner = view.rows.suspension_of_user(instance.owner)?;
+            let owner = view.rows.get(&SUSPENDED_USERS, instance.owner)?;
             match owner {
                 Some(_) => {
-                    let audited = Change::Audit(Box::new(wharf_domain::audit::AuditRecord {
+                    let audited = change.audit(AuditRecord {
                         at: view.system,
                         origin: Origin::operator(),
                         operation: "instance.resume".to_owned(),
@@ -217,10 +239,10 @@ fn end(view: &View<'_>, found: Found) -> Result<(Vec<InstanceId>, Changes), Erro
                         instance: Some(instance.id),
                         subject: None,
                         result: "suspended with its user".to_owned(),
-                    }));
-                    return Ok((Vec::new(), Changes::none().with(change).with(audited)));
+                    });
+                    return Ok((Vec::new(), audited));
                 }
-                None => (Changes::none().with(change), vec![*instance]),
+                None => (change, vec![*instance]),
             }
         }
     };
@@ -240,8 +262,8 @@ fn user_record(
     operation: &str,
     user: UserId,
     result: &str,
-) -> Result<Change, Error> {
-    let email = view.rows.email_of(user)?.unwrap_or_default();
+) -> Result<Changes, Error> {
+    let email = view.rows.get(&USERS, user)?.unwrap_or_default();
     let origin = Origin::operator();
     Ok(record(view, &origin, operation, Some(user), &email, result))
 }

@@ -4,7 +4,7 @@ use super::find::{Selector, find};
 use super::random::random_text;
 use super::{App, Caller};
 use wharf_config::host::plain;
-use wharf_db::{Change, Changes, Read};
+use wharf_db::{Changes, Read};
 use wharf_domain::audit::AuditRecord;
 use wharf_domain::error::Error;
 use wharf_domain::instance::Instance;
@@ -98,7 +98,7 @@ impl App {
                 subject: None,
                 result: result.to_owned(),
             };
-            let changes = Changes::none().with(Change::Audit(Box::new(record)));
+            let changes = Changes::none().audit(record);
             Ok((instance, changes))
         });
         written.await

@@ -3,7 +3,7 @@
 
 use super::find::{Selector, find};
 use super::{App, Caller, InstanceView, SharedInventory, moves, quota, suspend};
-use wharf_db::{Change, Changes, Read, View};
+use wharf_db::{Changes, Read, View};
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{DiskGrow, Features};
 use wharf_domain::error::{Error, FieldErrors};
@@ -156,7 +156,7 @@ fn decide(
         } else {
             size
         };
-        let changes = changes.with(Change::PutClaim(instance.id, claim));
+        let changes = changes.put_claim(instance.id, claim);
         instance.size = size;
         instance.name = name.unwrap_or(instance.name);
         let changes = changes.record(instance, view.now, What::Resized);
@@ -170,9 +170,7 @@ fn decide(
     let deadline = instance.deadline;
     instance.intend(Intent::Run, deadline);
     instance.resize = Some(Resize { size, name });
-    let changes = changes
-        .with(Change::PutClaim(instance.id, claim))
-        .with(Change::PutInstance(Box::new(instance)));
+    let changes = changes.put_claim(instance.id, claim).put_instance(instance);
     Ok(((changes.instance()?, Some(size)), changes))
 }
 

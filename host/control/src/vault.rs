@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wharf_db::{Change, Changes, Db, Read};
+use wharf_db::{Changes, Db, KEY_FINGERPRINT, Read as _};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
@@ -204,8 +204,7 @@ impl Vault {
         let fingerprint = self.fingerprint();
         let subject = fingerprint.to_string();
         let noted = db.write_essential(move |view| {
-            let change = Change::PutKeyFingerprint(fingerprint);
-            let changes = Changes::none().with(change);
+            let changes = Changes::none().put(&KEY_FINGERPRINT, (), fingerprint);
             Ok((
                 (),
                 match operation {

@@ -2,18 +2,19 @@
 //! and of the record before, so that a changed or removed record breaks the chain.
 
 use super::codec::encode;
+use super::draft::Draft;
 use super::read::Read;
 use super::rows::{AuditHead, AuditRow};
-use super::table::{Draft, Rows};
 use super::tables as t;
+use super::tree::Rows;
+use super::wakes::AUDIT;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
 use wharf_domain::audit::AuditRecord;
 use wharf_domain::error::Error;
 
 impl Draft<'_> {
     /// Appends a record.
-    pub(super) fn append_audit(&mut self, record: &AuditRecord) -> Result<(), Error> {
+    pub fn append_audit(&mut self, record: &AuditRecord) -> Result<(), Error> {
         let last = self.last_under(&t::AUDIT, &())?;
         let head = last.map_or_else(AuditHead::default, |(number, row)| AuditHead {
             number,
@@ -26,10 +27,9 @@ impl Draft<'_> {
             record: bytes,
             hash,
         };
-        self.put(&t::AUDIT, &(), number, &row)?;
-        if let Some(owner) = record.owner {
-            self.put(&t::AUDIT_BY_OWNER, &(), (owner, number), &())?;
-        }
+        self.put(&t::AUDIT, number, &row)?;
+        let owner = record.owner.map(|owner| (owner, AUDIT));
+        self.woken.topics.extend(owner);
         Ok(())
     }
 }
@@ -44,15 +44,12 @@ impl Draft<'_> {
         let old = rows.take_while(|row| row.as_ref().map_or(true, |(number, _)| *number <= to));
         let mut anchor = None;
         for (number, row) in old.collect::<Result<Vec<(u64, AuditRow)>, _>>()? {
-            self.remove(&t::AUDIT, &(), number)?;
-            if let Some(owner) = row.read()?.owner {
-                self.remove(&t::AUDIT_BY_OWNER, &(), (owner, number))?;
-            }
+            self.remove(&t::AUDIT, number)?;
             let hash = row.hash;
             anchor = Some(AuditHead { number, hash });
         }
         if let Some(anchor) = anchor {
-            self.put(&t::AUDIT_ANCHOR, &(), (), &anchor)?;
+            self.put(&t::AUDIT_ANCHOR, (), &anchor)?;
         }
         Ok(())
     }
@@ -74,7 +71,7 @@ pub(super) fn verify(
 ) -> Result<(AuditHead, Vec<String>), Error> {
     let anchor = rows.audit_anchor()?;
     let (mut head, mut wrong) = (anchor, Vec::new());
-    let (mut owned, mut known_is_there) = (BTreeSet::new(), known.is_none_or(|k| k.number == 0));
+    let mut known_is_there = known.is_none_or(|k| k.number == 0);
     known_is_there |= known == Some(anchor);
     for row in rows.under(&t::AUDIT, &())? {
         let (number, row) = row?;
@@ -92,9 +89,8 @@ pub(super) fn verify(
             hash: row.hash,
         };
         known_is_there |= known == Some(head);
-        match row.read() {
-            Ok(record) => owned.extend(record.owner.map(|owner| (owner, number))),
-            Err(_) => wrong.push(format!("audit: record {number} cannot be read")),
+        if row.read().is_err() {
+            wrong.push(format!("audit: record {number} cannot be read"));
         }
     }
     if !known_is_there && let Some(known) = known {
@@ -106,10 +102,6 @@ pub(super) fn verify(
             ),
             false => format!("audit: record {number} is missing or has another hash"),
         });
-    }
-    let stored = rows.keys_under(&t::AUDIT_BY_OWNER, &())?;
-    if stored.collect::<Result<BTreeSet<_>, _>>()? != owned {
-        wrong.push("audit: the records and their owners do not go together".to_owned());
     }
     Ok((head, wrong))
 }

@@ -4,10 +4,10 @@ use super::OpenError;
 use super::codec::internal;
 use super::commit::commit_durably;
 use super::guard::{guarded, opening};
-use super::migrate::FORMAT;
 use super::open::{FORMAT_KEY, META, format, lock, open_checked, open_file, unreadable};
 use super::read::Read as _;
-use super::table::{Rows as _, Snapshot, TREE};
+use super::schema::Schema;
+use super::tree::{Rows as _, Snapshot, TREE};
 use redb::{Database, ReadableTable};
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -30,11 +30,12 @@ pub struct Copied {
 pub fn backup(
     from: &Database,
     path: &Path,
+    format: u64,
     wanted: impl Fn() -> bool,
 ) -> Result<Copied, OpenError> {
     refuse_present(path)?;
     let draft = wharf_secure_fs::draft(path);
-    let copied = copy_rows(from, &draft, wanted).and_then(|copied| {
+    let copied = copy_rows(from, &draft, format, wanted).and_then(|copied| {
         place(&draft, path)?;
         Ok(copied)
     });
@@ -47,11 +48,12 @@ pub fn backup(
 fn copy_rows(
     from: &Database,
     draft: &Path,
+    format: u64,
     wanted: impl Fn() -> bool,
 ) -> Result<Copied, OpenError> {
     let file = wharf_secure_fs::open_new(draft).map_err(|error| unreadable(draft, error))?;
     let to = open_checked(draft, file)?.rows;
-    copy_tree(from, &to, FORMAT, wanted)
+    copy_tree(from, &to, format, wanted)
 }
 
 /// Copies all rows into an empty file, with their format.
@@ -83,13 +85,13 @@ pub(super) fn copy_tree(
 }
 
 /// Puts a backup in the place of the database of a directory that has none.
-pub fn restore(from: &Path, dir: &Path) -> Result<Copied, OpenError> {
+pub fn restore(from: &Path, dir: &Path, schema: &Schema) -> Result<Copied, OpenError> {
     let path = super::open::path_in(dir);
     refuse_present(&path)?;
     let mut source = fs::File::open(from).map_err(|error| unreadable(from, error))?;
     lock(from, &source)?;
     let draft = wharf_secure_fs::draft(&path);
-    let restored = copy_file(from, &mut source, &draft).and_then(|copied| {
+    let restored = copy_file(from, &mut source, &draft, schema.format()).and_then(|copied| {
         place(&draft, &path)?;
         Ok(copied)
     });
@@ -99,7 +101,12 @@ pub fn restore(from: &Path, dir: &Path) -> Result<Copied, OpenError> {
     restored
 }
 
-fn copy_file(from: &Path, source: &mut fs::File, draft: &Path) -> Result<Copied, OpenError> {
+fn copy_file(
+    from: &Path,
+    source: &mut fs::File,
+    draft: &Path,
+    known: u64,
+) -> Result<Copied, OpenError> {
     let failed = |error| unreadable(draft, error);
     let mut file = wharf_secure_fs::open_new(draft).map_err(failed)?;
     io::copy(source, &mut file).map_err(failed)?;
@@ -108,13 +115,8 @@ fn copy_file(from: &Path, source: &mut fs::File, draft: &Path) -> Result<Copied,
     check_pages(from, &mut copy)?;
     let key = match format(&copy)? {
         None => return Err(OpenError::Foreign(from.to_owned())),
-        Some(FORMAT) => Snapshot::open(&copy)?.key_fingerprint()?,
-        Some(found) if found > FORMAT => {
-            return Err(OpenError::Newer {
-                found,
-                known: FORMAT,
-            });
-        }
+        Some(found) if found == known => Snapshot::open(&copy)?.key_fingerprint()?,
+        Some(found) if found > known => return Err(OpenError::Newer { found, known }),
         Some(_) => None,
     };
     drop(copy);

@@ -2,7 +2,8 @@
 //! entries, keys, and idempotency keys. It is regained evenly over a day. It is in memory, so that a start
 //! begins with full budgets.
 
-use super::batch::{Change, Changes};
+use super::changes::{Change, Changes};
+use super::tables::{EVENTS, LEDGER};
 use std::collections::{BTreeSet, HashMap};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
@@ -100,10 +101,9 @@ impl Budget {
 fn outliving(change: &Change) -> Option<UserId> {
     match change {
         Change::Audit(record) => record.owner,
-        Change::Event(_, row) => Some(row.owner),
-        Change::Entry(_, entry) => Some(entry.owner),
-        Change::PutKey(key) if key.revoked_at.is_none() => Some(key.user),
-        Change::PutIdempotent(_, create, _) => Some(create.instance.owner),
+        Change::Event(number, row) => EVENTS.user(&row.event.instance, number, row),
+        Change::Entry(number, entry) => LEDGER.user(&entry.instance, number, entry),
+        Change::Row(row) => row.user(),
         _ => None,
     }
 }
@@ -111,7 +111,7 @@ fn outliving(change: &Change) -> Option<UserId> {
 /// The user whose budget a change needs. A changed intent makes the reconciler leave rows later.
 fn concerned(change: &Change) -> Option<UserId> {
     match change {
-        Change::PutInstance(instance) => Some(instance.owner),
+        Change::Instance(instance) => Some(instance.owner),
         other => outliving(other),
     }
 }
@@ -119,7 +119,7 @@ fn concerned(change: &Change) -> Option<UserId> {
 #[cfg(test)]
 mod tests {
     use super::Budget;
-    use crate::batch::{Change, Changes};
+    use crate::Changes;
     use wharf_domain::audit::{AuditRecord, Origin};
     use wharf_domain::error::Error;
     use wharf_domain::ids::UserId;
@@ -135,8 +135,8 @@ mod tests {
             subject: None,
             result: String::new(),
         };
-        let records = (0..number).map(|_| Change::Audit(Box::new(record.clone())));
-        records.fold(Changes::none(), Changes::with)
+        let records = std::iter::repeat_n(record, number);
+        records.fold(Changes::none(), Changes::audit)
     }
 
     fn wait(budget: &Budget, user: u64, at: i64) -> Option<u64> {

@@ -2,7 +2,7 @@
 //! names the row.
 
 use super::guard::guarded;
-use super::table::{Bytes, Found};
+use super::tree::{Bytes, Found};
 use redb::{Range, ReadableTable, StorageError};
 use uuid::Uuid;
 use wharf_domain::error::{Cause, Error};

@@ -1,12 +1,13 @@
 //! One durable transaction for a batch of use cases.
 
-use super::batch::Changes;
 use super::budget::Budget;
+use super::changes::Changes;
 use super::codec::internal;
 use super::disk::Disk;
+use super::draft::Draft;
 use super::metrics::DbMetrics;
 use super::projection::{Projected, Projection};
-use super::table::Draft;
+use super::schema::Schema;
 use super::wakes::{Wakes, Woken};
 use redb::WriteTransaction;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -124,7 +125,7 @@ pub struct Room {
 impl Room {
     /// Fails if there is no room for these changes.
     fn admit(&self, changes: &Changes, now: Timestamp) -> Result<(), Error> {
-        if changes.0.is_empty() {
+        if changes.is_empty() {
             return Ok(());
         }
         self.disk.admit()?;
@@ -135,6 +136,7 @@ impl Room {
 /// Commits one batch after the other.
 pub struct Committer {
     file: Arc<redb::Database>,
+    schema: &'static Schema,
     room: Room,
     projected: Projected,
     clock: Clock,
@@ -149,7 +151,7 @@ pub struct Committer {
 impl Committer {
     /// Takes a projection that is loaded.
     pub fn new(
-        (file, room): (Arc<redb::Database>, Room),
+        (file, schema, room): (Arc<redb::Database>, &'static Schema, Room),
         projection: Box<dyn Projection>,
         clock: Clock,
         (commits, wakes, metrics): (Arc<AtomicU64>, Arc<Wakes>, DbMetrics),
@@ -157,6 +159,7 @@ impl Committer {
     ) -> Self {
         Self {
             file,
+            schema,
             room,
             projected: Projected::new(projection),
             clock,
@@ -226,7 +229,7 @@ impl Committer {
     /// owners that the changes concern too.
     fn decide(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Option<Decided>, Error> {
         let txn = self.file.begin_write().map_err(internal)?;
-        let mut rows = Draft::open(&txn)?;
+        let mut rows = Draft::open(&txn, self.schema)?;
         self.room.budget.undo();
         for job in batch {
             let Times { now, system } = (self.clock)();

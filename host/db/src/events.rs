@@ -1,26 +1,28 @@
 //! The events of each owner in one sequence without gaps, whatever their instances. Its rows are an
 //! index: the events name their places themselves.
 
-use super::findings::{Findings, Fix, Known, compare};
+use super::draft::Draft;
+use super::findings::{Findings, Fix};
 use super::read::Read;
 use super::rows::EventRow;
-use super::table::{Draft, Rows, Table};
+use super::table::Table;
 use super::tables as t;
+use super::tree::{Rows as _, Snapshot};
 use std::collections::BTreeMap;
 use wharf_domain::error::Error;
 use wharf_domain::event::Event;
 use wharf_domain::ids::{InstanceId, UserId};
 
 /// The events as they were until format 4.
-const UNNUMBERED: Table<InstanceId, u32, Event> = Table::new(b'i', 2);
+const UNNUMBERED: Table<InstanceId, u32, Event> = Table::bounded(b'i', 2, "", "");
 
 impl Draft<'_> {
     /// Appends an event to its instance, and to the sequence of its owner.
     pub(super) fn append_event(&mut self, number: u32, mut row: EventRow) -> Result<(), Error> {
         let (owner, id) = (row.owner, row.event.instance);
         row.seq = self.last_event(owner)? + 1;
-        self.put(&t::OWNER_EVENTS, &owner, row.seq, &(id, number))?;
-        self.put(&t::EVENTS, &id, number, &row)?;
+        self.put(&t::OWNER_EVENTS, (owner, row.seq), &(id, number))?;
+        self.put(&t::EVENTS, (id, number), &row)?;
         self.woken.events.insert(owner);
         Ok(())
     }
@@ -31,10 +33,10 @@ impl Draft<'_> {
         // The number of the next event follows from the remaining rows.
         let through = through.min(self.last_event(owner)?);
         for seq in from..=through {
-            self.remove(&t::OWNER_EVENTS, &owner, seq)?;
+            self.remove(&t::OWNER_EVENTS, (owner, seq))?;
         }
         if through >= from {
-            self.put(&t::TRIMMED_EVENTS, &owner, (), &through)?;
+            self.put(&t::TRIMMED_EVENTS, owner, &through)?;
         }
         Ok(())
     }
@@ -64,7 +66,7 @@ impl Draft<'_> {
         }
         order.sort_unstable();
         for (_, id, number) in order {
-            let Some(event) = self.remove(&UNNUMBERED, &id, number)? else {
+            let Some(event) = self.remove(&UNNUMBERED, (id, number))? else {
                 continue;
             };
             // Events without an owner stay for the operator.
@@ -85,7 +87,7 @@ impl Draft<'_> {
 }
 
 /// Compares the sequences of all owners with the events.
-pub(super) fn check(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), Error> {
+pub(super) fn check(rows: &Snapshot, wrong: &mut Findings) -> Result<(), Error> {
     let mut derived = BTreeMap::new();
     let mut trimmed = BTreeMap::new();
     for row in rows.all(&t::TRIMMED_EVENTS)? {
@@ -118,15 +120,19 @@ pub(super) fn check(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result
     }
     let stored = rows.all(&t::OWNER_EVENTS)?;
     let stored = stored.map(|row| row.map(|(owner, seq, place)| ((owner, seq), place)));
-    let stored = stored.collect::<Result<_, _>>()?;
-    compare(
-        "owner_events",
-        &derived,
-        &stored,
-        wrong,
-        |(owner, seq), place| match place {
-            Some(place) => Fix::put(&t::OWNER_EVENTS, owner, seq, &place),
-            None => Ok(Fix::remove(&t::OWNER_EVENTS, owner, seq)),
-        },
-    )
+    let stored: BTreeMap<_, _> = stored.collect::<Result<_, _>>()?;
+    for (key, place) in &derived {
+        if stored.get(key) != Some(place) {
+            let fix = Fix::put(t::OWNER_EVENTS.key(&key.0, &key.1), place)?;
+            wrong.fixable(format!("owner_events lacks {key:?} of {place:?}"), fix);
+        }
+    }
+    for (key, place) in &stored {
+        if !derived.contains_key(key) {
+            let fix = Fix::remove(t::OWNER_EVENTS.key(&key.0, &key.1));
+            let text = format!("owner_events has {key:?} of {place:?}, which no row says");
+            wrong.fixable(text, fix);
+        }
+    }
+    Ok(())
 }

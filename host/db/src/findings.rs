@@ -1,17 +1,16 @@
 //! The contradictions that a check of the database finds, and the rows that mend them.
 
 use super::codec::encode;
-use super::key::Part;
-use super::table::{Draft, Table};
+use super::draft::Draft;
+use super::schema::Schema;
+use super::table::{Declared, Id, Relation};
+use super::tree::Snapshot;
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::error::Error;
-use wharf_domain::ids::InstanceId;
-use wharf_domain::instance::Instance;
 
-/// The instances by id.
-pub(super) type Known = BTreeMap<InstanceId, Instance>;
+/// The most unreadable rows of a table: one with more cannot be checked.
+const MAX_UNREADABLE: usize = 100;
 
 /// A contradiction between rows.
 #[derive(Debug)]
@@ -33,41 +32,27 @@ impl Finding {
 #[derive(Debug)]
 pub(super) struct Fix {
     key: Vec<u8>,
-    value: Option<Vec<u8>>,
+    row: Option<Vec<u8>>,
 }
 
 impl Fix {
-    pub fn put<F: Part + ?Sized, R: Part<Owned = R>, V: Serialize>(
-        table: &Table<F, R, V>,
-        first: &F,
-        rest: &R,
-        value: &V,
-    ) -> Result<Self, Error> {
-        Ok(Self {
-            key: table.key(first, rest),
-            value: Some(encode(value)?),
-        })
+    pub fn put(key: Vec<u8>, row: &impl Serialize) -> Result<Self, Error> {
+        let row = Some(encode(row)?);
+        Ok(Self { key, row })
     }
 
-    pub fn remove<F: Part + ?Sized, R: Part<Owned = R>, V>(
-        table: &Table<F, R, V>,
-        first: &F,
-        rest: &R,
-    ) -> Self {
-        Self {
-            key: table.key(first, rest),
-            value: None,
-        }
+    pub fn remove(key: Vec<u8>) -> Self {
+        Self { key, row: None }
     }
 
     pub fn apply(&self, rows: &mut Draft<'_>) -> Result<(), Error> {
-        rows.put_raw(&self.key, self.value.as_deref())
+        rows.put_raw(&self.key, self.row.as_deref())
     }
 }
 
 /// The contradictions so far.
 #[derive(Default)]
-pub(super) struct Findings(pub Vec<Finding>);
+pub struct Findings(pub(super) Vec<Finding>);
 
 impl Findings {
     /// Adds a contradiction that only a backup can mend.
@@ -76,31 +61,105 @@ impl Findings {
     }
 
     /// Adds a contradiction with the change that mends it.
-    pub fn fixable(&mut self, text: String, fix: Fix) {
+    pub(super) fn fixable(&mut self, text: String, fix: Fix) {
         let fix = Some(fix);
         self.0.push(Finding { text, fix });
     }
 }
 
-/// Compares an index with the one that follows from the rows. `fix` writes or removes a row of it.
-pub(super) fn compare<K: Ord + Debug, V: Copy + PartialEq + Debug>(
-    table: &str,
-    derived: &BTreeMap<K, V>,
-    stored: &BTreeMap<K, V>,
-    wrong: &mut Findings,
-    fix: impl Fn(&K, Option<V>) -> Result<Fix, Error>,
-) -> Result<(), Error> {
-    for (key, value) in derived {
-        if stored.get(key) != Some(value) {
-            let text = format!("{table} lacks {key:?} of {value:?}");
-            wrong.fixable(text, fix(key, Some(*value))?);
+/// A check of all tables.
+#[derive(Default)]
+pub struct Check {
+    pub(super) findings: Findings,
+    /// The entries of indices that follow from the rows, by key.
+    derived: BTreeMap<Vec<u8>, (Id, Vec<u8>)>,
+    /// Entries that follow from two rows.
+    twice: Vec<(Id, Vec<u8>, [Vec<u8>; 2])>,
+    /// Tables with rows that cannot be read.
+    unreadable: BTreeMap<Id, usize>,
+}
+
+impl Check {
+    /// Notes an entry of an index that follows from a row.
+    pub(super) fn derive(&mut self, (index, key, row): (Id, Vec<u8>, Vec<u8>)) {
+        let before = self.derived.insert(key.clone(), (index, row.clone()));
+        if let Some((_, other)) = before.filter(|(_, other)| *other != row) {
+            self.twice.push((index, key, [other, row]));
         }
     }
-    for (key, value) in stored {
-        if !derived.contains_key(key) {
-            let text = format!("{table} has {key:?} of {value:?}, which no row says");
-            wrong.fixable(text, fix(key, None)?);
+
+    /// Notes a row that cannot be read. Fails if there are too many.
+    pub(super) fn unreadable(&mut self, of: Id, name: &str, error: &Error) -> Result<(), Error> {
+        let text = format!("{name}: a row cannot be read: {}", error.chain());
+        self.findings.push(text);
+        let number = self.unreadable.entry(of).or_default();
+        *number += 1;
+        if *number == MAX_UNREADABLE {
+            return Err(Error::internal("too many rows cannot be read"));
+        }
+        Ok(())
+    }
+
+    /// Checks the rows of all tables, and compares each index with the rows that it follows from. An error of
+    /// a table ends the check of it alone.
+    pub(super) fn tables(&mut self, rows: &Snapshot, schema: &Schema) {
+        let mut incomplete = BTreeSet::new();
+        for table in schema.all() {
+            if let Err(error) = table.check(rows, self) {
+                incomplete.insert(table.facts().id);
+                self.failed(&error);
+            }
+        }
+        incomplete.extend(self.unreadable.keys());
+        for table in schema.all() {
+            if let Relation::IndexOf(source) = table.facts().relation {
+                let is_whole = !incomplete.contains(&source.facts().id);
+                if let Err(error) = self.index(rows, table, is_whole) {
+                    self.failed(&error);
+                }
+            }
+            if let Some(check) = table.facts().check
+                && let Err(error) = check(rows, &mut self.findings)
+            {
+                self.failed(&error);
+            }
         }
     }
-    Ok(())
+
+    /// Notes an error that ends a part of the check.
+    pub(super) fn failed(&mut self, error: &Error) {
+        let text = format!("rows cannot be read: {}", error.chain());
+        self.findings.push(text);
+    }
+
+    /// Compares an index with the entries that follow from its table. If rows of that cannot be read, an
+    /// entry may be of one of them.
+    fn index(
+        &mut self,
+        rows: &Snapshot,
+        index: &dyn Declared,
+        is_whole: bool,
+    ) -> Result<(), Error> {
+        let (name, id) = (index.facts().name.to_ascii_lowercase(), index.facts().id);
+        let stored: BTreeMap<_, _> = index.bytes(rows)?.into_iter().collect();
+        for (_, key, rows) in self.twice.iter().filter(|(of, ..)| *of == id) {
+            let [one, other] = rows.each_ref().map(|row| index.describe(key, row));
+            let text = format!("{name} is to have {one} and {other}");
+            self.findings.push(text);
+        }
+        for (key, (of, row)) in &self.derived {
+            if *of == id && stored.get(key) != Some(row) {
+                let text = format!("{name} lacks {}", index.describe(key, row));
+                let (key, row) = (key.clone(), Some(row.clone()));
+                self.findings.fixable(text, Fix { key, row });
+            }
+        }
+        let extra = stored.iter().filter(|_| is_whole);
+        for (key, row) in extra.filter(|(key, _)| !self.derived.contains_key(*key)) {
+            let entry = index.describe(key, row);
+            let text = format!("{name} has {entry}, which no row says");
+            self.findings.fixable(text, Fix::remove(key.clone()));
+        }
+        Ok(())
+    }
 }

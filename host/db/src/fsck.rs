@@ -1,174 +1,72 @@
-//! Derives every index again from the instance rows and compares.
+//! Checks the rows of all tables against each other.
 
-use super::apply::{is_pending, names, place};
-use super::findings::{Finding, Findings, Fix, Known, compare};
-use super::history;
+use super::findings::{Check, Finding, Findings, Fix};
 use super::read::Read;
-use super::recorded;
+use super::schema::Schema;
 use super::tables as t;
+use super::tree::{Rows as _, Snapshot};
+use super::{audit, events, history, recorded};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::error::Error;
-use wharf_domain::ids::{InstanceId, UserId};
-use wharf_domain::instance::Intent;
+use wharf_domain::ids::InstanceId;
+use wharf_domain::instance::{Instance, Intent, Progress};
 
-/// The most unreadable rows of a check: a file with more cannot be checked.
-const MAX_UNREADABLE: usize = 100;
+/// The instances by id.
+pub(super) type Known = BTreeMap<InstanceId, Instance>;
 
-/// The contradictions between tables. An error of a table ends the check of it alone.
-pub(super) fn check(rows: &impl Read) -> Vec<Finding> {
-    let mut wrong = Findings::default();
-    let checks = [
-        check_indices,
-        check_users,
-        check_claims,
-        check_idempotency,
-        check_audit,
-        super::keys::check,
-        history::check,
-        super::events::check,
-        super::webhooks::check,
-        check_recorded,
-        check_extras,
-        check_accounts,
-    ];
-    match known(rows, &mut wrong) {
+/// The contradictions between rows. An error of a part of the check ends that part alone.
+pub(super) fn check(rows: &Snapshot, schema: &Schema) -> Vec<Finding> {
+    let mut check = Check::default();
+    check.tables(rows, schema);
+    let of_instances = [check_instances, check_claims, history::check];
+    let of_histories = [check_audit, events::check, recorded::check];
+    match known(rows) {
         Ok(known) => {
-            for check in checks {
-                if let Err(error) = check(rows, &known, &mut wrong) {
-                    wrong.push(format!("rows cannot be read: {}", error.chain()));
+            for part in of_instances {
+                if let Err(error) = part(rows, &known, &mut check.findings) {
+                    check.failed(&error);
                 }
             }
         }
-        Err(error) => wrong.push(format!("instances cannot be read: {}", error.chain())),
+        Err(error) => check.failed(&error),
     }
-    wrong.0
+    for part in of_histories {
+        if let Err(error) = part(rows, &mut check.findings) {
+            check.failed(&error);
+        }
+    }
+    check.findings.0
 }
 
-fn check_recorded(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), Error> {
-    let mut lines = Vec::new();
-    recorded::check(rows, &mut lines)?;
+fn check_audit(rows: &Snapshot, wrong: &mut Findings) -> Result<(), Error> {
+    let (_, lines) = audit::verify(rows, None)?;
     lines.into_iter().for_each(|line| wrong.push(line));
     Ok(())
 }
 
-/// Suspensions and host keys are of instances that exist.
-fn check_extras(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
-    for id in rows.keys_under(&t::SUSPENDED, &())? {
-        let id = id?;
-        if !known.contains_key(&id) {
-            let fix = Fix::remove(&t::SUSPENDED, &(), &id);
-            wrong.fixable(format!("{id}: a suspension without an instance"), fix);
-        }
-    }
-    for id in rows.keys_under(&t::HOST_KEYS, &())? {
-        let id = id?;
-        if !known.contains_key(&id) {
-            let fix = Fix::remove(&t::HOST_KEYS, &(), &id);
-            wrong.fixable(format!("{id}: host keys without an instance"), fix);
-        }
-    }
-    for id in rows.keys_under(&t::LOST, &())? {
-        let id = id?;
-        if !known.contains_key(&id) {
-            let fix = Fix::remove(&t::LOST, &(), &id);
-            wrong.fixable(format!("{id}: lost without an instance"), fix);
-        }
-    }
-    Ok(())
+/// The instances whose rows can be read.
+fn known(rows: &Snapshot) -> Result<Known, Error> {
+    let readable = rows.all(&t::INSTANCES)?.filter_map(Result::ok);
+    Ok(readable.map(|(id, (), instance)| (id, instance)).collect())
 }
 
-fn check_accounts(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), Error> {
-    let ways = super::sign_in_ways::check(rows)?;
-    for line in super::accounts::check(rows)?.into_iter().chain(ways) {
-        wrong.push(line);
-    }
-    Ok(())
-}
-
-fn check_audit(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), Error> {
-    for line in super::audit::verify(rows, None)?.1 {
-        wrong.push(line);
-    }
-    Ok(())
-}
-
-fn known(rows: &impl Read, wrong: &mut Findings) -> Result<Known, Error> {
-    let (mut known, mut unreadable) = (Known::new(), 0);
-    for row in rows.all(&t::INSTANCES)? {
-        match row {
-            Ok((id, (), instance)) => {
-                if id != instance.id {
-                    wrong.push(format!("{id}: its row is of {}", instance.id));
-                }
-                known.insert(id, instance);
-            }
-            Err(error) => {
-                wrong.push(format!("an instance cannot be read: {}", error.chain()));
-                unreadable += 1;
-                if unreadable == MAX_UNREADABLE {
-                    break;
-                }
-            }
-        }
-    }
-    Ok(known)
-}
-
-/// Names, owners and pending.
-fn check_indices(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
-    let mut named = BTreeMap::new();
-    let mut owned = BTreeMap::new();
-    let mut pending = BTreeMap::new();
+fn check_instances(rows: &Snapshot, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
     for (id, instance) in known {
-        for name in names(Some(instance)) {
-            if let Some(other) = named.insert(name.to_owned(), *id) {
-                wrong.push(format!("name {name} belongs to {id} and {other}"));
-            }
+        if *id != instance.id {
+            wrong.push(format!("{id}: its row is of {}", instance.id));
         }
-        if let Some((owner, seq)) = place(Some(instance)) {
-            owned.insert((owner, seq), *id);
-            if seq >= rows.next_seq(owner)? {
-                wrong.push(format!("{id}: its place is beyond its owner's counter"));
-            }
+        let is_listed = instance.intent != Intent::Delete;
+        if is_listed && instance.seq >= rows.next_seq(instance.owner)? {
+            wrong.push(format!("{id}: its place is beyond its owner's counter"));
         }
-        if is_pending(Some(instance)) {
-            pending.insert(*id, *id);
+        if rows.get(&t::PROVISIONING_SPECS, *id)?.is_none() {
+            wrong.push(format!("{id}: an instance without a provisioning spec"));
         }
     }
-    let stored = rows.all(&t::NAMES)?;
-    let stored = stored.map(|row| row.map(|(name, (), id)| (name, id)));
-    let stored = stored.collect::<Result<_, _>>()?;
-    compare("names", &named, &stored, wrong, |name, id| match id {
-        Some(id) => Fix::put(&t::NAMES, name.as_str(), &(), &id),
-        None => Ok(Fix::remove(&t::NAMES, name.as_str(), &())),
-    })?;
-    let stored = rows.all(&t::OWNED)?;
-    let stored = stored.map(|row| row.map(|(owner, seq, id)| ((owner, seq), id)));
-    let stored = stored.collect::<Result<_, _>>()?;
-    compare(
-        "owned",
-        &owned,
-        &stored,
-        wrong,
-        |(owner, seq), id| match id {
-            Some(id) => Fix::put(&t::OWNED, owner, seq, &id),
-            None => Ok(Fix::remove(&t::OWNED, owner, seq)),
-        },
-    )?;
-    let stored = rows.pending()?.into_iter().map(|id| (id, id)).collect();
-    compare(
-        "pending",
-        &pending,
-        &stored,
-        wrong,
-        |id, there| match there {
-            Some(_) => Fix::put(&t::PENDING, id, &(), &()),
-            None => Ok(Fix::remove(&t::PENDING, id, &())),
-        },
-    )
+    Ok(())
 }
 
-fn check_claims(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
+fn check_claims(rows: &Snapshot, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
     let mut taken = BTreeMap::new();
     let mut claimed = BTreeSet::new();
     for row in rows.all(&t::CLAIMS)? {
@@ -179,7 +77,7 @@ fn check_claims(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result
             ));
         }
         let Some(instance) = known.get(&id) else {
-            let fix = Fix::remove(&t::CLAIMS, node.as_str(), &id);
+            let fix = Fix::remove(t::CLAIMS.key(&node, &id));
             wrong.fixable(format!("{id}: a claim without an instance"), fix);
             continue;
         };
@@ -211,15 +109,14 @@ fn check_claims(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result
             take(format!("GPU {} of node {node}", gpu.device));
         }
     }
-    for (id, moving) in rows.moves()? {
+    for row in rows.under(&t::MOVES, &())? {
+        let (id, moving) = row?;
         let Some(instance) = known.get(&id) else {
-            let fix = Fix::remove(&t::MOVES, &(), &id);
-            wrong.fixable(format!("{id}: a move without an instance"), fix);
             continue;
         };
         let claim = moving.claim;
         let fits = matches!(instance.intent, Intent::Stop | Intent::Delete)
-            && is_pending(Some(instance))
+            && instance.progress == Progress::Pending
             && claim.node != instance.node
             && claim.owner == instance.owner;
         if !fits {
@@ -237,15 +134,11 @@ fn check_claims(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result
             take(&mut taken, id, port, wrong);
         }
     }
-    for (id, instance) in known {
-        if claimed.contains(id) == rows.is_lost(*id)? {
-            wrong.push(match claimed.contains(id) {
-                true => format!("{id}: a lost instance with a claim"),
-                false => format!("{id}: an instance without a claim"),
-            });
-        }
-        if instance.id == *id && rows.provisioning_spec(*id)?.is_none() {
-            wrong.push(format!("{id}: an instance without a provisioning spec"));
+    for id in known.keys() {
+        match (claimed.contains(id), rows.is_lost(*id)?) {
+            (true, true) => wrong.push(format!("{id}: a lost instance with a claim")),
+            (false, false) => wrong.push(format!("{id}: an instance without a claim")),
+            _ => {}
         }
     }
     Ok(())
@@ -261,25 +154,4 @@ fn take(
     if let Some(other) = taken.insert(what.clone(), id) {
         wrong.push(format!("{id} and {other} both have {what}"));
     }
-}
-
-fn check_idempotency(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), Error> {
-    let mut lines = Vec::new();
-    super::idempotency::check(rows, &mut lines)?;
-    lines.into_iter().for_each(|line| wrong.push(line));
-    Ok(())
-}
-
-/// Users by address, and the other way round.
-fn check_users(rows: &impl Read, _: &Known, wrong: &mut Findings) -> Result<(), Error> {
-    let users = rows.all(&t::USERS)?;
-    let users = users.map(|row| row.map(|(id, (), email)| (email, id)));
-    let emails = rows.all(&t::EMAILS)?;
-    let emails = emails.map(|row| row.map(|(email, (), id)| (email, id)));
-    let users: BTreeMap<String, UserId> = users.collect::<Result<_, _>>()?;
-    let emails = emails.collect::<Result<_, _>>()?;
-    compare("emails", &users, &emails, wrong, |email, id| match id {
-        Some(id) => Fix::put(&t::EMAILS, email.as_str(), &(), &id),
-        None => Ok(Fix::remove(&t::EMAILS, email.as_str(), &())),
-    })
 }

@@ -1,12 +1,13 @@
 //! A damaged file makes redb return an error in most cases, and panic in the rest. Either becomes a
 //! message.
 
+use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
 
 thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
@@ -24,7 +25,7 @@ static FILE: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Notes the file that is read from now on.
 pub fn opening(path: &Path) {
-    *FILE.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.to_owned());
+    *FILE.lock() = Some(path.to_owned());
 }
 
 /// The words about a damaged database.
@@ -65,7 +66,7 @@ pub fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
                 let place = panic.location().map(ToString::to_string);
                 let why = format!("{reason} at {}", place.unwrap_or_default());
                 // A thread that holds the lock has panicked itself.
-                let file = FILE.try_lock().ok().and_then(|file| file.clone());
+                let file = FILE.try_lock().and_then(|file| file.clone());
                 let message = damage(file.as_deref(), &why);
                 let _ = writeln!(std::io::stderr(), "wharf: {message}");
                 std::process::exit(1);
@@ -91,6 +92,7 @@ mod tests {
     use super::{exit_on_damage, guarded};
     use crate::backup::backup;
     use crate::open::{open, path_in};
+    use crate::tests::SCHEMA;
     use std::path::Path;
     use std::process::Command;
 
@@ -108,9 +110,9 @@ mod tests {
     fn a_second_panic_ends_the_process_with_a_message() {
         if let Some(dir) = std::env::var_os(CHILD) {
             let dir = Path::new(&dir);
-            let file = open(dir, 0).unwrap();
+            let file = open(dir, 0, &SCHEMA).unwrap();
             // Neither its draft nor a backup is the file that the message names.
-            backup(&file.rows, &dir.join("backup"), || true).unwrap();
+            backup(&file.rows, &dir.join("backup"), SCHEMA.format(), || true).unwrap();
             exit_on_damage();
             let first = guarded(|| -> () { panic!("first") });
             assert!(first.unwrap_err().contains("first"));

@@ -1,9 +1,10 @@
 //! Checks the events and the ledger of every instance, purged ones included. Numbers have no gaps, time
 //! does not run backwards, and the ledger agrees with the events.
 
-use super::findings::{Findings, Known};
-use super::read::Read;
+use super::findings::Findings;
+use super::fsck::Known;
 use super::tables as t;
+use super::tree::{Rows as _, Snapshot};
 use std::collections::BTreeSet;
 use wharf_domain::error::Error;
 use wharf_domain::event::Event;
@@ -12,7 +13,7 @@ use wharf_domain::instance::Instance;
 use wharf_domain::ledger::Entry;
 
 /// Adds the contradictions of all histories, those of purged instances included.
-pub(super) fn check(rows: &impl Read, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
+pub(super) fn check(rows: &Snapshot, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
     let mut ids: BTreeSet<InstanceId> = known.keys().copied().collect();
     for row in rows.all(&t::EVENTS)? {
         ids.insert(row?.0);

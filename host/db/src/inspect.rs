@@ -3,11 +3,13 @@
 use super::backup::check_pages;
 use super::codec::internal;
 use super::commit::{Room, Times, commit_durably};
+use super::draft::Draft;
 use super::findings::Finding;
 use super::fsck::check;
 use super::guard::{guarded, opening};
 use super::open::{initialise, lock, open, open_file, path_in, unreadable};
-use super::table::Draft;
+use super::schema::Schema;
+use super::tree::Snapshot;
 use super::{Db, OpenError, Projection};
 use std::fs::File;
 use std::io::{self, Seek};
@@ -23,7 +25,11 @@ pub struct Inspected {
 }
 
 /// Copies the database of a directory that no process has open, and checks the pages of the copy.
-pub fn inspect(dir: &Path, projection: Box<dyn Projection>) -> Result<Inspected, OpenError> {
+pub fn inspect(
+    dir: &Path,
+    projection: Box<dyn Projection>,
+    schema: &'static Schema,
+) -> Result<Inspected, OpenError> {
     let path = path_in(dir);
     let failed = |error| unreadable(&path, error);
     let mut file = File::open(&path).map_err(failed)?;
@@ -38,7 +44,7 @@ pub fn inspect(dir: &Path, projection: Box<dyn Projection>) -> Result<Inspected,
     let damage = check_pages(&path, &mut copy).err();
     let pages: Vec<_> = damage.iter().map(ToString::to_string).collect();
     // redb refuses further work after a failed check of pages, whose finding is the cause then.
-    let db = rows(&path, copy, projection).map_err(|error| damage.unwrap_or(error))?;
+    let db = rows(&path, copy, projection, schema).map_err(|error| damage.unwrap_or(error))?;
     if !pages.is_empty() {
         keep_open(Arc::clone(&db.file));
     }
@@ -49,8 +55,9 @@ fn rows(
     path: &Path,
     copy: redb::Database,
     projection: Box<dyn Projection>,
+    schema: &'static Schema,
 ) -> Result<Db, OpenError> {
-    if let Err(error) = initialise(path, &copy, false) {
+    if let Err(error) = initialise(path, &copy, schema, false) {
         keep_open(copy);
         return Err(error);
     }
@@ -58,8 +65,8 @@ fn rows(
         path: path.to_owned(),
         why,
     };
-    guarded(|| Db::on(copy, projection, Box::new(Times::default), Room::default()))
-        .map_err(damaged)?
+    let clock = Box::new(Times::default);
+    guarded(|| Db::on(copy, schema, projection, clock, Room::default())).map_err(damaged)?
 }
 
 /// Leaves a damaged copy open until the process ends. redb writes when it closes a file. Damaged pages may
@@ -71,7 +78,7 @@ fn keep_open<F>(copy: F) {
 impl Db {
     /// Checks every table against the others; one finding for each contradiction.
     pub fn check(&self) -> Vec<Finding> {
-        let checked = guarded(|| self.read(|rows| Ok(check(rows))));
+        let checked = guarded(|| self.read(|rows| Ok(check(rows, self.schema))));
         let why = match checked {
             Ok(Ok(findings)) => return findings,
             Ok(Err(error)) => error.chain().to_string(),
@@ -86,13 +93,13 @@ impl Db {
 
 /// Mends the findings of the database of a directory that a repair can mend, in one commit. Returns
 /// their number.
-pub fn repair(dir: &Path) -> Result<usize, OpenError> {
+pub fn repair(dir: &Path, schema: &'static Schema) -> Result<usize, OpenError> {
     let path = path_in(dir);
-    let file = open(dir, 0)?.rows;
+    let file = open(dir, 0, schema)?.rows;
     let repaired = guarded(|| {
+        let findings = check(&Snapshot::open(&file)?, schema);
         let txn = file.begin_write().map_err(internal)?;
-        let mut rows = Draft::open(&txn)?;
-        let findings = check(&rows);
+        let mut rows = Draft::open(&txn, schema)?;
         let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());
         let mut repaired = 0;
         for fix in fixes {

@@ -1,17 +1,22 @@
 //! Keys as bytes. Rows sort as these bytes do, so numbers are big-endian.
 
+use std::fmt::Debug;
 use uuid::Uuid;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::webhook::WebhookId;
 
-/// A part of a key. No encoding is a prefix of another one of the same type.
-pub trait Part {
-    /// The type that is read back.
-    type Owned;
+/// A part of a key. No encoding is a prefix of another one of its type.
+pub trait Part: Clone + Debug + Send + Sized + 'static {
     /// Appends the encoding.
     fn write(&self, out: &mut Vec<u8>);
     /// Takes a part off the front; none if the bytes are not its encoding.
-    fn read(bytes: &mut &[u8]) -> Option<Self::Owned>;
+    fn read(bytes: &mut &[u8]) -> Option<Self>;
+}
+
+/// The key of a row: both parts, or the one that is not empty.
+pub trait Key<F, R> {
+    /// Returns both parts.
+    fn parts(self) -> (F, R);
 }
 
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
@@ -21,35 +26,36 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
 }
 
 impl Part for () {
-    type Owned = ();
     fn write(&self, _: &mut Vec<u8>) {}
     fn read(_: &mut &[u8]) -> Option<()> {
         Some(())
     }
 }
 
-impl Part for u32 {
-    type Owned = Self;
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend(self.to_be_bytes());
-    }
-    fn read(bytes: &mut &[u8]) -> Option<Self> {
-        take(bytes).map(Self::from_be_bytes)
-    }
+/// Parts as arrays of bytes.
+macro_rules! fixed {
+    ($($part:ty: $write:expr, $read:expr;)*) => {$(
+        impl Part for $part {
+            fn write(&self, out: &mut Vec<u8>) {
+                let write: fn(&Self) -> _ = $write;
+                out.extend(write(self));
+            }
+            fn read(bytes: &mut &[u8]) -> Option<Self> {
+                take(bytes).map($read)
+            }
+        }
+    )*};
 }
 
-impl Part for u64 {
-    type Owned = Self;
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend(self.to_be_bytes());
-    }
-    fn read(bytes: &mut &[u8]) -> Option<Self> {
-        take(bytes).map(Self::from_be_bytes)
-    }
+fixed! {
+    u32: |n| n.to_be_bytes(), Self::from_be_bytes;
+    u64: |n| n.to_be_bytes(), Self::from_be_bytes;
+    UserId: |user| user.0.to_be_bytes(), |bytes| Self(u64::from_be_bytes(bytes));
+    InstanceId: |id| *id.0.as_bytes(), |bytes| Self(Uuid::from_bytes(bytes));
+    WebhookId: |id| *id.0.as_bytes(), |bytes| Self(Uuid::from_bytes(bytes));
 }
 
 impl<const N: usize> Part for [u8; N] {
-    type Owned = Self;
     fn write(&self, out: &mut Vec<u8>) {
         out.extend(self);
     }
@@ -58,8 +64,7 @@ impl<const N: usize> Part for [u8; N] {
     }
 }
 
-impl<A: Part<Owned = A>, B: Part<Owned = B>> Part for (A, B) {
-    type Owned = Self;
+impl<A: Part, B: Part> Part for (A, B) {
     fn write(&self, out: &mut Vec<u8>) {
         self.0.write(out);
         self.1.write(out);
@@ -69,57 +74,64 @@ impl<A: Part<Owned = A>, B: Part<Owned = B>> Part for (A, B) {
     }
 }
 
-impl Part for InstanceId {
-    type Owned = Self;
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend(self.0.as_bytes());
-    }
-    fn read(bytes: &mut &[u8]) -> Option<Self> {
-        take(bytes).map(|id| Self(Uuid::from_bytes(id)))
-    }
-}
-
-impl Part for WebhookId {
-    type Owned = Self;
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend(self.0.as_bytes());
-    }
-    fn read(bytes: &mut &[u8]) -> Option<Self> {
-        take(bytes).map(|id| Self(Uuid::from_bytes(id)))
-    }
-}
-
-impl Part for UserId {
-    type Owned = Self;
-    fn write(&self, out: &mut Vec<u8>) {
-        self.0.write(out);
-    }
-    fn read(bytes: &mut &[u8]) -> Option<Self> {
-        u64::read(bytes).map(Self)
-    }
-}
-
-impl Part for String {
-    type Owned = Self;
-    fn write(&self, out: &mut Vec<u8>) {
-        self.as_str().write(out);
-    }
-    fn read(bytes: &mut &[u8]) -> Option<Self> {
-        str::read(bytes)
-    }
-}
-
 /// Text has its length first, so it sorts by length.
-impl Part for str {
-    type Owned = String;
+impl Part for String {
     fn write(&self, out: &mut Vec<u8>) {
         u32::try_from(self.len()).unwrap_or(u32::MAX).write(out);
         out.extend(self.as_bytes());
     }
-    fn read(bytes: &mut &[u8]) -> Option<String> {
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
         let length = usize::try_from(u32::read(bytes)?).ok()?;
         let (text, rest) = bytes.split_at_checked(length)?;
         *bytes = rest;
-        String::from_utf8(text.to_vec()).ok()
+        Self::from_utf8(text.to_vec()).ok()
     }
 }
+
+impl<F, R> Key<F, R> for (F, R) {
+    fn parts(self) -> Self {
+        self
+    }
+}
+
+impl<R> Key<String, R> for (&str, R) {
+    fn parts(self) -> (String, R) {
+        (self.0.to_owned(), self.1)
+    }
+}
+
+impl Key<String, ()> for &str {
+    fn parts(self) -> (String, ()) {
+        (self.to_owned(), ())
+    }
+}
+
+impl Key<(), ()> for () {
+    fn parts(self) -> ((), ()) {
+        ((), ())
+    }
+}
+
+impl<const N: usize> Key<(), Self> for [u8; N] {
+    fn parts(self) -> ((), Self) {
+        ((), self)
+    }
+}
+
+/// Parts that are whole keys, as the first part or as the rest.
+macro_rules! whole {
+    ($($part:ty),*) => {$(
+        impl Key<Self, ()> for $part {
+            fn parts(self) -> (Self, ()) {
+                (self, ())
+            }
+        }
+        impl Key<(), Self> for $part {
+            fn parts(self) -> ((), Self) {
+                ((), self)
+            }
+        }
+    )*};
+}
+
+whole!(u64, String, UserId, InstanceId);

@@ -3,27 +3,23 @@
 //! Reads see the last commit. Writes are closures that decide from the present rows and return
 //! changes; changes of many callers share one durable commit ([`writer`]).
 
-mod accounts;
 mod apply;
 mod audit;
 mod backup;
-mod batch;
 mod budget;
 mod careful;
+mod changes;
 mod codec;
 mod commit;
 mod disk;
-mod emails;
+mod draft;
 mod events;
 mod findings;
 mod fsck;
 mod guard;
 mod history;
-mod idempotency;
 mod inspect;
 mod key;
-mod key_scopes;
-mod keys;
 mod metrics;
 mod migrate;
 mod open;
@@ -32,42 +28,40 @@ mod projection;
 mod read;
 mod recorded;
 mod rows;
+mod schema;
 mod scrub;
-mod sign_in_ways;
-mod ssh_keys;
 mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod upgrade;
 mod wakes;
-mod webhooks;
 mod writer;
 
-pub use accounts::{AccountChange, ReadAccounts};
 pub use backup::{Copied, restore};
-pub use batch::{Change, Changes};
+pub use changes::Changes;
 pub use commit::{Clock, Times, View};
 pub use disk::Disk;
-pub use findings::Finding;
+pub use draft::{Draft, Followed};
+pub use findings::{Finding, Findings};
 pub use guard::exit_on_damage;
 pub use inspect::{Inspected, inspect, repair};
-pub use keys::ReadKeys;
+pub use key::{Key, Part};
 pub use metrics::DbMetrics;
 pub use open::rows_in;
 pub use projection::Projection;
 pub use read::Read;
-pub use rows::{
-    AuditHead, BilledAs, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, IdentityDigest,
-    IdentityRow, InviteRow, KeyRow, KeyTerms, MoveRow, NodeRow, PasskeyDigest, PasskeyRow,
-    PasswordRow, ProvisioningSpec, SessionId, SessionRow, SshKeyId, SshKeyRow, StartRow,
-};
+pub use rows::{AuditHead, BilledAs, EventRow, MoveRow, ProvisioningSpec};
+pub use schema::{Schema, Step};
 pub use scrub::Scrubbed;
-pub use sign_in_ways::{ReadWays, WayChange};
-pub use ssh_keys::ReadSshKeys;
-pub use table::Snapshot;
-pub use wakes::{Topic, TopicCounts};
-pub use webhooks::ReadWebhooks;
+pub use table::{Declared, Entries, Facts, Row, Table};
+pub use tables::{
+    AUDIT, CLAIMS, CORRECTIONS, EVENTS, INSTANCES, KEY_FINGERPRINT, MOVES, PROVISIONING_SPECS,
+    RECORDED,
+};
+pub use tree::{Rows, Snapshot};
+pub use wakes::TopicCounts;
 
 use budget::Budget;
 use commit::Room;
@@ -81,6 +75,7 @@ use wharf_domain::ids::UserId;
 #[derive(Clone)]
 pub struct Db {
     file: Arc<redb::Database>,
+    schema: &'static Schema,
     writer: writer::Writer,
     wakes: Arc<wakes::Wakes>,
     disk: Arc<Disk>,
@@ -190,27 +185,21 @@ pub enum OpenError {
 impl OpenError {
     /// The error and all its causes.
     pub fn chain(&self) -> String {
-        use std::error::Error as _;
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        text
+        wharf_domain::error::chain(self)
     }
 }
 
 impl Db {
-    /// Opens or makes the database in a directory, and loads the projection of its claims. `clock`
-    /// gives the time to use cases.
+    /// Opens or makes the database in a directory, which has the tables of a schema, and loads the
+    /// projection of its claims. `clock` gives the time to use cases.
     pub fn open(
         dir: &Path,
+        schema: &'static Schema,
         projection: Box<dyn Projection>,
         clock: Clock,
         bounds: Bounds,
     ) -> Result<Self, OpenError> {
-        let open::Opened { rows, pages } = open::open(dir, bounds.disk_reserve_mib)?;
+        let open::Opened { rows, pages } = open::open(dir, bounds.disk_reserve_mib, schema)?;
         let damaged = |why| OpenError::Damaged {
             path: open::path_in(dir),
             why,
@@ -219,7 +208,8 @@ impl Db {
             disk: Arc::new(Disk::new(dir.to_owned(), bounds.disk_reserve_mib)),
             budget: Budget::new(bounds.records_per_user),
         };
-        let opened = guard::guarded(|| Self::on(rows, projection, clock, room)).map_err(damaged)?;
+        let opened = guard::guarded(|| Self::on(rows, schema, projection, clock, room));
+        let opened = opened.map_err(damaged)?;
         let opened = opened.map_err(|error| match error {
             OpenError::Rows(error) => damaged(error.chain().to_string()),
             other => other,
@@ -229,19 +219,21 @@ impl Db {
 
     fn on(
         file: redb::Database,
+        schema: &'static Schema,
         mut projection: Box<dyn Projection>,
         clock: Clock,
         room: Room,
     ) -> Result<Self, OpenError> {
-        recorded::fill(&file)?;
+        recorded::fill(&file, schema)?;
         let file = Arc::new(file);
         projection.load(&Snapshot::open(&file)?)?;
         let wakes = Arc::<wakes::Wakes>::default();
         let disk = Arc::clone(&room.disk);
-        let written = (Arc::clone(&file), room);
+        let written = (Arc::clone(&file), schema, room);
         let writer = writer::Writer::start(written, projection, clock, Arc::clone(&wakes))?;
         Ok(Self {
             file,
+            schema,
             writer,
             wakes,
             disk,
@@ -251,13 +243,13 @@ impl Db {
 
     /// Gives the space of removed rows back to the file system, and that of the files that earlier
     /// migrations kept. No process may have the database open. Returns the size in bytes before and after.
-    pub fn compact(dir: &Path) -> Result<(u64, u64), OpenError> {
+    pub fn compact(dir: &Path, schema: &'static Schema) -> Result<(u64, u64), OpenError> {
         let inode = upgrade::inode(dir);
-        let mut file = open::open(dir, 0)?.rows;
+        let mut file = open::open(dir, 0, schema)?.rows;
         let before = Self::bytes_in(dir);
         while file.compact().map_err(codec::internal)? {}
         // A file that this opening kept is the way back from it.
-        let removed = upgrade::remove_kept(dir, inode)?;
+        let removed = upgrade::remove_kept(dir, inode, schema)?;
         drop(file);
         Ok((before + removed, Self::bytes_in(dir)))
     }
@@ -335,7 +327,8 @@ impl Db {
     /// Writes the last commit to a new file, which is a database too, while others read and write.
     /// The file gets its name when it is complete. `wanted` turns false to end early.
     pub fn backup(&self, path: &Path, wanted: impl Fn() -> bool) -> Result<Copied, OpenError> {
-        let copied = guard::guarded(|| backup::backup(&self.file, path, wanted));
+        let format = self.schema.format();
+        let copied = guard::guarded(|| backup::backup(&self.file, path, format, wanted));
         copied.map_err(|why| OpenError::Rows(codec::internal(why)))?
     }
 

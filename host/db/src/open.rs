@@ -3,10 +3,11 @@
 use super::OpenError;
 use super::codec::internal;
 use super::commit::commit_durably;
+use super::draft::Draft;
 use super::guard::{guarded, opening};
-use super::migrate::{self, FORMAT};
+use super::migrate;
 use super::pages::{self, Checked, Pages};
-use super::table::Draft;
+use super::schema::Schema;
 use super::tables::INSTALLATION;
 use super::upgrade;
 use redb::backends::FileBackend;
@@ -48,17 +49,17 @@ pub struct Opened {
 
 /// Opens the database of a directory, or makes it in a directory without remains of one. A database of an
 /// earlier format is migrated to a new file if that leaves a reserve in MiB free.
-pub fn open(dir: &Path, reserve_mib: u64) -> Result<Opened, OpenError> {
+pub fn open(dir: &Path, reserve_mib: u64, schema: &'static Schema) -> Result<Opened, OpenError> {
     let path = path_in(dir);
     opening(&path);
     match fs::metadata(&path) {
         Ok(found) if found.len() == 0 => Err(OpenError::Empty(path)),
-        Ok(_) => open_present(dir, &path, reserve_mib),
+        Ok(_) => open_present(dir, &path, reserve_mib, schema),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let remains = REMAINS.map(|name| dir.join(name));
             let remains: Vec<_> = remains.into_iter().filter(|path| path.exists()).collect();
             match remains.is_empty() {
-                true => make(dir, &path),
+                true => make(dir, &path, schema),
                 false => Err(OpenError::Missing {
                     path,
                     remains: list(&remains),
@@ -74,12 +75,17 @@ fn list(paths: &[PathBuf]) -> String {
     paths.join(" and ")
 }
 
-fn open_present(dir: &Path, path: &Path, reserve_mib: u64) -> Result<Opened, OpenError> {
+fn open_present(
+    dir: &Path,
+    path: &Path,
+    reserve_mib: u64,
+    schema: &'static Schema,
+) -> Result<Opened, OpenError> {
     let file = wharf_secure_fs::open(path).map_err(|error| unreadable(path, error))?;
     let mut file = open_file(path, file)?;
-    let found = found_format(path, &file.rows)?;
-    if found < FORMAT || file.pages.is_none() {
-        file = upgrade::upgrade(path, file, found, reserve_mib)?;
+    let found = found_format(path, &file.rows, schema)?;
+    if found < schema.format() || file.pages.is_none() {
+        file = upgrade::upgrade(path, file, found, reserve_mib, schema)?;
     }
     // A crash may have come between a migration and the removal.
     migrate::remove_journal(dir);
@@ -179,12 +185,12 @@ pub(super) fn unreadable(path: &Path, source: io::Error) -> OpenError {
 }
 
 /// Makes a database under another name first, so that a crash leaves none that is unfinished.
-fn make(dir: &Path, path: &Path) -> Result<Opened, OpenError> {
+fn make(dir: &Path, path: &Path, schema: &'static Schema) -> Result<Opened, OpenError> {
     let failed = |error| unreadable(path, error);
     let draft = wharf_secure_fs::draft(path);
     let file = wharf_secure_fs::open_new(&draft).map_err(failed)?;
     let made = open_checked(&draft, file).and_then(|file| {
-        initialise(&draft, &file.rows, true)?;
+        initialise(&draft, &file.rows, schema, true)?;
         Ok(file)
     });
     match made {
@@ -204,28 +210,29 @@ fn make(dir: &Path, path: &Path) -> Result<Opened, OpenError> {
 }
 
 /// Brings a file to the present format, or refuses it. Only a `new` file may have no format.
-pub(super) fn initialise(path: &Path, file: &Database, new: bool) -> Result<(), OpenError> {
+pub(super) fn initialise(
+    path: &Path,
+    file: &Database,
+    schema: &'static Schema,
+    new: bool,
+) -> Result<(), OpenError> {
+    let known = schema.format();
     whole(path, || {
         let found = match format(file)? {
-            Some(FORMAT) => return Ok(()),
-            Some(found) if found > FORMAT => {
-                return Err(OpenError::Newer {
-                    found,
-                    known: FORMAT,
-                });
-            }
+            Some(found) if found == known => return Ok(()),
+            Some(found) if found > known => return Err(OpenError::Newer { found, known }),
             None if !new => return Err(OpenError::Foreign(path.to_owned())),
             found => found,
         };
         let txn = file.begin_write().map_err(internal)?;
         let mut meta = txn.open_table(META).map_err(internal)?;
         match found {
-            Some(found) => migrate::migrate(&txn, found, &mut meta)?,
+            Some(found) => migrate::migrate(&txn, found, &mut meta, schema)?,
             None => {
-                Draft::open(&txn)?.put(&INSTALLATION, &(), (), &Uuid::new_v4())?;
+                Draft::open(&txn, schema)?.put(&INSTALLATION, (), &Uuid::new_v4())?;
             }
         }
-        meta.insert(FORMAT_KEY, FORMAT).map_err(internal)?;
+        meta.insert(FORMAT_KEY, known).map_err(internal)?;
         drop(meta);
         commit_durably(txn)?;
         Ok(())
@@ -245,8 +252,12 @@ pub(super) fn whole<T>(
 }
 
 /// The format of a file that is not newer than this version.
-pub(super) fn found_format(path: &Path, file: &Database) -> Result<u64, OpenError> {
-    let known = FORMAT;
+pub(super) fn found_format(
+    path: &Path,
+    file: &Database,
+    schema: &Schema,
+) -> Result<u64, OpenError> {
+    let known = schema.format();
     match whole(path, || Ok(format(file)?))? {
         Some(found) if found > known => Err(OpenError::Newer { found, known }),
         Some(found) => Ok(found),

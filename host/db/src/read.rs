@@ -1,30 +1,19 @@
 //! Questions to the rows, of a snapshot or within a write.
 
 use super::codec::internal;
-use super::rows::{
-    AuditHead, BilledAs, ClockRow, EventRow, IdempotencyDigest, IdempotentCreate, KeyRow, KeyTerms,
-    MoveRow, NodeRow, ProvisioningSpec, StartRow,
-};
-use super::table::Rows;
+use super::rows::{AuditHead, BilledAs, EventRow, ProvisioningSpec};
 use super::tables as t;
+use super::tree::Rows;
 use uuid::Uuid;
 use wharf_domain::audit::AuditRecord;
 use wharf_domain::capacity::Claim;
-use wharf_domain::email::canonical;
 use wharf_domain::error::Error;
 use wharf_domain::event::Event;
-use wharf_domain::host_key::HostKey;
 use wharf_domain::ids::{InstanceId, NodeId, UserId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::{Correction, Cost, Entry};
 use wharf_domain::month::Month;
-use wharf_domain::quota::{Amounts, UserLimit};
 use wharf_domain::secret::Fingerprint;
-use wharf_domain::suspension::Suspension;
-use wharf_domain::time::Timestamp;
-
-/// A create request that is kept for replays, with its key.
-type Replayed = ((UserId, IdempotencyDigest), IdempotentCreate);
 
 /// Questions to the rows.
 #[expect(
@@ -34,28 +23,23 @@ type Replayed = ((UserId, IdempotencyDigest), IdempotentCreate);
 pub trait Read: Rows {
     /// The name of this installation towards engines.
     fn installation(&self) -> Result<Uuid, Error> {
-        let found = self.get(&t::INSTALLATION, &(), ())?;
+        let found = self.get(&t::INSTALLATION, ())?;
         found.ok_or_else(|| internal("no installation id"))
     }
 
     /// The fingerprint of the key that encrypts secrets; none before the first secret.
     fn key_fingerprint(&self) -> Result<Option<Fingerprint>, Error> {
-        self.get(&t::KEY_FINGERPRINT, &(), ())
-    }
-
-    /// The time at which the database was last in use.
-    fn clock(&self) -> Result<Option<ClockRow>, Error> {
-        self.get(&t::CLOCK, &(), ())
+        self.get(&t::KEY_FINGERPRINT, ())
     }
 
     /// One instance, deleted ones included.
     fn instance(&self, id: InstanceId) -> Result<Option<Instance>, Error> {
-        self.get(&t::INSTANCES, &id, ())
+        self.get(&t::INSTANCES, id)
     }
 
     /// The instance that has a name.
     fn id_of_name(&self, name: &str) -> Result<Option<InstanceId>, Error> {
-        self.get(&t::NAMES, name, ())
+        self.get(&t::NAMES, name)
     }
 
     /// An owner's instances, oldest first.
@@ -81,20 +65,20 @@ pub trait Read: Rows {
 
     /// The version of an owner's list: two readings of the list with the same version are equal.
     fn owner_version(&self, owner: UserId) -> Result<u64, Error> {
-        let counters = self.get(&t::OWNERS, &owner, ())?;
+        let counters = self.get(&t::OWNERS, owner)?;
         Ok(counters.unwrap_or_default().version)
     }
 
     /// The place of an owner's next instance in the order of creation.
     fn next_seq(&self, owner: UserId) -> Result<u64, Error> {
-        let counters = self.get(&t::OWNERS, &owner, ())?;
+        let counters = self.get(&t::OWNERS, owner)?;
         Ok(counters.unwrap_or_default().last_seq + 1)
     }
 
     /// The claim of an instance.
     fn claim(&self, id: InstanceId) -> Result<Option<Claim>, Error> {
         match self.instance(id)? {
-            Some(instance) => self.get(&t::CLAIMS, &instance.node.0, id),
+            Some(instance) => self.get(&t::CLAIMS, (instance.node.0, id)),
             None => Ok(None),
         }
     }
@@ -121,7 +105,7 @@ pub trait Read: Rows {
         if let Some(instance) = self.instance(id)? {
             return Ok(Some((&instance).into()));
         }
-        if let Some(kept) = self.get(&t::BILLED_AS, &id, ())? {
+        if let Some(kept) = self.get(&t::BILLED_AS, id)? {
             return Ok(Some(kept));
         }
         // Earlier versions kept events only.
@@ -151,9 +135,7 @@ pub trait Read: Rows {
         after: Option<(UserId, InstanceId)>,
         limit: usize,
     ) -> Result<Vec<(UserId, InstanceId)>, Error> {
-        let rows = self.keys_from(&t::RECORDED, after)?;
-        let following = rows.filter(|row| !matches!(row, Ok(found) if Some(*found) == after));
-        following.take(limit).collect()
+        self.keys_after(&t::RECORDED, after)?.take(limit).collect()
     }
 
     /// Calls `f` with each month of an owner's closed ledgers.
@@ -171,7 +153,7 @@ pub trait Read: Rows {
 
     /// The part of an instance that only its creation needs.
     fn provisioning_spec(&self, id: InstanceId) -> Result<Option<ProvisioningSpec>, Error> {
-        self.get(&t::PROVISIONING_SPECS, &id, ())
+        self.get(&t::PROVISIONING_SPECS, id)
     }
 
     /// The instances that the reconciler has work on.
@@ -186,142 +168,14 @@ pub trait Read: Rows {
         self.keys_under(&t::CLAIMS, &node.0)?.collect()
     }
 
-    /// The facts about a node.
-    fn node(&self, node: &NodeId) -> Result<NodeRow, Error> {
-        Ok(self.get(&t::NODES, &*node.0, ())?.unwrap_or_default())
-    }
-
-    /// The user with an e-mail address, in any spelling. The exact one is first: an earlier version may
-    /// have stored two users with spellings of one address.
-    fn user_of_email(&self, email: &str) -> Result<Option<UserId>, Error> {
-        match (self.get(&t::EMAILS, email, ())?, canonical(email)) {
-            (None, Ok(canonical)) => self.get(&t::EMAILS, &*canonical, ()),
-            (user, _) => Ok(user),
-        }
-    }
-
-    /// The number for a new user.
-    fn next_user(&self) -> Result<UserId, Error> {
-        let last = self.all(&t::USERS)?.next_back().transpose()?;
-        Ok(UserId(last.map_or(1, |(id, _, _)| id.0 + 1)))
-    }
-
-    /// A user's e-mail address.
-    fn email_of(&self, user: UserId) -> Result<Option<String>, Error> {
-        self.get(&t::USERS, &user, ())
-    }
-
-    /// All users with their e-mail addresses.
-    fn users(&self) -> Result<Vec<(UserId, String)>, Error> {
-        self.all(&t::USERS)?
-            .map(|row| row.map(|(id, (), email)| (id, email)))
-            .collect()
-    }
-
-    /// The limits of a user that differ from the configuration.
-    fn user_limits(&self, user: UserId) -> Result<Amounts<UserLimit>, Error> {
-        Ok(self.get(&t::USER_LIMITS, &user, ())?.unwrap_or_default())
-    }
-
-    /// One key.
-    fn key(&self, id: &str) -> Result<Option<KeyRow>, Error> {
-        self.get(&t::KEYS, id, ())
-    }
-
-    /// All keys, revoked ones included.
-    fn all_keys(&self) -> Result<Vec<KeyRow>, Error> {
-        self.all(&t::KEYS)?
-            .map(|row| row.map(|(_, (), key)| key))
-            .collect()
-    }
-
-    /// The terms of a key, if it has some.
-    fn key_terms(&self, id: &str) -> Result<Option<KeyTerms>, Error> {
-        self.get(&t::KEY_TERMS, id, ())
-    }
-
-    /// The last use of a key.
-    fn key_use(&self, id: &str) -> Result<Option<Timestamp>, Error> {
-        self.get(&t::KEY_USES, id, ())
-    }
-
-    /// Whether the operator drains a node.
-    fn is_drained(&self, node: &NodeId) -> Result<bool, Error> {
-        Ok(self.get(&t::DRAINED, &*node.0, ())?.is_some())
-    }
-
-    /// The nodes that the operator drains.
-    fn drained(&self) -> Result<Vec<NodeId>, Error> {
-        self.all(&t::DRAINED)?
-            .map(|row| row.map(|(node, (), ())| NodeId(node)))
-            .collect()
-    }
-
-    /// The suspension of an instance alone.
-    fn suspension(&self, id: InstanceId) -> Result<Option<Suspension>, Error> {
-        self.get(&t::SUSPENDED, &(), id)
-    }
-
-    /// The start of an instance that its node has not taken.
-    fn start(&self, id: InstanceId) -> Result<Option<StartRow>, Error> {
-        self.get(&t::STARTS, &(), id)
-    }
-
-    /// The move of an instance that is in progress.
-    fn moving(&self, id: InstanceId) -> Result<Option<MoveRow>, Error> {
-        self.get(&t::MOVES, &(), id)
-    }
-
-    /// The moves in progress.
-    fn moves(&self) -> Result<Vec<(InstanceId, MoveRow)>, Error> {
-        self.under(&t::MOVES, &())?.collect()
-    }
-
     /// Whether an instance is lost with its node.
     fn is_lost(&self, id: InstanceId) -> Result<bool, Error> {
-        Ok(self.get(&t::LOST, &(), id)?.is_some())
-    }
-
-    /// Whether a user's running instances may be moved.
-    fn lets_move(&self, user: UserId) -> Result<bool, Error> {
-        Ok(self.get(&t::MOVABLE, &user, ())?.is_some())
-    }
-
-    /// The suspension of a user's instances.
-    fn suspension_of_user(&self, id: UserId) -> Result<Option<Suspension>, Error> {
-        self.get(&t::SUSPENDED_USERS, &(), id)
-    }
-
-    /// All suspensions of instances.
-    fn suspensions(&self) -> Result<Vec<(InstanceId, Suspension)>, Error> {
-        self.under(&t::SUSPENDED, &())?.collect()
-    }
-
-    /// All suspensions of users.
-    fn suspensions_of_users(&self) -> Result<Vec<(UserId, Suspension)>, Error> {
-        self.under(&t::SUSPENDED_USERS, &())?.collect()
-    }
-
-    /// The SSH host keys of an instance, as the host was shown them last.
-    fn host_keys(&self, id: InstanceId) -> Result<Vec<HostKey>, Error> {
-        Ok(self.get(&t::HOST_KEYS, &(), id)?.unwrap_or_default())
+        Ok(self.get(&t::LOST, id)?.is_some())
     }
 
     /// The last record of the audit log that retention removed.
     fn audit_anchor(&self) -> Result<AuditHead, Error> {
-        Ok(self.get(&t::AUDIT_ANCHOR, &(), ())?.unwrap_or_default())
-    }
-
-    /// At most `limit` create requests that are kept for replays, after a key.
-    fn idempotent_after(
-        &self,
-        after: Option<(UserId, IdempotencyDigest)>,
-        limit: usize,
-    ) -> Result<Vec<Replayed>, Error> {
-        let from = after.unwrap_or((UserId(0), [0; 32]));
-        let rows = self.under_from(&t::IDEMPOTENT, &(), from)?;
-        let following = rows.filter(|row| !matches!(row, Ok((key, _)) if Some(*key) == after));
-        following.take(limit).collect()
+        Ok(self.get(&t::AUDIT_ANCHOR, ())?.unwrap_or_default())
     }
 
     /// At most `limit` records of the audit log after the number `after`.
@@ -367,25 +221,11 @@ pub trait Read: Rows {
             if of != owner {
                 break;
             }
-            let row = self.get(&t::AUDIT, &(), number)?;
+            let row = self.get(&t::AUDIT, number)?;
             let row = row.ok_or_else(|| internal(format!("audit record {number} is missing")))?;
             records.push((number, row.read()?));
         }
         Ok(records)
-    }
-
-    /// The create request of an owner with an idempotency key; expired ones may be included.
-    fn idempotent_create(
-        &self,
-        owner: UserId,
-        digest: IdempotencyDigest,
-    ) -> Result<Option<IdempotentCreate>, Error> {
-        self.get(&t::IDEMPOTENT, &(), (owner, digest))
-    }
-
-    /// The instances that have claims on a node.
-    fn claims_on(&self, node: &NodeId) -> Result<Vec<InstanceId>, Error> {
-        self.keys_under(&t::CLAIMS, &*node.0)?.collect()
     }
 
     /// Calls `f` with each claim.
@@ -430,9 +270,7 @@ pub trait Read: Rows {
 
     /// The number of the last event that was removed from an owner's sequence.
     fn trimmed_events(&self, owner: UserId) -> Result<u64, Error> {
-        Ok(self
-            .get(&t::TRIMMED_EVENTS, &owner, ())?
-            .unwrap_or_default())
+        Ok(self.get(&t::TRIMMED_EVENTS, owner)?.unwrap_or_default())
     }
 
     /// The number of an owner's last event.
@@ -454,7 +292,7 @@ pub trait Read: Rows {
         let places = self.under_from(&t::OWNER_EVENTS, &owner, from)?;
         let places = places.take(limit).map(|place| {
             let (seq, (id, number)) = place?;
-            let row = self.get(&t::EVENTS, &id, number)?;
+            let row = self.get(&t::EVENTS, (id, number))?;
             row.ok_or_else(|| internal(format!("event {seq} of user {} is missing", owner.0)))
         });
         places.collect()
@@ -472,7 +310,7 @@ pub trait Read: Rows {
         // The numbers ascend together, so a binary search finds the first one.
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.get(&t::EVENTS, &id, middle)? {
+            match self.get(&t::EVENTS, (id, middle))? {
                 Some(row) if row.seq > after => high = middle,
                 _ => low = middle + 1,
             }
@@ -483,7 +321,7 @@ pub trait Read: Rows {
 
     /// Whether there ever was such an instance: its events outlive it.
     fn was_made(&self, id: InstanceId) -> Result<bool, Error> {
-        Ok(self.get(&t::EVENTS, &id, 0)?.is_some())
+        Ok(self.get(&t::EVENTS, (id, 0))?.is_some())
     }
 
     /// The ledger of an instance in order.

@@ -2,9 +2,12 @@
 
 use super::codec::internal;
 use super::commit::commit_durably;
+use super::draft::Draft;
+use super::findings::Findings;
 use super::read::Read;
-use super::table::{Draft, Rows};
+use super::schema::Schema;
 use super::tables as t;
+use super::tree::{Rows as _, Snapshot};
 use std::collections::BTreeSet;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
@@ -12,23 +15,23 @@ use wharf_domain::ids::{InstanceId, UserId};
 type Recorded = BTreeSet<(UserId, InstanceId)>;
 
 /// Fills the table in a database of an earlier version.
-pub fn fill(file: &redb::Database) -> Result<(), Error> {
+pub fn fill(file: &redb::Database, schema: &'static Schema) -> Result<(), Error> {
     let txn = file.begin_write().map_err(internal)?;
-    let mut rows = Draft::open(&txn)?;
-    if rows.get(&t::RECORDED_ALL, &(), ())?.is_some() {
+    let mut rows = Draft::open(&txn, schema)?;
+    if rows.get(&t::RECORDED_ALL, ())?.is_some() {
         drop(rows);
         return txn.abort().map_err(internal);
     }
     for (owner, id) in ledgers(&rows)? {
-        rows.put(&t::RECORDED, &owner, id, &())?;
+        rows.put(&t::RECORDED, (owner, id), &())?;
     }
-    rows.put(&t::RECORDED_ALL, &(), (), &())?;
+    rows.put(&t::RECORDED_ALL, (), &())?;
     drop(rows);
     commit_durably(txn)
 }
 
-/// The table against the ledgers; one line for each contradiction.
-pub fn check(rows: &impl Read, wrong: &mut Vec<String>) -> Result<(), Error> {
+/// Compares the table with the ledgers.
+pub fn check(rows: &Snapshot, wrong: &mut Findings) -> Result<(), Error> {
     let mut recorded = Recorded::new();
     for row in rows.all(&t::RECORDED)? {
         let (owner, id, ()) = row?;

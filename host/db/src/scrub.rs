@@ -3,7 +3,7 @@
 use super::Db;
 use super::careful::Careful;
 use super::codec::internal;
-use super::table::{Rows as _, Snapshot};
+use super::tree::{Rows as _, Snapshot};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use wharf_domain::error::Error;

@@ -1,55 +1,233 @@
-//! Typed tables over one tree of the file.
+//! The declaration of a table: everything that is said about it, beside the feature that has it.
 //!
 //! A commit writes a page of each leaf that it changes, with all pages above it. So all tables are
 //! in one tree. A key is the table's group, the first part of the row's key, the table's kind, and the
 //! rest of the row's key. So rows that change together are neighbours.
 
-use super::careful::{Careful, careful};
-use super::codec::{decode, encode, internal};
-use super::key::Part;
-use super::wakes::Woken;
-use redb::{
-    AccessGuard, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition,
-    WriteTransaction,
-};
+use super::codec::{encode, internal};
+use super::draft::{Draft, Followed};
+use super::findings::{Check, Findings, Fix};
+use super::key::{Key, Part};
+use super::tree::{Rows, Snapshot};
 use serde::{Serialize, de::DeserializeOwned};
-use std::borrow::Borrow;
+use std::fmt::Debug;
 use std::marker::PhantomData;
 use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
 
-pub(super) type Bytes = &'static [u8];
+/// A row of a table.
+pub trait Row: Serialize + DeserializeOwned + Clone + Debug + Send + 'static {}
 
-pub(super) const TREE: TableDefinition<Bytes, Bytes> = TableDefinition::new("rows");
+impl<T: Serialize + DeserializeOwned + Clone + Debug + Send + 'static> Row for T {}
 
-/// A table. A new table needs only its declaration.
-pub struct Table<F: ?Sized, R, V> {
-    group: u8,
-    kind: u8,
-    key: PhantomData<fn(&F) -> R>,
-    value: PhantomData<fn() -> V>,
+/// Group and kind of a table.
+pub(super) type Id = (u8, u8);
+
+/// The relation of a table to another one.
+#[derive(Clone, Copy)]
+pub(super) enum Relation {
+    None,
+    /// Its rows follow from those of the other table.
+    IndexOf(&'static dyn Declared),
+    /// Its keys begin with those of the other table, which has those rows.
+    Of(&'static dyn Declared),
+    /// They do, and its rows are removed with those of the other table.
+    PartOf(&'static dyn Declared),
 }
 
-impl<F: Part + ?Sized, R: Part<Owned = R>, V> Table<F, R, V> {
-    /// A table whose rows are in this group, distinguished by this kind from others there.
-    pub const fn new(group: u8, kind: u8) -> Self {
+/// Finds contradictions between the rows of a table and others.
+pub type CheckRows = fn(&Snapshot, &mut Findings) -> Result<(), Error>;
+
+/// The part of a declaration that does not depend on the types of its rows.
+#[derive(Clone, Copy)]
+pub struct Facts {
+    /// The name of the constant.
+    pub name: &'static str,
+    /// The bound of the number of its rows, in words for operators.
+    pub bound: &'static str,
+    /// The time for which rows are kept, in words for operators.
+    pub kept: &'static str,
+    /// Rows of it are in the budget of a user.
+    pub budgeted: bool,
+    pub(super) id: Id,
+    pub(super) relation: Relation,
+    pub(super) check: Option<CheckRows>,
+    followed: bool,
+}
+
+impl Facts {
+    /// Group and kind.
+    pub fn place(&self) -> (u8, u8) {
+        self.id
+    }
+}
+
+type InBudget<F, R, V> = fn(&F, &R, &V) -> Option<UserId>;
+type Index<F, R, V> = fn(&F, &R, &V, &mut Entries) -> Result<(), Error>;
+type Owner<F, R, V> = fn(&Draft<'_>, &F, &R, &V) -> Result<Option<UserId>, Error>;
+
+/// A table with keys of two parts. [`tables!`](crate::tables) declares it.
+pub struct Table<F: 'static, R: 'static, V: 'static> {
+    facts: Facts,
+    budget: Option<InBudget<F, R, V>>,
+    index: Option<Index<F, R, V>>,
+    wakes: Option<(&'static str, Owner<F, R, V>)>,
+    rows: PhantomData<fn() -> V>,
+}
+
+impl<F, R, V> Table<F, R, V> {
+    const fn new(id: Id, (bound, kept): (&'static str, &'static str)) -> Self {
+        let facts = Facts {
+            name: "",
+            bound,
+            kept,
+            budgeted: false,
+            id,
+            relation: Relation::None,
+            check: None,
+            followed: false,
+        };
         Self {
-            group,
-            kind,
-            key: PhantomData,
-            value: PhantomData,
+            facts,
+            budget: None,
+            index: None,
+            wakes: None,
+            rows: PhantomData,
         }
     }
 
-    fn prefix(&self, first: &F, kind: u8) -> Vec<u8> {
-        let mut key = vec![self.group];
+    /// A table whose rows have a bound of their own, in words for operators, and are kept for a time.
+    pub const fn bounded(group: u8, kind: u8, bound: &'static str, kept: &'static str) -> Self {
+        Self::new((group, kind), (bound, kept))
+    }
+
+    /// A table whose rows outlive their object: each costs its user a row of the daily budget.
+    pub const fn budgeted(
+        group: u8,
+        kind: u8,
+        user: InBudget<F, R, V>,
+        bound: &'static str,
+        kept: &'static str,
+    ) -> Self {
+        let mut table = Self::new((group, kind), (bound, kept));
+        table.facts.budgeted = true;
+        table.budget = Some(user);
+        table
+    }
+
+    /// A table whose rows follow from those of another one, which says how with [`Self::indexed`].
+    pub const fn index_of<F2, R2, V2>(
+        table: &'static Table<F2, R2, V2>,
+        group: u8,
+        kind: u8,
+    ) -> Self
+    where
+        Table<F2, R2, V2>: Declared,
+    {
+        let facts = &table.facts;
+        Self::related((group, kind), facts, Relation::IndexOf(table))
+    }
+
+    /// A table whose rows are parts of rows of another one, and are removed with them. A key begins with
+    /// the key of the other row.
+    pub const fn part_of<F2, R2, V2>(table: &'static Table<F2, R2, V2>, group: u8, kind: u8) -> Self
+    where
+        Table<F2, R2, V2>: Declared,
+    {
+        let facts = &table.facts;
+        Self::related((group, kind), facts, Relation::PartOf(table))
+    }
+
+    const fn related(id: Id, other: &Facts, relation: Relation) -> Self {
+        let mut table = Self::new(id, (other.bound, other.kept));
+        table.facts.relation = relation;
+        table
+    }
+
+    /// Each row needs a row of another table, whose key its own begins with.
+    #[must_use]
+    pub const fn of(mut self, other: &'static dyn Declared) -> Self {
+        self.facts.relation = Relation::Of(other);
+        self
+    }
+
+    /// [`Self::of`], and a row is removed with the row of the other table.
+    #[must_use]
+    pub const fn removed_with(mut self, other: &'static dyn Declared) -> Self {
+        self.facts.relation = Relation::PartOf(other);
+        self
+    }
+
+    /// The rows of indices that follow from a row.
+    #[must_use]
+    pub const fn indexed(mut self, entries: Index<F, R, V>) -> Self {
+        self.index = Some(entries);
+        self
+    }
+
+    /// A change of a row wakes the receivers of its owner that wait for a topic.
+    #[must_use]
+    pub const fn wakes(mut self, topic: &'static str, owner: Owner<F, R, V>) -> Self {
+        self.wakes = Some((topic, owner));
+        self
+    }
+
+    /// [`Projection::follow`](crate::Projection::follow) is told of each change.
+    #[must_use]
+    pub const fn followed(mut self) -> Self {
+        self.facts.followed = true;
+        self
+    }
+
+    /// `wharf fsck` also runs this check.
+    #[must_use]
+    pub const fn checked(mut self, check: CheckRows) -> Self {
+        self.facts.check = Some(check);
+        self
+    }
+
+    /// Gives the table its name.
+    #[must_use]
+    pub const fn named(mut self, name: &'static str) -> Self {
+        self.facts.name = name;
+        self
+    }
+}
+
+impl<R, V> Table<UserId, R, V> {
+    /// [`Self::wakes`] for the user of the key.
+    #[must_use]
+    pub const fn wakes_user(self, topic: &'static str) -> Self {
+        self.wakes(topic, |_, user, _, _| Ok(Some(*user)))
+    }
+}
+
+impl<F: Part, R: Part, V> Table<F, R, V> {
+    pub(super) fn prefix(&self, first: &F, kind: u8) -> Vec<u8> {
+        let mut key = vec![self.facts.id.0];
         first.write(&mut key);
         key.push(kind);
         key
     }
 
+    /// The bounds of the keys of one first part.
+    pub(super) fn range(&self, first: &F) -> (Vec<u8>, Vec<u8>) {
+        let kind = self.facts.id.1;
+        (self.prefix(first, kind), self.prefix(first, kind + 1))
+    }
+
+    pub(super) fn id(&self) -> Id {
+        self.facts.id
+    }
+
+    /// The group, which other tables may share.
+    pub(super) fn group(&self) -> u8 {
+        self.facts.id.0
+    }
+
     /// The bytes of a row's key.
     pub(super) fn key(&self, first: &F, rest: &R) -> Vec<u8> {
-        let mut key = self.prefix(first, self.kind);
+        let mut key = self.prefix(first, self.facts.id.1);
         rest.write(&mut key);
         key
     }
@@ -57,12 +235,12 @@ impl<F: Part + ?Sized, R: Part<Owned = R>, V> Table<F, R, V> {
     /// The parts of a key of this group; none if it is of another table. Tables of a group may differ in
     /// their first parts, so that the byte in the place of the kind may be any of a digest. The length
     /// tells them apart then.
-    fn parse(&self, key: &[u8]) -> Result<Option<(F::Owned, R)>, Error> {
+    pub(super) fn parse(&self, key: &[u8]) -> Result<Option<(F, R)>, Error> {
         let broken = || internal("a key cannot be read");
         let mut bytes = key.get(1..).ok_or_else(broken)?;
         let first = F::read(&mut bytes).ok_or_else(broken)?;
         let (kind, mut bytes) = bytes.split_first().ok_or_else(broken)?;
-        if *kind != self.kind {
+        if *kind != self.facts.id.1 {
             return Ok(None);
         }
         let rest = R::read(&mut bytes).filter(|_| bytes.is_empty());
@@ -70,280 +248,212 @@ impl<F: Part + ?Sized, R: Part<Owned = R>, V> Table<F, R, V> {
     }
 }
 
-type Row<F, R, V> = Result<(<F as Part>::Owned, R, V), Error>;
-pub(super) type Found<'a> = (AccessGuard<'a, Bytes>, AccessGuard<'a, Bytes>);
-
-/// Reads rows: of a commit, or of a write under way.
-pub trait Rows {
-    /// The tree that has all tables.
-    fn tree(&self) -> &impl ReadableTable<Bytes, Bytes>;
-
-    /// One row.
-    fn get<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
+impl<F: Part, R: Part, V: Row> Table<F, R, V> {
+    /// The key and the row before and after a change; none if the change is of another table.
+    pub fn change<'f>(
         &self,
-        table: &Table<F, R, V>,
-        first: &F,
-        rest: R,
-    ) -> Result<Option<V>, Error> {
-        let key = table.key(first, &rest);
-        let row = careful(&key, || self.tree().get(key.as_slice()))?;
-        row.map(|row| decode(row.value())).transpose()
+        change: &'f Followed,
+    ) -> Option<(&'f (F, R), Option<&'f V>, Option<&'f V>)> {
+        change.of(self.facts.id)
     }
 
-    /// The rows of one first part, in order.
-    fn under<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
+    /// The user whose budget a row takes from.
+    pub(super) fn user(&self, first: &F, rest: &R, row: &V) -> Option<UserId> {
+        self.budget.and_then(|user| user(first, rest, row))
+    }
+
+    /// The rows of indices that follow from a row.
+    pub(super) fn entries(&self, first: &F, rest: &R, row: Option<&V>) -> Result<Entries, Error> {
+        let mut entries = Entries::default();
+        if let (Some(index), Some(row)) = (self.index, row) {
+            index(first, rest, row, &mut entries)?;
+        }
+        Ok(entries)
+    }
+
+    /// Notes the receivers that a change wakes, and the change itself if the projection follows it.
+    pub(super) fn note(
         &self,
-        table: &Table<F, R, V>,
-        first: &F,
-    ) -> Result<impl Iterator<Item = Result<(R, V), Error>>, Error> {
-        let rows = range(self.tree(), table, first)?;
-        Ok(rows.filter_map(|row| {
-            read(table, row, decode)
-                .map(|found| found.map(|(_, rest, value)| (rest, value)))
-                .transpose()
-        }))
-    }
-
-    /// The rows of one first part whose rest is `from` or follows it, in order.
-    fn under_from<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
-        &self,
-        table: &Table<F, R, V>,
-        first: &F,
-        from: R,
-    ) -> Result<impl Iterator<Item = Result<(R, V), Error>>, Error> {
-        let (from, to) = (table.key(first, &from), table.prefix(first, table.kind + 1));
-        let rows = Careful::range(self.tree(), &from, &to)?;
-        Ok(rows.filter_map(|row| {
-            read(table, row, decode)
-                .map(|found| found.map(|(_, rest, value)| (rest, value)))
-                .transpose()
-        }))
-    }
-
-    /// The last row of one first part.
-    fn last_under<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
-        &self,
-        table: &Table<F, R, V>,
-        first: &F,
-    ) -> Result<Option<(R, V)>, Error> {
-        let Some(row) = range(self.tree(), table, first)?.next_back() else {
-            return Ok(None);
-        };
-        Ok(read(table, row, decode)?.map(|(_, rest, value)| (rest, value)))
-    }
-
-    /// The rest of the keys of one first part that are `from` or follow it, in order.
-    fn keys_under_from<F: Part + ?Sized, R: Part<Owned = R>, V>(
-        &self,
-        table: &Table<F, R, V>,
-        first: &F,
-        from: R,
-    ) -> Result<impl Iterator<Item = Result<R, Error>>, Error> {
-        let (from, to) = (table.key(first, &from), table.prefix(first, table.kind + 1));
-        let rows = Careful::range(self.tree(), &from, &to)?;
-        Ok(rows.filter_map(|row| {
-            read(table, row, |_| Ok(()))
-                .map(|found| found.map(|(_, rest, ())| rest))
-                .transpose()
-        }))
-    }
-
-    /// The rest of the keys of one first part that precede `to`, the last one first.
-    fn keys_under_before<F: Part + ?Sized, R: Part<Owned = R>, V>(
-        &self,
-        table: &Table<F, R, V>,
-        first: &F,
-        to: R,
-    ) -> Result<impl Iterator<Item = Result<R, Error>>, Error> {
-        let (from, to) = (table.prefix(first, table.kind), table.key(first, &to));
-        let rows = Careful::range(self.tree(), &from, &to)?;
-        Ok(rows.rev().filter_map(|row| {
-            read(table, row, |_| Ok(()))
-                .map(|found| found.map(|(_, rest, ())| rest))
-                .transpose()
-        }))
-    }
-
-    /// The rest of the keys of one first part, in order.
-    fn keys_under<F: Part + ?Sized, R: Part<Owned = R>, V>(
-        &self,
-        table: &Table<F, R, V>,
-        first: &F,
-    ) -> Result<impl Iterator<Item = Result<R, Error>>, Error> {
-        let rows = range(self.tree(), table, first)?;
-        Ok(rows.filter_map(|row| {
-            read(table, row, |_| Ok(()))
-                .map(|found| found.map(|(_, rest, ())| rest))
-                .transpose()
-        }))
-    }
-
-    /// The keys that follow `from` or are equal to it, in order; all keys without it. This reads the
-    /// other tables in the group too.
-    fn keys_from<F: Part + ?Sized, R: Part<Owned = R>, V>(
-        &self,
-        table: &Table<F, R, V>,
-        from: Option<(F::Owned, R)>,
-    ) -> Result<impl Iterator<Item = Result<(F::Owned, R), Error>>, Error>
-    where
-        F::Owned: Borrow<F>,
-    {
-        let from = from.map_or_else(
-            || vec![table.group],
-            |(first, rest)| table.key(first.borrow(), &rest),
-        );
-        let rows = Careful::range(self.tree(), &from, &[table.group + 1])?;
-        Ok(rows.filter_map(|row| {
-            read(table, row, |_| Ok(()))
-                .map(|found| found.map(|(first, rest, ())| (first, rest)))
-                .transpose()
-        }))
-    }
-
-    /// All rows. This reads those of the other tables in the group too.
-    fn all<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
-        &self,
-        table: &Table<F, R, V>,
-    ) -> Result<impl DoubleEndedIterator<Item = Row<F, R, V>>, Error> {
-        let rows = Careful::range(self.tree(), &[table.group], &[table.group + 1])?;
-        Ok(rows.filter_map(|row| read(table, row, decode).transpose()))
-    }
-}
-
-fn range<'a, F: Part + ?Sized, R: Part<Owned = R>, V>(
-    tree: &'a impl ReadableTable<Bytes, Bytes>,
-    table: &Table<F, R, V>,
-    first: &F,
-) -> Result<Careful<'a>, Error> {
-    let from = table.prefix(first, table.kind);
-    let to = table.prefix(first, table.kind + 1);
-    Careful::range(tree, &from, &to)
-}
-
-fn read<F: Part + ?Sized, R: Part<Owned = R>, V, T>(
-    table: &Table<F, R, V>,
-    row: Result<Found<'_>, Error>,
-    value: impl FnOnce(&[u8]) -> Result<T, Error>,
-) -> Result<Option<(F::Owned, R, T)>, Error> {
-    let (key, bytes) = row?;
-    match table.parse(key.value())? {
-        Some((first, rest)) => Ok(Some((first, rest, value(bytes.value())?))),
-        None => Ok(None),
-    }
-}
-
-/// The rows of the last commit.
-pub struct Snapshot(ReadOnlyTable<Bytes, Bytes>);
-
-impl Snapshot {
-    /// Opens the rows as they are now.
-    pub fn open(file: &redb::Database) -> Result<Self, Error> {
-        let txn: ReadTransaction = file.begin_read().map_err(internal)?;
-        Ok(Self(txn.open_table(TREE).map_err(internal)?))
-    }
-}
-
-impl Rows for Snapshot {
-    fn tree(&self) -> &impl ReadableTable<Bytes, Bytes> {
-        &self.0
-    }
-}
-
-/// The rows as a write leaves them.
-pub struct Draft<'t> {
-    tree: redb::Table<'t, Bytes, Bytes>,
-    changed: bool,
-    /// The owners that the changes concern.
-    pub(super) woken: Woken,
-}
-
-impl Rows for Draft<'_> {
-    fn tree(&self) -> &impl ReadableTable<Bytes, Bytes> {
-        &self.tree
-    }
-}
-
-impl<'t> Draft<'t> {
-    /// Opens the rows in a transaction; a new file gets its tree.
-    pub fn open(txn: &'t WriteTransaction) -> Result<Self, Error> {
-        Ok(Self {
-            tree: txn.open_table(TREE).map_err(internal)?,
-            changed: false,
-            woken: Woken::default(),
-        })
-    }
-
-    /// Whether a row was written or removed.
-    pub fn is_changed(&self) -> bool {
-        self.changed
-    }
-
-    /// Writes a row. Returns the one that was there.
-    pub fn put<F: Part + ?Sized, R: Part<Owned = R>, V: Serialize + DeserializeOwned>(
-        &mut self,
-        table: &Table<F, R, V>,
-        first: &F,
-        rest: R,
-        value: &V,
-    ) -> Result<Option<V>, Error> {
-        self.put_encoded(table, first, rest, &encode(value)?)
-    }
-
-    /// Writes a row whose value is encoded already.
-    pub fn put_encoded<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
-        &mut self,
-        table: &Table<F, R, V>,
-        first: &F,
-        rest: R,
-        value: &[u8],
-    ) -> Result<Option<V>, Error> {
-        self.changed = true;
-        let key = table.key(first, &rest);
-        let old = careful(&key, || self.tree.insert(key.as_slice(), value))?;
-        old.map(|old| decode(old.value())).transpose()
-    }
-
-    /// Writes or removes a row by its bytes.
-    pub(super) fn put_raw(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
-        self.changed = true;
-        match value {
-            Some(value) => drop(self.tree.insert(key, value).map_err(internal)?),
-            None => drop(self.tree.remove(key).map_err(internal)?),
+        rows: &mut Draft<'_>,
+        (first, rest): (F, R),
+        (before, after): (Option<&V>, Option<&V>),
+    ) -> Result<(), Error> {
+        if let Some((topic, owner)) = self.wakes
+            && let Some(row) = after.or(before)
+            && let Some(owner) = owner(rows, &first, &rest, row)?
+        {
+            rows.woken.topics.insert((owner, topic));
+        }
+        if self.facts.followed {
+            let rows_of = (before.cloned(), after.cloned());
+            let change = Followed::new(self.facts.id, (first, rest), rows_of);
+            rows.followed.push(change);
         }
         Ok(())
     }
 
-    /// Removes a row. Returns the one that was there.
-    pub fn remove<F: Part + ?Sized, R: Part<Owned = R>, V: DeserializeOwned>(
-        &mut self,
-        table: &Table<F, R, V>,
-        first: &F,
-        rest: R,
-    ) -> Result<Option<V>, Error> {
-        let key = table.key(first, &rest);
-        let old = careful(&key, || self.tree.remove(key.as_slice()))?;
-        self.changed |= old.is_some();
-        old.map(|old| decode(old.value())).transpose()
+    fn name(&self) -> String {
+        self.facts.name.to_ascii_lowercase()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::tables as t;
-    use wharf_domain::ids::UserId;
+/// Rows of indices: the table, the key and the row of each.
+#[derive(Debug, Default)]
+pub struct Entries(pub(super) Vec<(Id, Vec<u8>, Vec<u8>)>);
 
-    #[test]
-    fn a_key_of_an_index_is_never_one_of_its_table() {
-        for byte in 0..=u8::MAX {
-            let digest = [byte; 32];
-            let index = t::PASSKEY_USERS.key(&(), &digest);
-            assert!(t::PASSKEYS.parse(&index).unwrap().is_none());
-            let index = t::IDENTITY_USERS.key(&(), &digest);
-            assert!(t::IDENTITIES.parse(&index).unwrap().is_none());
-            let row = t::PASSKEYS.key(&UserId(byte.into()), &digest);
-            assert!(t::PASSKEY_USERS.parse(&row).unwrap().is_none());
-            let (user, found) = t::PASSKEYS.parse(&row).unwrap().unwrap();
-            assert_eq!((user, found), (UserId(byte.into()), digest));
+impl Entries {
+    /// Adds a row.
+    pub fn put<F: Part, R: Part, V: Row>(
+        &mut self,
+        index: &Table<F, R, V>,
+        key: impl Key<F, R>,
+        row: &V,
+    ) -> Result<(), Error> {
+        let (first, rest) = key.parts();
+        let key = index.key(&first, &rest);
+        self.0.push((index.facts.id, key, encode(row)?));
+        Ok(())
+    }
+
+    pub(super) fn row(&self, key: &[u8]) -> Option<&[u8]> {
+        let found = self.0.iter().find(|(_, known, _)| known == key);
+        found.map(|(_, _, row)| row.as_slice())
+    }
+}
+
+/// A table whatever its types.
+pub trait Declared: Sync {
+    /// The part that does not depend on its types.
+    fn facts(&self) -> &Facts;
+    /// Reads all rows, and finds those whose other row is missing.
+    #[doc(hidden)]
+    fn check(&self, rows: &Snapshot, check: &mut Check) -> Result<(), Error>;
+    /// Removes the rows whose keys begin with that of a row of another table.
+    #[doc(hidden)]
+    fn remove_parts(&self, rows: &mut Draft<'_>, of: &[u8]) -> Result<(), Error>;
+    /// The words for a row that the key of another row begins with, if it is missing.
+    #[doc(hidden)]
+    fn missing(&self, rows: &Snapshot, key: &[u8]) -> Result<Option<String>, Error>;
+    /// The words for an entry of an index.
+    #[doc(hidden)]
+    fn describe(&self, key: &[u8], row: &[u8]) -> String;
+    /// The keys and rows as bytes.
+    #[doc(hidden)]
+    fn bytes(&self, rows: &Snapshot) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error>;
+}
+
+/// A key as text, without an empty part.
+fn words<F: Debug, R: Debug>((first, rest): &(F, R)) -> String {
+    match (format!("{first:?}"), format!("{rest:?}")) {
+        (first, rest) if rest == "()" => first,
+        (first, rest) if first == "()" => rest,
+        (first, rest) => format!("{first} {rest}"),
+    }
+}
+
+impl<F: Part, R: Part, V: Row> Declared for Table<F, R, V> {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn check(&self, rows: &Snapshot, check: &mut Check) -> Result<(), Error> {
+        let name = self.name();
+        for row in rows.all(self)? {
+            let (first, rest, row) = match row {
+                Ok(row) => row,
+                Err(error) => {
+                    check.unreadable(self.facts.id, &name, &error)?;
+                    continue;
+                }
+            };
+            match self.entries(&first, &rest, Some(&row)) {
+                Ok(entries) => entries.0.into_iter().for_each(|entry| check.derive(entry)),
+                Err(error) => check.unreadable(self.facts.id, &name, &error)?,
+            }
+            let (Relation::Of(other) | Relation::PartOf(other)) = self.facts.relation else {
+                continue;
+            };
+            let mut key = Vec::new();
+            first.write(&mut key);
+            rest.write(&mut key);
+            if let Some(missing) = other.missing(rows, &key)? {
+                let text = format!("{name} has a row of {missing}");
+                match self.facts.relation {
+                    Relation::PartOf(_) => {
+                        let fix = Fix::remove(self.key(&first, &rest));
+                        check.findings.fixable(text, fix);
+                    }
+                    _ => check.findings.push(text),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_parts(&self, rows: &mut Draft<'_>, of: &[u8]) -> Result<(), Error> {
+        let mut rest = of;
+        let first = F::read(&mut rest).ok_or_else(|| internal("a key cannot be read"))?;
+        let (mut from, to) = self.range(&first);
+        from.extend(rest);
+        let mut parts = Vec::new();
+        for row in rows.range(&from, &to)? {
+            let (key, _) = row?;
+            if !key.value().starts_with(&from) {
+                break;
+            }
+            parts.extend(self.parse(key.value())?);
+        }
+        parts
+            .into_iter()
+            .try_for_each(|part| rows.remove(self, part).map(drop))
+    }
+
+    fn missing(&self, rows: &Snapshot, mut key: &[u8]) -> Result<Option<String>, Error> {
+        let broken = || internal("a key cannot be read");
+        let first = F::read(&mut key).ok_or_else(broken)?;
+        let rest = R::read(&mut key).ok_or_else(broken)?;
+        let is_there = rows.has(&self.key(&first, &rest))?;
+        let words = || format!("{}, which {} lacks", words(&(first, rest)), self.name());
+        Ok((!is_there).then(words))
+    }
+
+    fn describe(&self, key: &[u8], row: &[u8]) -> String {
+        let key = self.parse(key).ok().flatten();
+        let row = super::codec::decode::<V>(row);
+        match (key, row) {
+            (Some(key), Ok(row)) => format!("{} of {row:?}", words(&key)),
+            _ => "a row that cannot be read".to_owned(),
         }
     }
+
+    fn bytes(&self, rows: &Snapshot) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+        let mut found = Vec::new();
+        for row in rows.range(&[self.group()], &[self.group() + 1])? {
+            let (key, row) = row?;
+            if self.parse(key.value())?.is_some() {
+                found.push((key.value().to_vec(), row.value().to_vec()));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Declares tables, and the list `TABLES` of them. Each is one constructor of [`Table`] with methods.
+#[macro_export]
+macro_rules! tables {
+    ($(
+        $(#[$doc:meta])*
+        $visible:vis const $name:ident: $type:ty =
+            Table::$new:ident($($args:tt)*)$(.$method:ident($($more:tt)*))*;
+    )*) => {
+        $(
+            $(#[$doc])*
+            $visible const $name: $type = <$type>::$new($($args)*)
+                $(.$method($($more)*))*
+                .named(stringify!($name));
+        )*
+
+        /// The tables of this file.
+        pub const TABLES: &[&dyn $crate::Declared] = &[$(&$name),*];
+    };
 }

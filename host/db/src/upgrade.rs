@@ -3,8 +3,9 @@
 
 use super::OpenError;
 use super::backup::copy_tree;
-use super::migrate::{FORMAT, TREES};
+use super::migrate::TREES;
 use super::open::{Opened, initialise, open_checked, open_file, path_in, unreadable, whole};
+use super::schema::Schema;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -33,6 +34,7 @@ pub fn upgrade(
     from: Opened,
     found: u64,
     reserve_mib: u64,
+    schema: &'static Schema,
 ) -> Result<Opened, OpenError> {
     if found < TREES {
         return Err(OpenError::Older { found });
@@ -49,7 +51,7 @@ pub fn upgrade(
     // A crash may have left one, and the lock of the file keeps other processes from it.
     let draft = with_suffix(path, "migrating");
     remove(&draft).map_err(failed)?;
-    let made = copy(path, &from, found, &draft).and_then(|made| {
+    let made = copy(path, &from, found, &draft, schema).and_then(|made| {
         // The earlier version may have left one before the upgrade was taken back.
         remove(&kept).map_err(failed)?;
         fs::hard_link(path, &kept).map_err(failed)?;
@@ -60,7 +62,7 @@ pub fn upgrade(
     let made = made.inspect_err(|_| drop(fs::remove_file(&draft)))?;
     // Its lock kept other processes from the name until here.
     drop(from);
-    let (from, to) = (found, FORMAT);
+    let (from, to) = (found, schema.format());
     tracing::info!(
         from,
         to,
@@ -70,29 +72,41 @@ pub fn upgrade(
     Ok(made)
 }
 
-fn copy(path: &Path, from: &Opened, found: u64, draft: &Path) -> Result<Opened, OpenError> {
+fn copy(
+    path: &Path,
+    from: &Opened,
+    found: u64,
+    draft: &Path,
+    schema: &'static Schema,
+) -> Result<Opened, OpenError> {
     let file = wharf_secure_fs::open_new(draft).map_err(|error| unreadable(draft, error))?;
     let made = open_checked(draft, file)?;
     if found == TREES {
         // Its rows are in one tree only after the migration.
-        let plain = migrated_in_place(path, draft)?;
-        whole(path, || copy_tree(&plain.rows, &made.rows, FORMAT, || true))?;
+        let plain = migrated_in_place(path, draft, schema)?;
+        whole(path, || {
+            copy_tree(&plain.rows, &made.rows, schema.format(), || true)
+        })?;
     } else {
         whole(path, || copy_tree(&from.rows, &made.rows, found, || true))?;
-        initialise(path, &made.rows, false)?;
+        initialise(path, &made.rows, schema, false)?;
     }
     Ok(made)
 }
 
 /// A copy of the file without a name.
-fn migrated_in_place(path: &Path, draft: &Path) -> Result<Opened, OpenError> {
+fn migrated_in_place(
+    path: &Path,
+    draft: &Path,
+    schema: &'static Schema,
+) -> Result<Opened, OpenError> {
     let failed = |error| unreadable(path, error);
     let draft = wharf_secure_fs::draft(draft);
     let mut copy = wharf_secure_fs::open_new(&draft).map_err(failed)?;
     fs::remove_file(&draft).map_err(failed)?;
     io::copy(&mut fs::File::open(path).map_err(failed)?, &mut copy).map_err(failed)?;
     let copy = open_file(path, copy)?;
-    initialise(path, &copy.rows, false)?;
+    initialise(path, &copy.rows, schema, false)?;
     Ok(copy)
 }
 
@@ -131,11 +145,11 @@ pub fn inode(dir: &Path) -> Option<u64> {
 }
 
 /// Removes the earlier files of a directory, except one. Returns the number of bytes in them.
-pub fn remove_kept(dir: &Path, except: Option<u64>) -> Result<u64, OpenError> {
+pub fn remove_kept(dir: &Path, except: Option<u64>, schema: &Schema) -> Result<u64, OpenError> {
     let path = path_in(dir);
     let failed = |error| unreadable(&path, error);
     let mut bytes = 0;
-    for format in TREES..=FORMAT {
+    for format in TREES..=schema.format() {
         let kept = kept_as(&path, format);
         let found = fs::metadata(&kept).ok();
         if let Some(found) = found.filter(|found| Some(found.ino()) != except) {

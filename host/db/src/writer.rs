@@ -1,10 +1,11 @@
 //! The thread that commits: it drains its queue into a batch, commits the batch, and answers.
 
-use super::batch::Changes;
+use super::changes::Changes;
 use super::codec::internal;
 use super::commit::{Clock, Committer, Job, Room, View, Waiting};
 use super::metrics::DbMetrics;
 use super::projection::Projection;
+use super::schema::Schema;
 use super::wakes::Wakes;
 use prometheus_client::metrics::gauge::Gauge;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ struct Shared {
 impl Writer {
     /// Starts the thread.
     pub fn start(
-        written: (Arc<redb::Database>, Room),
+        written: (Arc<redb::Database>, &'static Schema, Room),
         projection: Box<dyn Projection>,
         clock: Clock,
         wakes: Arc<Wakes>,

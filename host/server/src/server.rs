@@ -19,7 +19,9 @@ use wharf_control::reconciler;
 use wharf_control::retention;
 use wharf_control::scrub;
 use wharf_control::terminal_watch;
-use wharf_control::{App, Clock, Nudge, Parts, SharedInventory, Vault, VaultError, clock_watch};
+use wharf_control::{
+    App, Clock, Nudge, Parts, SCHEMA, SharedInventory, Vault, VaultError, clock_watch,
+};
 use wharf_db::{Bounds, Db, Inspected, OpenError, Read, inspect};
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::error::Error;
@@ -111,6 +113,7 @@ pub fn open_db(config: &Config) -> Result<(Db, SharedInventory, Clock), StartErr
     };
     let db = Db::open(
         &config.data_dir,
+        &SCHEMA,
         projection,
         Box::new(move || time.times()),
         bounds,
@@ -122,7 +125,7 @@ pub fn open_db(config: &Config) -> Result<(Db, SharedInventory, Clock), StartErr
 /// Copies the database of a configuration, for checks that change nothing.
 pub fn inspect_db(config: &Config) -> Result<Inspected, StartError> {
     let inventory = SharedInventory::new(empty_inventory(config));
-    Ok(inspect(&config.data_dir, Box::new(inventory))?)
+    Ok(inspect(&config.data_dir, Box::new(inventory), &SCHEMA)?)
 }
 
 /// Compares a database with the engines of a configuration.

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use wharf::server::open_db;
 use wharf_config::Config;
 use wharf_control::{Keys, NewKey, SharedInventory, Vault};
-use wharf_db::{Change, Changes, Db, ProvisioningSpec, Read as _, View};
+use wharf_db::{Changes, Db, PROVISIONING_SPECS, ProvisioningSpec, Read as _, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::blueprint::{Blueprint, Content, File, Health, Image};
 use wharf_domain::capacity::{CpuTier, Size};
@@ -336,11 +336,8 @@ fn decide(
         billed: (InstanceState::Exited.billed(), SIZE),
     };
     let changes = Changes::none()
-        .with(Change::PutClaim(id, claim))
-        .with(Change::PutProvisioningSpec(
-            id,
-            Box::new(provisioning_spec.clone()),
-        ))
+        .put_claim(id, claim)
+        .put(&PROVISIONING_SPECS, id, provisioning_spec.clone())
         .record(instance, view.now, What::Created);
     Ok(((), changes))
 }

@@ -2,11 +2,14 @@
 //! a proof, which depends on the password of its user. So a new password makes earlier proofs invalid.
 
 use super::Accounts;
+use super::hashing::PasswordRow;
+use super::password::PASSWORDS;
+use super::user::user_of_email;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use wharf_db::{PasswordRow, Read, ReadAccounts};
+use wharf_db::Rows as _;
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::secret::SecretText;
@@ -18,7 +21,7 @@ impl Accounts {
     /// Returns the proof for a browser that has signed in as a user; none without a password, which
     /// needs no such proof.
     pub fn browser_proof(&self, user: UserId) -> Result<Option<SecretText>, Error> {
-        let row = self.db.read(|rows| rows.password(user))?;
+        let row = self.db.read(|rows| rows.get(&PASSWORDS, user))?;
         let mac = row.and_then(|row| mac(user, &row));
         Ok(mac.map(|mac| {
             let mac = mac.finalize().into_bytes();
@@ -30,7 +33,7 @@ impl Accounts {
     pub fn user_of_browser(&self, proof: &str) -> Option<UserId> {
         let (user, proven) = proof.split_once('.')?;
         let user = UserId(user.parse().ok()?);
-        let row = self.db.read(|rows| rows.password(user)).ok()??;
+        let row = self.db.read(|rows| rows.get(&PASSWORDS, user)).ok()??;
         let proven = URL_SAFE_NO_PAD.decode(proven).ok()?;
         let verified = mac(user, &row)?.verify_slice(&proven);
         verified.is_ok().then_some(user)
@@ -38,7 +41,7 @@ impl Accounts {
 
     /// Whether a user signs in with an address.
     pub fn has_address(&self, user: UserId, email: &str) -> bool {
-        let found = self.db.read(|rows| rows.user_of_email(email));
+        let found = self.db.read(|rows| user_of_email(rows, email));
         found.is_ok_and(|found| found == Some(user))
     }
 }

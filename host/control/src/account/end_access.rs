@@ -1,11 +1,17 @@
 //! The end of all access to accounts: what a stolen password, or a restored backup, could open.
 
-use super::session::end_others;
+use super::identity::{IDENTITIES, identities};
+use super::invite::INVITES;
+use super::passkey::{PASSKEYS, passkeys};
+use super::password::PASSWORDS;
+use super::session::{end_others, sessions_of};
+use super::user::USERS;
 use crate::audit;
 use crate::key_end::revoked;
+use crate::key_rows::KEYS;
 use crate::operator::{Operator, user_named};
 use serde::{Deserialize, Serialize};
-use wharf_db::{AccountChange, Change, Changes, Read, ReadAccounts, ReadWays, View, WayChange};
+use wharf_db::{Changes, Rows as _, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
@@ -27,7 +33,10 @@ impl Operator<'_> {
     pub async fn end_access(&self, email: Option<&str>) -> Result<Vec<EndedAccess>, Error> {
         let users = self.db.read(|rows| match email {
             Some(email) => Ok(vec![(user_named(rows, "email", email)?, email.to_owned())]),
-            None => rows.users(),
+            None => rows
+                .all(&USERS)?
+                .map(|row| row.map(|(user, (), email)| (user, email)))
+                .collect(),
         })?;
         let mut ended = Vec::new();
         for (user, email) in users {
@@ -65,14 +74,14 @@ fn end(
     let rows = view.rows;
     let mut changes = end_others(view, user, None)?;
     let keys = revoked(view, user)?;
-    let (passkeys, identities) = (rows.passkeys(user)?, rows.identities(user)?);
+    let (passkeys, identities) = (passkeys(rows, user)?, identities(rows, user)?);
     let ended = EndedAccess {
         keys: keys.len(),
-        sessions: rows.sessions_of(user)?.len(),
+        sessions: sessions_of(rows, user)?.len(),
         passkeys: passkeys.len(),
         identities: identities.len(),
-        password: rows.password(user)?.is_some(),
-        invitation: rows.invite(user)?.is_some(),
+        password: rows.get(&PASSWORDS, user)?.is_some(),
+        invitation: rows.get(&INVITES, user)?.is_some(),
         email,
     };
     let nothing = EndedAccess {
@@ -82,17 +91,14 @@ fn end(
     if ended == nothing {
         return Ok((None, Changes::none()));
     }
-    let passkeys = passkeys
-        .into_iter()
-        .map(|(digest, _)| WayChange::DropPasskey(user, digest));
-    let identities = identities
-        .into_iter()
-        .map(|(digest, _)| WayChange::DropIdentity(user, digest));
     for key in keys {
-        changes = changes.with(Change::PutKey(key));
+        changes = changes.put(&KEYS, key.id.clone(), key);
     }
-    for way in passkeys.chain(identities) {
-        changes = changes.with(Change::Way(way));
+    for (digest, _) in passkeys {
+        changes = changes.remove(&PASSKEYS, (user, digest));
+    }
+    for (digest, _) in identities {
+        changes = changes.remove(&IDENTITIES, (user, digest));
     }
     let origin = Origin::operator();
     let audited = audit::record(
@@ -104,8 +110,8 @@ fn end(
         "ended",
     );
     changes = changes
-        .with(Change::Account(AccountChange::DropInvite(user)))
-        .with(Change::Account(AccountChange::DropPassword(user)))
+        .remove(&INVITES, user)
+        .remove(&PASSWORDS, user)
         .with(audited);
     Ok((Some(ended), changes))
 }

@@ -3,10 +3,11 @@
 use crate::random::fill;
 use argon2::{Algorithm, Argon2, Params, Version};
 use prometheus_client::metrics::counter::Counter;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
-use wharf_db::PasswordRow;
 use wharf_domain::error::Error;
 use wharf_domain::secret::SecretText;
 
@@ -19,6 +20,25 @@ const LANES: u32 = 1;
 const RUNNING: usize = 2;
 /// The most requests that wait for a hash. The last one waits for seconds.
 const WAITING: usize = 64;
+
+/// An Argon2id hash of a password, with its parameters.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PasswordRow {
+    /// Memory in KiB.
+    pub memory_kib: u32,
+    /// Passes over the memory.
+    pub passes: u32,
+    /// Degree of parallelism.
+    pub lanes: u32,
+    pub salt: [u8; 16],
+    pub hash: [u8; 32],
+}
+
+impl fmt::Debug for PasswordRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(password hash)")
+    }
+}
 
 pub(super) struct Hashing {
     running: Arc<Semaphore>,

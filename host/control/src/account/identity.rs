@@ -1,16 +1,54 @@
 //! Sign-in with an identity at a provider of OpenID Connect.
 
 use super::passkey::first;
+use super::user::{USERS, new_user, user_of_email};
 use super::ways::is_last;
 use super::{Accounts, NewSession, RelyingParty, Visitor, id_name};
 use crate::audit;
 use crate::caller::Caller;
-use crate::key::new_user;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use wharf_db::{Change, Changes, IdentityDigest, IdentityRow, Read, ReadWays, WayChange};
+use wharf_db::{Changes, Rows, Table, tables};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::time::Timestamp;
+
+tables! {
+    /// Identities of a user at providers of OpenID Connect, by digest.
+    pub const IDENTITIES: Table<UserId, IdentityDigest, IdentityRow> = Table::bounded(
+        b'I',
+        0,
+        "One of a user at each provider",
+        "Until the user removes it"
+    )
+    .of(&USERS)
+    .indexed(|user, digest, _, entries| entries.put(&IDENTITY_USERS, *digest, user));
+    /// Digest of an identity → user.
+    pub const IDENTITY_USERS: Table<(), IdentityDigest, UserId> =
+        Table::index_of(&IDENTITIES, b'I', 1);
+}
+
+/// SHA-256 of an issuer and a subject.
+pub type IdentityDigest = [u8; 32];
+
+/// An identity at a provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdentityRow {
+    pub issuer: String,
+    /// The provider's id of the user.
+    pub subject: String,
+    /// The verified address at the time of the link.
+    pub email: String,
+    pub linked_at: Timestamp,
+}
+
+/// The identities of a user.
+pub(super) fn identities(
+    rows: &impl Rows,
+    user: UserId,
+) -> Result<Vec<(IdentityDigest, IdentityRow)>, Error> {
+    rows.under(&IDENTITIES, &user)?.collect()
+}
 
 /// An identity that its provider has proven, with an address that it has verified.
 #[derive(Debug, Clone)]
@@ -100,8 +138,8 @@ impl Accounts {
             let (subject, issuer) = (id_of(digest), &identity.issuer);
             let audited =
                 audit::record(view, origin, "identity.link", Some(user), &subject, issuer);
-            let put = WayChange::PutIdentity(user, digest, row);
-            Ok((user, changes.with(Change::Way(put)).with(audited)))
+            let changes = changes.put(&IDENTITIES, (user, digest), row);
+            Ok((user, changes.with(audited)))
         });
         session.await.map_err(|error| match error {
             Error::SignInRefused => IdentityError::Disabled,
@@ -111,7 +149,7 @@ impl Accounts {
 
     /// Returns the identities of the caller.
     pub fn identities(&self, caller: &Caller) -> Result<Vec<Identity>, Error> {
-        let identities = self.db.read(|rows| rows.identities(caller.user))?;
+        let identities = self.db.read(|rows| identities(rows, caller.user))?;
         let identities = identities.into_iter().map(|(digest, row)| Identity {
             id: id_of(digest),
             issuer: row.issuer,
@@ -134,7 +172,7 @@ impl Accounts {
         let issuer = issuer.map(str::to_owned);
         let (user, origin, id) = (caller.user, caller.origin(), id.to_owned());
         let removed = self.db.write_essential(move |view| {
-            let identities = view.rows.identities(user)?.into_iter();
+            let identities = identities(view.rows, user)?.into_iter();
             let mut named = identities.filter(|(digest, _)| id_of(*digest) == id);
             let (digest, _) = named.next().ok_or(Error::Missing("Identity"))?;
             if is_last(view.rows, user, digest, host.as_deref(), issuer.as_deref())? {
@@ -145,26 +183,26 @@ impl Accounts {
             }
             let audited =
                 audit::record(view, &origin, "identity.unlink", Some(user), &id, "removed");
-            let drop = WayChange::DropIdentity(user, digest);
-            Ok(((), Changes::none().with(Change::Way(drop)).with(audited)))
+            let changes = Changes::none().remove(&IDENTITIES, (user, digest));
+            Ok(((), changes.with(audited)))
         });
         removed.await
     }
 }
 
 fn target(
-    rows: &impl Read,
+    rows: &impl Rows,
     digest: IdentityDigest,
     identity: &ProvenIdentity,
 ) -> Result<IdentityUser, Error> {
-    if let Some(user) = rows.user_of_identity(digest)? {
+    if let Some(user) = rows.get(&IDENTITY_USERS, digest)? {
         return Ok(IdentityUser::Linked(user));
     }
-    let Some(user) = rows.user_of_email(&identity.email)? else {
+    let Some(user) = user_of_email(rows, &identity.email)? else {
         return Ok(IdentityUser::Create);
     };
     // A provider may give the address of one person to another person later.
-    let identities = rows.identities(user)?;
+    let identities = identities(rows, user)?;
     let mut identities = identities.iter();
     Ok(
         match identities.any(|(_, row)| row.issuer == identity.issuer) {

@@ -1,16 +1,18 @@
 //! Invitations: links by which users get a password or a passkey. A token is `USER.SECRET`. The database stores
 //! only the SHA-256 of the whole token, as the secret has 256 random bits.
 
+use super::password::PASSWORDS;
 use super::session::end_others;
+use super::state::is_disabled;
+use super::user::{USERS, new_user, user_of_email};
 use super::{Accounts, NewSession, Visitor, password};
 use crate::audit;
-use crate::key::new_user;
 use crate::operator::Operator;
 use crate::random::random_text;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use wharf_db::{AccountChange, Change, Changes, InviteRow, Read, ReadAccounts};
+use wharf_db::{Changes, Rows, Table, tables};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::UserId;
@@ -19,6 +21,26 @@ use wharf_domain::time::Timestamp;
 
 /// The time in milliseconds in which an invitation can be accepted: 72 hours.
 const LIFETIME_MS: i64 = 72 * 3_600_000;
+
+tables! {
+    /// The invitation of a user that is not accepted yet.
+    pub const INVITES: Table<UserId, (), InviteRow> = Table::bounded(
+        b'U',
+        0,
+        "One row of a user, made by the operator",
+        "Until it is accepted or replaced"
+    )
+    .of(&USERS);
+}
+
+/// An invitation. Its token is not stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InviteRow {
+    /// SHA-256 of the whole token.
+    pub sha256: [u8; 32],
+    /// The time from which on it is not valid.
+    pub expires_at: Timestamp,
+}
 
 /// An invitation for the operator, who passes it on.
 #[derive(Serialize, Deserialize)]
@@ -55,7 +77,7 @@ impl Operator<'_> {
         let (email, part) = (email.to_owned(), secret.clone());
         let decided = self.db.write_essential(move |view| {
             let mut changes = Changes::none();
-            let user = match view.rows.user_of_email(&email)? {
+            let user = match user_of_email(view.rows, &email)? {
                 Some(user) => user,
                 None => {
                     let (user, put) = new_user(view, &email)?;
@@ -63,7 +85,7 @@ impl Operator<'_> {
                     user
                 }
             };
-            if view.rows.is_disabled(user)? {
+            if is_disabled(view.rows, user)? {
                 let message = "this user is disabled: run `wharf user enable` first";
                 return Err(FieldErrors::one("email", message).into());
             }
@@ -72,10 +94,12 @@ impl Operator<'_> {
                 sha256: digest(&token(user, &part)),
                 expires_at,
             };
-            let put = Change::Account(AccountChange::PutInvite(user, row));
             let (origin, until) = (Origin::operator(), expires_at.to_rfc3339());
             let audited = audit::record(view, &origin, "user.invite", Some(user), &email, &until);
-            Ok(((user, expires_at), changes.with(put).with(audited)))
+            Ok((
+                (user, expires_at),
+                changes.put(&INVITES, user, row).with(audited),
+            ))
         });
         let (user, expires_at) = decided.await?;
         let (base_url, token) = (self.config.base_url(), token(user, &secret));
@@ -94,7 +118,7 @@ impl Accounts {
             let row = valid(rows, user, token, self.clock.system())?;
             Ok(Invite {
                 user,
-                email: rows.email_of(user)?.unwrap_or_default(),
+                email: rows.get(&USERS, user)?.unwrap_or_default(),
                 expires_at: row.expires_at,
             })
         })
@@ -114,10 +138,11 @@ impl Accounts {
         self.forget(user, |_| true);
         let accepted = self.begin_session(visitor, user, "invitation", move |view, _| {
             valid(view.rows, user, token.expose(), view.system)?;
-            let put = AccountChange::PutPassword(user, row.clone());
-            Ok(end_others(view, user, None)?
-                .with(Change::Account(AccountChange::DropInvite(user)))
-                .with(Change::Account(put)))
+            Ok(end_others(view, user, None)?.remove(&INVITES, user).put(
+                &PASSWORDS,
+                user,
+                row.clone(),
+            ))
         });
         accepted.await
     }
@@ -125,14 +150,14 @@ impl Accounts {
 
 /// The invitation of a token, which must be the user's and valid.
 pub(super) fn valid(
-    rows: &(impl Read + ReadAccounts),
+    rows: &impl Rows,
     user: UserId,
     token: &str,
     now: Timestamp,
 ) -> Result<InviteRow, Error> {
-    let row = rows.invite(user)?.ok_or_else(invalid)?;
+    let row = rows.get(&INVITES, user)?.ok_or_else(invalid)?;
     let right = bool::from(row.sha256.ct_eq(&digest(&SecretText::new(token))));
-    match right && now < row.expires_at && !rows.is_disabled(user)? {
+    match right && now < row.expires_at && !is_disabled(rows, user)? {
         true => Ok(row),
         false => Err(invalid()),
     }

@@ -1,12 +1,14 @@
 //! One rule for everything that gives lasting access to an account: a session needs a recent sign-in for
 //! it. A session that was left open or taken must not outlive itself.
 
+use super::session::SESSIONS;
 use super::session::parse;
 use crate::App;
 use crate::caller::{Caller, Credential};
 use crate::key::{ApiKey, NewKey};
+use crate::key_rows::KEYS;
 use std::sync::Arc;
-use wharf_db::{Read, ReadAccounts, View};
+use wharf_db::{Rows as _, View};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::scope::Scopes;
 use wharf_domain::time::Timestamp;
@@ -114,15 +116,14 @@ impl App {
 pub(crate) fn require_access(view: &View<'_>, caller: &Caller) -> Result<(), Error> {
     match caller.credential {
         Credential::Key => {
-            let key = view.rows.key(&caller.key_id)?;
+            let key = view.rows.get(&KEYS, &*caller.key_id)?;
             let is_valid = key.is_some_and(|key| key.revoked_at.is_none());
             is_valid.then_some(()).ok_or(Error::KeyNotFound)
         }
         Credential::Session => {
-            let sessions = view.rows.sessions_of(caller.user)?;
-            let own = parse(&caller.key_id);
-            let is_valid = sessions.iter().any(|(id, _)| Some(*id) == own);
-            is_valid.then_some(()).ok_or(Error::StaleSignIn)
+            let own = parse(&caller.key_id).ok_or(Error::StaleSignIn)?;
+            let session = view.rows.get(&SESSIONS, (caller.user, own))?;
+            session.map(drop).ok_or(Error::StaleSignIn)
         }
     }
 }

@@ -1,17 +1,26 @@
 //! Sign-in by password, and its change.
 
+use super::hashing::PasswordRow;
 use super::session::{end_others, parse};
+use super::user::{USERS, user_of_email};
 use super::{Accounts, NewSession, Visitor};
 use crate::audit;
 use crate::caller::Caller;
-use wharf_db::{AccountChange, Change, Changes, Read, ReadAccounts};
+use wharf_db::{Changes, Rows as _, Table, tables};
 use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::ids::UserId;
 use wharf_domain::secret::SecretText;
 
 /// The shortest password in characters.
 const MIN_CHARS: usize = 12;
 /// The longest password in bytes.
 const MAX_BYTES: usize = 256;
+
+tables! {
+    /// The password of a user.
+    pub const PASSWORDS: Table<UserId, (), PasswordRow> =
+        Table::bounded(b'U', 1, "One row of a user", "Until it is replaced").of(&USERS);
+}
 
 /// Checks a new password.
 pub(super) fn check(field: &str, password: &SecretText) -> Result<(), FieldErrors> {
@@ -36,8 +45,8 @@ impl Accounts {
         password: SecretText,
     ) -> Result<NewSession, Error> {
         let (user, row) = self.db.read(|rows| {
-            let user = rows.user_of_email(email)?;
-            let row = user.map(|user| rows.password(user)).transpose()?;
+            let user = user_of_email(rows, email)?;
+            let row = user.map(|user| rows.get(&PASSWORDS, user)).transpose()?;
             Ok((user, row.flatten()))
         })?;
         let too_long = password.expose().len() > MAX_BYTES;
@@ -56,7 +65,7 @@ impl Accounts {
         };
         // The password may have been changed meanwhile.
         let session = self.begin_session(visitor, user, "password", move |view, _| {
-            match view.rows.password(user)? == row {
+            match view.rows.get(&PASSWORDS, user)? == row {
                 true => Ok(Changes::none()),
                 false => Err(Error::SignInRefused),
             }
@@ -70,7 +79,7 @@ impl Accounts {
 
     /// Returns whether the caller has a password.
     pub fn has_password(&self, caller: &Caller) -> Result<bool, Error> {
-        let row = self.db.read(|rows| rows.password(caller.user))?;
+        let row = self.db.read(|rows| rows.get(&PASSWORDS, caller.user))?;
         Ok(row.is_some())
     }
 
@@ -84,7 +93,7 @@ impl Accounts {
     ) -> Result<(), Error> {
         check("new", &new)?;
         let (user, origin) = (caller.user, caller.origin());
-        let before = self.db.read(|rows| rows.password(user))?;
+        let before = self.db.read(|rows| rows.get(&PASSWORDS, user))?;
         if before.is_none() {
             self.require_recent(caller)?;
         } else {
@@ -99,10 +108,9 @@ impl Accounts {
         let kept = parse(&caller.key_id);
         self.forget(user, |id| Some(id) != kept);
         let written = self.db.write(move |view| {
-            if view.rows.password(user)? != before {
+            if view.rows.get(&PASSWORDS, user)? != before {
                 return Err(FieldErrors::one("current", WRONG).into());
             }
-            let put = AccountChange::PutPassword(user, row.clone());
             let audited = audit::record(
                 view,
                 &origin,
@@ -111,8 +119,8 @@ impl Accounts {
                 "password",
                 "changed",
             );
-            let changes = end_others(view, user, kept)?;
-            Ok(((), changes.with(Change::Account(put)).with(audited)))
+            let changes = end_others(view, user, kept)?.put(&PASSWORDS, user, row.clone());
+            Ok(((), changes.with(audited)))
         });
         let written = written.await;
         self.refresh(user)?;

@@ -2,6 +2,8 @@
 //! SHA-256 of the whole token, as the secret and the part have 256 random bits each. Over plain HTTP the
 //! cookie lacks the part, which only pages of the console have.
 
+use super::state::is_disabled;
+use super::user::USERS;
 use super::{Accounts, Visitor};
 use crate::App;
 use crate::audit;
@@ -9,14 +11,13 @@ use crate::caller::{Caller, Credential};
 use crate::condition::Condition;
 use crate::key_use::LastUse;
 use crate::random::{fill, random_text};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use wharf_config::SessionConfig;
-use wharf_db::{
-    AccountChange, Change, Changes, Db, Read, ReadAccounts, SessionId, SessionRow, View,
-};
+use wharf_db::{Changes, Db, Rows, Table, View, tables};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
@@ -26,6 +27,40 @@ use wharf_domain::time::Timestamp;
 
 /// The most sessions of one user. The oldest makes room for a new one.
 const MAX_SESSIONS: usize = 10;
+
+tables! {
+    /// Sessions of a user by id.
+    pub const SESSIONS: Table<UserId, SessionId, SessionRow> = Table::bounded(
+        b's',
+        0,
+        "10 of a user; the oldest makes room",
+        "Until it ends or expires"
+    )
+    .of(&USERS);
+    /// The last use of a session, to the minute.
+    pub const SESSION_USES: Table<UserId, SessionId, Timestamp> =
+        Table::part_of(&SESSIONS, b's', 1);
+}
+
+/// The public id of a session.
+pub type SessionId = [u8; 8];
+
+/// A session. Its token is not stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRow {
+    /// SHA-256 of the whole token.
+    pub sha256: [u8; 32],
+    /// Time of the sign-in.
+    pub created_at: Timestamp,
+}
+
+/// The sessions of a user, expired ones included.
+pub(super) fn sessions_of(
+    rows: &impl Rows,
+    user: UserId,
+) -> Result<Vec<(SessionId, SessionRow)>, Error> {
+    rows.under(&SESSIONS, &user)?.collect()
+}
 
 /// The sessions by id.
 pub(super) type Sessions = HashMap<SessionId, Arc<ValidSession>>;
@@ -70,9 +105,10 @@ pub struct SessionInfo {
 pub(super) fn load(db: &Db) -> Result<Sessions, Error> {
     db.read(|rows| {
         let mut sessions = Sessions::new();
-        for (user, id, row) in rows.all_sessions()? {
-            if let Some(email) = rows.email_of(user)? {
-                let last_use = rows.session_use(user, id)?;
+        for row in rows.all(&SESSIONS)? {
+            let (user, id, row) = row?;
+            if let Some(email) = rows.get(&USERS, user)? {
+                let last_use = rows.get(&SESSION_USES, (user, id))?;
                 sessions.insert(id, valid(user, id, row, &email, last_use));
             }
         }
@@ -107,7 +143,7 @@ impl Accounts {
         decide: impl Fn(&View<'_>, &Origin) -> Result<Changes, Error> + Send + 'static,
     ) -> Result<NewSession, Error> {
         let begun = self.begin_session_of(visitor, method, move |view, origin| {
-            if view.rows.is_disabled(user)? {
+            if is_disabled(view.rows, user)? {
                 return Err(Error::SignInRefused);
             }
             Ok((user, decide(view, origin)?))
@@ -132,23 +168,22 @@ impl Accounts {
         let origin = visitor.origin(&name(id));
         let written = self.db.write_essential(move |view| {
             let (user, mut changes) = decide(view, &origin)?;
-            if view.rows.is_disabled(user)? {
+            if is_disabled(view.rows, user)? {
                 return Err(Error::SignInRefused);
             }
-            let mut sessions = view.rows.sessions_of(user)?;
+            let mut sessions = sessions_of(view.rows, user)?;
             sessions.sort_by_key(|(_, row)| row.created_at);
             let surplus = (sessions.len() + 1).saturating_sub(MAX_SESSIONS);
             for (oldest, _) in sessions.iter().take(surplus) {
-                changes = changes.with(Change::Account(AccountChange::DropSession(user, *oldest)));
+                changes = changes.remove(&SESSIONS, (user, *oldest));
             }
             let row = SessionRow {
                 sha256,
                 created_at: view.system,
             };
-            let put = AccountChange::PutSession(user, id, row);
             let (subject, owner) = (name(id), Some(user));
             let audited = audit::record(view, &origin, "session.begin", owner, &subject, method);
-            Ok((user, changes.with(Change::Account(put)).with(audited)))
+            Ok((user, changes.put(&SESSIONS, (user, id), row).with(audited)))
         });
         let user = written.await?;
         self.refresh(user)?;
@@ -220,13 +255,12 @@ impl Accounts {
         self.forget(user, wanted);
         let written = self.db.write_essential(move |view| {
             let mut changes = Changes::none();
-            for (id, _) in view.rows.sessions_of(user)? {
+            for (id, _) in sessions_of(view.rows, user)? {
                 if wanted(id) {
-                    let drop = AccountChange::DropSession(user, id);
                     let (subject, owner) = (name(id), Some(user));
                     let audited =
                         audit::record(view, &origin, "session.end", owner, &subject, "ended");
-                    changes = changes.with(Change::Account(drop)).with(audited);
+                    changes = changes.remove(&SESSIONS, (user, id)).with(audited);
                 }
             }
             Ok(((), changes))
@@ -249,12 +283,12 @@ impl Accounts {
     /// Makes memory follow the rows of a user.
     pub(super) fn refresh(&self, user: UserId) -> Result<(), Error> {
         // Older rows must not replace newer ones.
-        let _alone = (self.refreshing.lock()).unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.refreshing.lock();
         let (email, rows) = self.db.read(|rows| {
-            let email = rows.email_of(user)?.unwrap_or_default();
+            let email = rows.get(&USERS, user)?.unwrap_or_default();
             let mut found = Vec::new();
-            for (id, row) in rows.sessions_of(user)? {
-                found.push((id, row, rows.session_use(user, id)?));
+            for (id, row) in sessions_of(rows, user)? {
+                found.push((id, row, rows.get(&SESSION_USES, (user, id))?));
             }
             Ok((email, found))
         })?;
@@ -280,10 +314,10 @@ pub(super) fn end_others(
     user: UserId,
     kept: Option<SessionId>,
 ) -> Result<Changes, Error> {
-    let sessions = view.rows.sessions_of(user)?.into_iter();
+    let sessions = sessions_of(view.rows, user)?.into_iter();
     let others = sessions.filter(|(id, _)| Some(*id) != kept);
     Ok(others.fold(Changes::none(), |changes, (id, _)| {
-        changes.with(Change::Account(AccountChange::DropSession(user, id)))
+        changes.remove(&SESSIONS, (user, id))
     }))
 }
 

@@ -1,12 +1,13 @@
 //! Regular work on the sessions: their last uses are written, and expired ones removed.
 
 use super::Accounts;
-use super::session::Sessions;
+use super::session::{SESSION_USES, SESSIONS, SessionId, Sessions};
 use crate::App;
 use crate::key_use::{INTERVAL, write};
 use wharf_config::SessionConfig;
-use wharf_db::{AccountChange, Change, Changes, Times};
+use wharf_db::{Changes, Rows as _, Times};
 use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
 
 /// The most sessions of one write.
 const BATCH: usize = 1024;
@@ -33,9 +34,18 @@ impl Accounts {
         let sessions = self.sessions.load_full();
         let uses = sessions.iter();
         let uses = uses.map(|(id, session)| ((session.user, *id), &session.last_use));
-        write(&self.db, uses, |(user, id), at| {
-            Change::Account(AccountChange::PutSessionUse(user, id, at))
-        })
+        write(
+            &self.db,
+            uses,
+            |rows, changes, key: (UserId, SessionId), at| {
+                let is_there = rows.get(&SESSIONS, key)?.is_some();
+                Ok(if is_there {
+                    changes.put(&SESSION_USES, key, at)
+                } else {
+                    changes
+                })
+            },
+        )
         .await
     }
 
@@ -52,7 +62,7 @@ impl Accounts {
             let rows = batch.to_vec();
             let removed = self.db.write_essential(move |_| {
                 let removed = rows.iter().fold(Changes::none(), |changes, (user, id)| {
-                    changes.with(Change::Account(AccountChange::DropSession(*user, *id)))
+                    changes.remove(&SESSIONS, (*user, *id))
                 });
                 Ok(((), removed))
             });

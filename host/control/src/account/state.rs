@@ -1,11 +1,31 @@
 //! Users are disabled and enabled. The instances of a disabled user go on.
 
+use super::invite::INVITES;
 use super::session::end_others;
+use super::user::USERS;
 use crate::audit;
 use crate::operator::{Operator, user_named};
-use wharf_db::{AccountChange, Change, Changes, ReadAccounts};
+use wharf_db::{Changes, Rows, Table, tables};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
+use wharf_domain::time::Timestamp;
+
+tables! {
+    /// Users that are disabled, with the time of it.
+    pub const DISABLED: Table<UserId, (), Timestamp> = Table::bounded(
+        b'U',
+        2,
+        "One row of a user, set by the operator",
+        "Until the operator changes it"
+    )
+    .of(&USERS);
+}
+
+/// Whether a user is disabled.
+pub(crate) fn is_disabled(rows: &impl Rows, user: UserId) -> Result<bool, Error> {
+    Ok(rows.get(&DISABLED, user)?.is_some())
+}
 
 impl Operator<'_> {
     /// Refuses the keys of a user and ends the sessions, or accepts the keys again.
@@ -17,29 +37,24 @@ impl Operator<'_> {
             access.set_disabled(user, true);
         }
         let decided = self.db.write_essential(move |view| {
-            if view.rows.is_disabled(user)? == disabled {
+            if is_disabled(view.rows, user)? == disabled {
                 return Ok(((), Changes::none()));
             }
-            let (change, operation, result) = match disabled {
-                true => {
-                    let change = AccountChange::Disable(user, view.system);
-                    (change, "user.disable", "disabled")
-                }
-                false => (AccountChange::Enable(user), "user.enable", "enabled"),
-            };
-            let mut changes = match disabled {
+            let (changes, operation, result) = if disabled {
                 // An invitation would be a way back in.
-                true => end_others(view, user, None)?
-                    .with(Change::Account(AccountChange::DropInvite(user))),
-                false => Changes::none(),
+                let ended = end_others(view, user, None)?.remove(&INVITES, user);
+                let changes = ended.put(&DISABLED, user, view.system);
+                (changes, "user.disable", "disabled")
+            } else {
+                let changes = Changes::none().remove(&DISABLED, user);
+                (changes, "user.enable", "enabled")
             };
             let origin = Origin::operator();
             let audited = audit::record(view, &origin, operation, Some(user), &address, result);
-            changes = changes.with(Change::Account(change)).with(audited);
-            Ok(((), changes))
+            Ok(((), changes.with(audited)))
         });
         let decided = decided.await;
-        access.set_disabled(user, self.db.read(|rows| rows.is_disabled(user))?);
+        access.set_disabled(user, self.db.read(|rows| is_disabled(rows, user))?);
         self.accounts.refresh(user)?;
         decided
     }

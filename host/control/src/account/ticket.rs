@@ -3,15 +3,14 @@
 //! which stands for that part once.
 
 use super::Accounts;
-use super::session::{name, parse};
+use super::session::{SessionId, name, parse};
 use crate::caller::Caller;
 use crate::random::random_text;
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
-use wharf_db::SessionId;
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
 use wharf_domain::secret::SecretText;
 
@@ -32,13 +31,9 @@ struct Ticket {
 }
 
 impl Tickets {
-    fn all(&self) -> MutexGuard<'_, HashMap<SessionId, VecDeque<Ticket>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn issue(&self, id: SessionId, part: SecretText, now: Instant) -> Result<SecretText, Error> {
         let text = SecretText::new(format!("{}.{}", name(id), random_text::<32>()?));
-        let mut all = self.all();
+        let mut all = self.0.lock();
         all.retain(|_, tickets| {
             tickets.retain(|ticket| now < ticket.ends);
             !tickets.is_empty()
@@ -58,7 +53,7 @@ impl Tickets {
     fn spend(&self, text: &str, now: Instant) -> Option<SecretText> {
         let id = parse(text.split_once('.')?.0)?;
         let sha256 = digest(text);
-        let mut all = self.all();
+        let mut all = self.0.lock();
         let tickets = all.get_mut(&id)?;
         let mut known = tickets.iter();
         let at = known.position(|ticket| bool::from(ticket.sha256.ct_eq(&sha256)))?;
@@ -115,7 +110,7 @@ mod tests {
         assert_eq!(spend(&oldest, start), None);
         assert_eq!(spend(&other, start).as_deref(), Some("2"));
         issue(2, start + LIFETIME + Duration::from_secs(1));
-        assert_eq!(tickets.all().len(), 1);
+        assert_eq!(tickets.0.lock().len(), 1);
         for wrong in ["", "x", "0202020202020202.x"] {
             assert_eq!(tickets.spend(wrong, start), None);
         }

@@ -5,7 +5,7 @@ use super::attempt::{Attempt, Next};
 use crate::SharedInventory;
 use crate::moves;
 use std::time::{Duration, Instant};
-use wharf_db::{Change, Changes, Read, View};
+use wharf_db::{CLAIMS, CORRECTIONS, Changes, MOVES, Read as _, Rows as _, View};
 use wharf_domain::driver::{Phase, PluginError, Report, Shortage};
 use wharf_domain::error::Error;
 use wharf_domain::event::{Ways, What};
@@ -32,7 +32,7 @@ impl Attempt<'_> {
     pub fn lost(&self, short: &[Shortage]) -> Result<Option<Vec<Allocation>>, Error> {
         let (id, node) = (self.instance.id, &self.instance.node);
         let claim = self.app.db.read(|rows| {
-            let moving = rows.moving(id)?.map(|moving| moving.claim);
+            let moving = rows.get(&MOVES, id)?.map(|moving| moving.claim);
             match moving.filter(|claim| claim.node == *node) {
                 Some(claim) => Ok(Some(claim)),
                 None => rows.claim(id),
@@ -124,7 +124,7 @@ impl Apply {
             )?;
             row.intend(Intent::Stop, None);
             row.resize = None;
-            changes.append(Changes::none().record(row, view.now, what.clone()));
+            changes = changes.with(Changes::none().record(row, view.now, what.clone()));
             Ok(changes)
         })
         .await
@@ -151,7 +151,7 @@ fn replace(
         row.failed = true;
         row.intend(Intent::Stop, None);
         let what = What::AllocationLost(lost.to_vec(), None);
-        changes.append(Changes::none().record(row, view.now, what));
+        changes = changes.with(Changes::none().record(row, view.now, what));
         return Ok(changes);
     };
     let deadline = row.deadline;
@@ -166,10 +166,10 @@ fn replace(
         public_ipv4: row.public_ipv4,
     };
     let what = What::AllocationLost(lost.to_vec(), Some(ways));
-    changes.append(
+    changes = changes.with(
         Changes::none()
-            .with(Change::DropClaim(from, id))
-            .with(Change::PutClaim(id, placement.claim))
+            .remove(&CLAIMS, (from.0, id))
+            .put_claim(id, placement.claim)
             .record(row, view.now, what),
     );
     Ok(changes)
@@ -200,5 +200,5 @@ fn unbilled(row: &Instance, view: &View<'_>, since: Timestamp) -> Result<Changes
         reason: UNBILLED.to_owned(),
     };
     let number = u32::try_from(all.len()).map_err(Error::internal)?;
-    Ok(Changes::none().with(Change::Correction(row.id, number, correction)))
+    Ok(Changes::none().put(&CORRECTIONS, (row.id, number), correction))
 }

@@ -1,8 +1,10 @@
 //! Observations as writes. Each is for one generation of the row; a newer one makes it stale, and
 //! nothing is written.
 
+use crate::host_keys::{HOST_KEYS, known_keys};
+use crate::restart::STARTS;
 use crate::{moves, restart};
-use wharf_db::{Change, Changes, Db, MoveRow, Read, View};
+use wharf_db::{Changes, Db, MOVES, MoveRow, Read as _, Rows as _, View};
 use wharf_domain::error::Error;
 use wharf_domain::event::What;
 use wharf_domain::host_key::HostKey;
@@ -104,22 +106,22 @@ impl Apply {
     /// event.
     pub async fn released(&self) -> Result<bool, Error> {
         self.on_row(|mut row, view| {
-            if let Some(moving) = view.rows.moving(row.id)? {
+            if let Some(moving) = view.rows.get(&MOVES, row.id)? {
                 // Its compute is claimed on both nodes until it is on one of them.
                 let stopped = MoveRow {
                     stopped: true,
                     ..moving
                 };
-                return Ok(Changes::none().with(Change::PutMove(row.id, Some(Box::new(stopped)))));
+                return Ok(Changes::none().put(&MOVES, row.id, stopped));
             }
             row.progress = Progress::Settled;
             let changes = release(&row, view)?;
-            let Some(start) = view.rows.start(row.id)? else {
+            let Some(start) = view.rows.get(&STARTS, row.id)? else {
                 return Ok(changes.record(row, view.now, What::Released));
             };
-            let changes = changes.with(Change::PutStart(row.id, None));
+            let changes = changes.remove(&STARTS, row.id);
             Ok(match start.claimed {
-                true => changes.with(Change::PutInstance(Box::new(row))),
+                true => changes.put_instance(row),
                 false => changes.record(row, view.now, What::Released),
             })
         })
@@ -143,7 +145,7 @@ impl Apply {
         self.on_row(move |mut row, _| {
             row.progress = Progress::Pending;
             row.deadline = deadline;
-            Ok(Changes::none().with(Change::PutInstance(Box::new(row))))
+            Ok(Changes::none().put_instance(row))
         })
         .await
     }
@@ -181,7 +183,7 @@ impl Apply {
 
     /// The new node of a move has the instance. If it ran, it must be reachable by the deadline.
     pub async fn arrived(&self, deadline: Timestamp) -> Result<bool, Error> {
-        self.on_row(move |row, view| match view.rows.moving(row.id)? {
+        self.on_row(move |row, view| match view.rows.get(&MOVES, row.id)? {
             Some(moving) => moves::arrive(row, &moving, view, deadline),
             None => Ok(Changes::none()),
         })
@@ -190,7 +192,7 @@ impl Apply {
 
     /// The instance cannot move, and stays on its node.
     pub async fn not_moved(&self, why: String, deadline: Timestamp) -> Result<bool, Error> {
-        self.on_row(move |row, view| match view.rows.moving(row.id)? {
+        self.on_row(move |row, view| match view.rows.get(&MOVES, row.id)? {
             Some(moving) => moves::abandon(row, &moving, view, deadline, why.clone()),
             None => Ok(Changes::none()),
         })
@@ -203,7 +205,7 @@ impl Apply {
         self.on_row(|row, view| {
             Ok(Changes::none()
                 .event(&row, view.now, What::Purged)
-                .with(Change::DropInstance(row.id)))
+                .drop_instance(row.id))
         })
         .await
     }
@@ -216,7 +218,7 @@ fn note_key(
     key: &HostKey,
     view: &View<'_>,
 ) -> Result<Changes, Error> {
-    let before = view.rows.host_keys(id)?;
+    let before = known_keys(view.rows, id)?;
     if before.contains(key) {
         return Ok(changes);
     }
@@ -233,7 +235,7 @@ fn note_key(
             changes.record(row, view.now, what)
         }
     };
-    Ok(changes.with(Change::PutHostKeys(id, vec![key.clone()])))
+    Ok(changes.put(&HOST_KEYS, id, vec![key.clone()]))
 }
 
 /// Sets the claim to the row's size.
@@ -242,7 +244,7 @@ fn claim_of_size(row: &Instance, view: &View<'_>) -> Result<Changes, Error> {
     match view.rows.claim(row.id)? {
         Some(mut claim) if claim.size != row.size => {
             claim.size = row.size;
-            Ok(changes.with(Change::PutClaim(row.id, claim)))
+            Ok(changes.put_claim(row.id, claim))
         }
         _ => Ok(changes),
     }
@@ -255,7 +257,7 @@ fn release(row: &Instance, view: &View<'_>) -> Result<Changes, Error> {
         Some(mut claim) => {
             claim.compute = false;
             claim.size = row.size;
-            Ok(changes.with(Change::PutClaim(row.id, claim)))
+            Ok(changes.put_claim(row.id, claim))
         }
         None => Ok(changes),
     }

@@ -2,11 +2,13 @@
 //! instances may move, so that it continues after a crash.
 
 use crate::App;
+use crate::drain::drained;
+use crate::moves::consents;
 use crate::moves::{Fate, fate};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wharf_db::Read;
+use wharf_db::{MOVES, Read as _, Rows as _};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
 
@@ -44,7 +46,7 @@ impl Drainer {
     }
 
     async fn look(&mut self) -> Result<(), Error> {
-        let drained = self.app.db.read(|rows| rows.drained())?;
+        let drained = self.app.db.read(|rows| drained(rows))?;
         if drained.is_empty() {
             self.tried.clear();
         }
@@ -66,7 +68,7 @@ impl Drainer {
                 let Ok(Some(row)) = rows.instance(id) else {
                     continue;
                 };
-                let (moving, consents) = (rows.moving(id)?, rows.lets_move(row.owner)?);
+                let (moving, consents) = (rows.get(&MOVES, id)?, consents(rows, row.owner)?);
                 match fate(&row, moving.is_some(), consents) {
                     Fate::Moving => under_way += 1,
                     Fate::Movable { .. } => movable.push(id),

@@ -7,8 +7,9 @@ use super::apply::Apply;
 use super::differences::{Differences, differences};
 use crate::App;
 use crate::nodes::Outage;
+use crate::nodes::{NODES, NodeRow};
 use std::sync::Arc;
-use wharf_db::{Change, Changes, NodeRow, Read};
+use wharf_db::{Changes, Rows as _};
 use wharf_domain::driver::{Observed, PluginError, StoreMark};
 use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
@@ -95,7 +96,9 @@ impl Store<'_> {
         let alive = Arc::new(());
         let caller = Arc::downgrade(&alive);
         let compared = tokio::task::spawn_blocking(move || {
-            let row = db.read(|rows| rows.node(&node))?;
+            let row = db
+                .read(|rows| rows.get(&NODES, &*node.0))?
+                .unwrap_or_default();
             Ok::<_, Error>((row, differences(&db, &node, listed, &caller)?))
         });
         let compared = compared.await;
@@ -174,8 +177,7 @@ impl Store<'_> {
             accepted: false,
         };
         let put = move |_: &wharf_db::View<'_>| {
-            let change = Change::PutNode(node.clone(), row.clone());
-            Ok(((), Changes::none().with(change)))
+            Ok(((), Changes::none().put(&NODES, &*node.0, row.clone())))
         };
         self.app.db.write_essential(put).await
     }
@@ -208,9 +210,9 @@ fn verdict(row: &NodeRow, mark: &StoreMark, found: &Differences) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::{Verdict, verdict};
+    use crate::nodes::NodeRow;
     use crate::nodes::Outage;
     use crate::reconciler::differences::Differences;
-    use wharf_db::NodeRow;
     use wharf_domain::driver::StoreMark;
     use wharf_domain::ids::{Generation, InstanceId};
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tracing::{Instrument, error_span};
-use wharf_db::Read;
+use wharf_db::{MOVES, Read as _, Rows as _};
 use wharf_domain::event::What;
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent};
@@ -51,7 +51,7 @@ impl Worker {
             let (mut deadline, mut node) = (None, None);
             let rows = self.app.db.read(|rows| {
                 let instance = rows.instance(self.id)?;
-                Ok(instance.zip(Some(rows.moving(self.id)?)))
+                Ok(instance.zip(Some(rows.get(&MOVES, self.id)?)))
             });
             let next = match rows {
                 Ok(Some((instance, moving))) => match plan(&instance, moving.as_ref()) {

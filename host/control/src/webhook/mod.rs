@@ -2,11 +2,13 @@
 
 mod address;
 mod own;
+mod rows;
 mod secret;
 mod work;
 
 pub use address::{check_url, permits};
 pub use own::OwnAddresses;
+pub(crate) use rows::TABLES;
 pub use work::{Attempted, Job, Work};
 
 use super::account::lasting::require_access;
@@ -14,14 +16,15 @@ use super::audit::record;
 use super::events::KINDS;
 use super::vault::Vault;
 use super::{App, Caller};
+use parking_lot::Mutex;
+use rows::{DELIVERIES, WEBHOOKS, all_webhooks, deliveries, put_delivery, webhook, webhooks_of};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use uuid::Uuid;
 use wharf_config::Config;
-use wharf_db::{Change, Changes, Read, ReadWebhooks, View};
+use wharf_db::{Changes, Read as _, Rows as _, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
 use wharf_domain::ids::UserId;
@@ -48,12 +51,9 @@ pub(super) struct NewWebhooks {
 }
 
 impl NewWebhooks {
-    fn made(&self) -> MutexGuard<'_, Vec<(UserId, WebhookId)>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 
     fn add(&self, owner: UserId, id: WebhookId) {
-        self.made().push((owner, id));
+        self.made.lock().push((owner, id));
         self.notice.send_replace(());
     }
 }
@@ -84,7 +84,7 @@ impl App {
         let (plain, by) = (secret.clone(), caller.clone());
         let written = self.db.write(move |view| {
             require_access(view, &by)?;
-            if view.rows.webhooks_of(owner)?.len() >= MAX_WEBHOOKS {
+            if webhooks_of(view.rows, owner)?.len() >= MAX_WEBHOOKS {
                 let message =
                     format!("a user has at most {MAX_WEBHOOKS} webhooks; delete one first");
                 return Err(FieldErrors::one(NON_FIELD_ERRORS, message).into());
@@ -105,7 +105,7 @@ impl App {
                 disabled_at: None,
             };
             let audited = audited(view, &origin, "webhook.new", &webhook, "created");
-            let changes = Changes::none().with(Change::PutWebhook(Box::new(webhook.clone())));
+            let changes = Changes::none().put(&WEBHOOKS, (owner, id), webhook.clone());
             Ok((webhook, changes.with(audited)))
         });
         let webhook = written.await?;
@@ -123,22 +123,21 @@ impl App {
 
     /// Returns the caller's webhooks, oldest first.
     pub fn webhooks(&self, caller: &Caller) -> Result<Vec<Webhook>, Error> {
-        let mut webhooks = self.db.read(|rows| rows.webhooks_of(caller.user))?;
+        let mut webhooks = self.db.read(|rows| webhooks_of(rows, caller.user))?;
         webhooks.sort_by_key(|webhook| (webhook.created_at, webhook.id));
         Ok(webhooks)
     }
 
     /// Returns one of the caller's webhooks.
     pub fn webhook(&self, caller: &Caller, id: WebhookId) -> Result<Webhook, Error> {
-        let found = self.db.read(|rows| rows.webhook(caller.user, id))?;
-        found.ok_or(WEBHOOK)
+        self.db.read(|rows| webhook(rows, caller.user, id))
     }
 
     /// Removes a webhook with its deliveries.
     pub async fn delete_webhook(&self, caller: &Caller, id: WebhookId) -> Result<(), Error> {
         let owner = caller.user;
         let drop = move |_: &View<'_>, _: Webhook| {
-            Ok(((), Changes::none().with(Change::DropWebhook(owner, id))))
+            Ok(((), Changes::none().remove(&WEBHOOKS, (owner, id))))
         };
         let change = webhook_change(
             (owner, caller.origin(), id),
@@ -161,8 +160,9 @@ impl App {
             let new = vault.encrypt_webhook(id, &plain)?;
             let until = Timestamp(view.now.0.saturating_add(OVERLAP_MS));
             webhook.earlier = Some((std::mem::replace(&mut webhook.secret, new), until));
-            let put = Change::PutWebhook(Box::new(webhook.clone()));
-            Ok((webhook, Changes::none().with(put)))
+            let key = (webhook.owner, id);
+            let put = Changes::none().put(&WEBHOOKS, key, webhook.clone());
+            Ok((webhook, put))
         };
         let operation = ("webhook.rotate", "rotated");
         let webhook = self.change_webhook(caller, id, operation, rotate).await?;
@@ -191,7 +191,7 @@ impl App {
         number: u64,
     ) -> Result<(u64, Delivery), Error> {
         let again = move |view: &View<'_>, webhook: Webhook| {
-            let earlier = view.rows.delivery(webhook.owner, id, number)?;
+            let earlier = view.rows.get(&DELIVERIES, (webhook.owner, (id, number)))?;
             let earlier = earlier.ok_or(DELIVERY)?;
             request(view, webhook, number, earlier.event)
         };
@@ -210,11 +210,11 @@ impl App {
         let times = self.clock.times();
         let ahead = times.system.0.saturating_sub(times.now.0);
         self.db.read(|rows| {
-            let mut webhook = rows.webhook(caller.user, id)?.ok_or(WEBHOOK)?;
+            let mut webhook = webhook(rows, caller.user, id)?;
             for due in webhook.pending.values_mut() {
                 *due = Timestamp(due.0.saturating_add(ahead));
             }
-            let mut deliveries = rows.deliveries(caller.user, id)?;
+            let mut deliveries = deliveries(rows, caller.user, id)?;
             deliveries.reverse();
             deliveries.truncate(limit);
             Ok((webhook, deliveries))
@@ -228,7 +228,7 @@ impl App {
 
     /// Takes the owners and ids of the webhooks that were created since the last call.
     pub fn take_new_webhooks(&self) -> Vec<(UserId, WebhookId)> {
-        std::mem::take(&mut *self.webhooks.made())
+        std::mem::take(&mut *self.webhooks.made.lock())
     }
 
     /// Returns whether a user is disabled, whose webhooks wait.
@@ -256,7 +256,7 @@ fn webhook_change<T>(
     decide: impl Fn(&View<'_>, Webhook) -> Result<(T, Changes), Error>,
 ) -> impl Fn(&View<'_>) -> Result<(T, Changes), Error> {
     move |view| {
-        let webhook = view.rows.webhook(owner, id)?.ok_or(WEBHOOK)?;
+        let webhook = rows::webhook(view.rows, owner, id)?;
         let audited = audited(view, &origin, operation, &webhook, result);
         let (value, changes) = decide(view, webhook)?;
         Ok((value, changes.with(audited)))
@@ -269,7 +269,7 @@ fn audited(
     operation: &str,
     webhook: &Webhook,
     result: &str,
-) -> Change {
+) -> Changes {
     let subject = webhook.id.to_string();
     record(
         view,
@@ -305,15 +305,15 @@ fn request(
     webhook.deliveries = webhook.deliveries.max(number);
     webhook.pending.insert(number, view.now);
     let (owner, id) = (webhook.owner, webhook.id);
-    let put = Change::PutDelivery(owner, id, number, Box::new(delivery.clone()));
-    let changes = Changes::none().with(Change::PutWebhook(Box::new(webhook)));
-    Ok(((number, delivery), changes.with(put)))
+    let changes = Changes::none().put(&WEBHOOKS, (owner, id), webhook.clone());
+    let changes = put_delivery(view.rows, changes, &webhook, number, delivery.clone())?;
+    Ok(((number, delivery), changes))
 }
 
 impl Vault {
     /// The names of webhooks with a secret that cannot be decrypted.
     pub(super) fn unreadable_webhooks(&self, db: &wharf_db::Db) -> Result<Vec<String>, Error> {
-        let webhooks = db.read(|rows| rows.all_webhooks())?.into_iter();
+        let webhooks = db.read(all_webhooks)?.into_iter();
         let unreadable = webhooks.filter(|webhook| {
             let earlier = webhook.earlier.iter().map(|(earlier, _)| earlier);
             let mut secrets = std::iter::once(&webhook.secret).chain(earlier);
@@ -326,15 +326,15 @@ impl Vault {
 
     /// Encrypts the secrets of webhooks again that an earlier key encrypted.
     pub(super) async fn renew_webhooks(&self, db: &wharf_db::Db) -> Result<(), Error> {
-        for webhook in db.read(|rows| rows.all_webhooks())? {
+        for webhook in db.read(all_webhooks)? {
             let (vault, owner, id) = (self.clone(), webhook.owner, webhook.id);
             let renewed = db.write_essential(move |view| {
-                let Some(mut webhook) = view.rows.webhook(owner, id)? else {
+                let Some(mut webhook) = view.rows.get(&WEBHOOKS, (owner, id))? else {
                     return Ok(((), Changes::none()));
                 };
                 let mut changes = Changes::none();
                 if vault.renew_webhook(&mut webhook, view.now) {
-                    changes = changes.with(Change::PutWebhook(Box::new(webhook)));
+                    changes = changes.put(&WEBHOOKS, (owner, id), webhook);
                 }
                 Ok(((), changes))
             });

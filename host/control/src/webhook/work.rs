@@ -1,6 +1,7 @@
 //! Deliveries: the next one of a webhook, and its result. Rows hold all of it, so that a crash only
 //! repeats the attempt that was under way.
 
+use super::rows::{DELIVERIES, WEBHOOKS, all_webhooks, put_delivery};
 use super::secret::sign;
 use crate::App;
 use crate::clock::system_time;
@@ -8,7 +9,7 @@ use crate::events::OwnerEvent;
 use crate::random::fill;
 use serde_json::json;
 use std::time::Duration;
-use wharf_db::{Change, Changes, Read, ReadWebhooks, Snapshot, View};
+use wharf_db::{Changes, Read as _, Rows as _, Snapshot, View};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::secret::SecretText;
@@ -94,7 +95,7 @@ enum Found {
 impl App {
     /// Returns the owners and ids of all webhooks.
     pub fn webhook_ids(&self) -> Result<Vec<(UserId, WebhookId)>, Error> {
-        let webhooks = self.db.read(|rows| rows.all_webhooks())?;
+        let webhooks = self.db.read(all_webhooks)?;
         Ok(webhooks.into_iter().map(|w| (w.owner, w.id)).collect())
     }
 
@@ -192,12 +193,11 @@ impl App {
     /// Notes that a webhook wants no event up to a number, so that they are not looked at again.
     async fn pass_over(&self, owner: UserId, id: WebhookId, last: u64) -> Result<(), Error> {
         let written = self.db.write_essential(move |view| {
-            let Some(mut webhook) = view.rows.webhook(owner, id)? else {
+            let Some(mut webhook) = view.rows.get(&WEBHOOKS, (owner, id))? else {
                 return Ok(((), Changes::none()));
             };
             webhook.after = webhook.after.max(last);
-            let put = Change::PutWebhook(Box::new(webhook));
-            Ok(((), Changes::none().with(put)))
+            Ok(((), Changes::none().put(&WEBHOOKS, (owner, id), webhook)))
         });
         written.await
     }
@@ -213,7 +213,7 @@ impl App {
         fill(&mut random)?;
         let [random] = random;
         let written = self.db.write_essential(move |view| {
-            let Some(webhook) = view.rows.webhook(owner, id)? else {
+            let Some(webhook) = view.rows.get(&WEBHOOKS, (owner, id))? else {
                 return Ok((None, Changes::none()));
             };
             let was = webhook.disabled_at;
@@ -226,7 +226,7 @@ impl App {
             };
             let (webhook, changes) = attempt.changes(view, webhook)?;
             let newly = webhook.disabled_at.filter(|_| was.is_none());
-            let changes = changes.with(Change::PutWebhook(Box::new(webhook)));
+            let changes = changes.put(&WEBHOOKS, (owner, id), webhook);
             Ok((newly, changes))
         });
         if written.await?.is_some() {
@@ -244,13 +244,13 @@ fn find(
     passed: &mut u64,
     now: Timestamp,
 ) -> Result<Found, Error> {
-    let Some(webhook) = rows.webhook(owner, id)? else {
+    let Some(webhook) = rows.get(&WEBHOOKS, (owner, id))? else {
         return Ok(Found::Gone);
     };
     let due = webhook.pending.iter().find(|(_, due)| **due <= now);
     if let Some((number, _)) = due {
         let number = *number;
-        let delivery = rows.delivery(owner, id, number)?;
+        let delivery = rows.get(&DELIVERIES, (owner, (id, number)))?;
         let Some(delivery) = delivery else {
             return Ok(Found::Lost(number));
         };
@@ -310,7 +310,7 @@ impl Attempt {
         let (now, system, owner, id) = (view.now, view.system, webhook.owner, webhook.id);
         let number = self.number.unwrap_or(webhook.deliveries + 1);
         let earlier = match self.number {
-            Some(number) => view.rows.delivery(owner, id, number)?,
+            Some(number) => view.rows.get(&DELIVERIES, (owner, (id, number)))?,
             None => None,
         };
         let mut delivery = earlier.unwrap_or(Delivery {
@@ -356,15 +356,14 @@ impl Attempt {
         }
         if webhook.disabled_at.is_some() {
             for number in std::mem::take(&mut webhook.pending).into_keys() {
-                if let Some(mut given_up) = view.rows.delivery(owner, id, number)? {
+                if let Some(mut given_up) = view.rows.get(&DELIVERIES, (owner, (id, number)))? {
                     given_up.state = DeliveryState::Failed;
-                    let put = Change::PutDelivery(owner, id, number, Box::new(given_up));
-                    changes = changes.with(put);
+                    changes = put_delivery(view.rows, changes, &webhook, number, given_up)?;
                 }
             }
         }
-        let put = Change::PutDelivery(owner, id, number, Box::new(delivery));
-        Ok((webhook, changes.with(put)))
+        let changes = put_delivery(view.rows, changes, &webhook, number, delivery)?;
+        Ok((webhook, changes))
     }
 
     /// The pause doubles with each attempt, and is at least the one that the receiver asks for. A random part of up to a quarter spreads retries.

@@ -1,10 +1,9 @@
 //! The chain of the audit log, with records changed and removed.
 
 use super::backend::Disk;
-use super::open;
+use super::{SCHEMA, open};
 use crate::rows::AuditRow;
-use crate::table::{Draft, Rows, Snapshot};
-use crate::{AuditHead, Change, Changes, Db, tables as t};
+use crate::{AuditHead, Changes, Db, Draft, Rows as _, Snapshot, tables as t};
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::ids::UserId;
 use wharf_domain::time::Timestamp;
@@ -25,14 +24,10 @@ fn record(n: i64) -> AuditRecord {
 fn ten() -> Db {
     let db = open(&Disk::new()).unwrap();
     for n in 0..3 {
-        let change = move || Change::Audit(Box::new(record(n)));
-        db.write_blocking(move |_| Ok(((), Changes::none().with(change()))))
+        db.write_blocking(move |_| Ok(((), Changes::none().audit(record(n)))))
             .unwrap();
     }
-    let many = || {
-        let changes = (3..10).map(|n| Change::Audit(Box::new(record(n))));
-        changes.fold(Changes::none(), Changes::with)
-    };
+    let many = || (3..10).map(record).fold(Changes::none(), Changes::audit);
     db.write_blocking(move |_| Ok(((), many()))).unwrap();
     db
 }
@@ -40,7 +35,7 @@ fn ten() -> Db {
 /// Changes rows as somebody would who can write the file.
 fn tamper(db: &Db, change: impl FnOnce(&mut Draft<'_>)) {
     let txn = db.file.begin_write().unwrap();
-    let mut rows = Draft::open(&txn).unwrap();
+    let mut rows = Draft::open(&txn, &SCHEMA).unwrap();
     change(&mut rows);
     drop(rows);
     txn.commit().unwrap();
@@ -48,7 +43,7 @@ fn tamper(db: &Db, change: impl FnOnce(&mut Draft<'_>)) {
 
 fn row(db: &Db, number: u64) -> AuditRow {
     let rows = Snapshot::open(&db.file).unwrap();
-    rows.get(&t::AUDIT, &(), number).unwrap().unwrap()
+    rows.get(&t::AUDIT, number).unwrap().unwrap()
 }
 
 fn wrong(db: &Db, known: Option<AuditHead>) -> Vec<String> {
@@ -79,24 +74,14 @@ fn changed_removed_and_cut_records_are_found() {
     let end = db.verify_audit(None).unwrap().0;
     let mut changed = row(&db, 5);
     *changed.record.last_mut().unwrap() ^= 1;
-    tamper(&db, |rows| {
-        drop(rows.put(&t::AUDIT, &(), 5, &changed).unwrap())
-    });
+    tamper(&db, |rows| drop(rows.put(&t::AUDIT, 5, &changed).unwrap()));
     assert!(wrong(&db, None)[0].contains("record 5"));
     let db = ten();
-    tamper(&db, |rows| {
-        rows.remove(&t::AUDIT, &(), 5).unwrap();
-        rows.remove(&t::AUDIT_BY_OWNER, &(), (UserId(1), 5))
-            .unwrap();
-    });
+    tamper(&db, |rows| drop(rows.remove(&t::AUDIT, 5).unwrap()));
     assert!(wrong(&db, None)[0].contains("records 5 to 5 are missing"));
     // A cut end only shows to those who know the end.
     let db = ten();
-    tamper(&db, |rows| {
-        rows.remove(&t::AUDIT, &(), 10).unwrap();
-        rows.remove(&t::AUDIT_BY_OWNER, &(), (UserId(1), 10))
-            .unwrap();
-    });
+    tamper(&db, |rows| drop(rows.remove(&t::AUDIT, 10).unwrap()));
     assert!(wrong(&db, None).is_empty());
     assert!(wrong(&db, Some(end))[0].contains("record 10"));
 }

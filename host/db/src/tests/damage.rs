@@ -1,7 +1,7 @@
 //! Files with flipped bits are refused or opened, without a panic.
 
-use super::directory;
 use super::fixture::{Taken, create, delete, intend};
+use super::{SCHEMA, directory};
 use crate::guard::guarded;
 use crate::{Bounds, Db, Read, inspect, open};
 use wharf_domain::instance::Intent;
@@ -12,6 +12,7 @@ fn no_flipped_bit_makes_an_opening_or_a_check_panic() {
     let opened = || {
         Db::open(
             &dir,
+            &SCHEMA,
             Box::<Taken>::default(),
             Box::new(crate::Times::default),
             Bounds::default(),
@@ -40,7 +41,7 @@ fn no_flipped_bit_makes_an_opening_or_a_check_panic() {
         let at = pages[n % pages.len()] + random([32, 256, 1024, 4096][n % 4]);
         bytes[at.min(whole.len() - 1)] ^= 1 << random(8);
         std::fs::write(&path, &bytes).unwrap();
-        let sound = match inspect(&dir, Box::<Taken>::default()) {
+        let sound = match inspect(&dir, Box::<Taken>::default(), &SCHEMA) {
             Ok(inspected) => {
                 let findings = inspected.db.check();
                 wrong += usize::from(!findings.is_empty() || !inspected.pages.is_empty());

@@ -1,6 +1,9 @@
 //! The least that a create writes.
 
-use crate::{Change, Changes, MoveRow, Projection, ProvisioningSpec, Read, Snapshot, View};
+use crate::{
+    CLAIMS, Changes, Followed, PROVISIONING_SPECS, Projection, ProvisioningSpec, Read, Snapshot,
+    View,
+};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
@@ -39,14 +42,8 @@ impl Taken {
         let mut ports = PORTS;
         ports.find(|port| !taken.contains(port)).unwrap()
     }
-}
 
-impl Projection for Taken {
-    fn load(&mut self, rows: &Snapshot) -> Result<(), Error> {
-        rows.each_claim(|_, claim| self.change(None, Some(&claim)))
-    }
-
-    fn change(&mut self, before: Option<&Claim>, after: Option<&Claim>) {
+    fn take(&self, before: Option<&Claim>, after: Option<&Claim>) {
         let mut taken = self.0.lock().unwrap();
         if let Some(claim) = before {
             assert!(taken.remove(&claim.ssh_port), "freed twice");
@@ -55,12 +52,20 @@ impl Projection for Taken {
             assert!(taken.insert(claim.ssh_port), "taken twice");
         }
     }
+}
+
+impl Projection for Taken {
+    fn load(&mut self, rows: &Snapshot) -> Result<(), Error> {
+        rows.each_claim(|_, claim| self.take(None, Some(&claim)))
+    }
+
+    fn follow(&mut self, change: &Followed) {
+        if let Some((_, before, after)) = CLAIMS.change(change) {
+            self.take(before, after);
+        }
+    }
 
     fn count_ports(&mut self, _: UserId, _: usize, _: usize) {}
-
-    fn reserve(&mut self, _: Option<&MoveRow>, _: Option<&MoveRow>) {}
-
-    fn drain(&mut self, _: &NodeId, _: bool) {}
 }
 
 fn provisioning_spec() -> ProvisioningSpec {
@@ -156,11 +161,8 @@ fn create_at(port: impl Fn(&View<'_>) -> Result<u16, Error> + Send + 'static) ->
             billed: (InstanceState::Provisioning.billed(), SIZE),
         };
         let changes = Changes::none()
-            .with(Change::PutClaim(id, claim))
-            .with(Change::PutProvisioningSpec(
-                id,
-                Box::new(provisioning_spec()),
-            ))
+            .put_claim(id, claim)
+            .put(&PROVISIONING_SPECS, id, provisioning_spec())
             .record(instance, Timestamp(1), What::Created);
         Ok((id, changes))
     })
@@ -176,7 +178,7 @@ pub fn delete(
             row.intend(Intent::Delete, None);
             changes = changes.record(row, Timestamp(3), What::Deleted);
         }
-        Ok(((), changes.with(Change::DropInstance(id))))
+        Ok(((), changes.drop_instance(id)))
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::backend::Disk;
 use super::fixture::{create, intend};
-use super::{assert_consistent, ids, open};
+use super::{SCHEMA, assert_consistent, ids, open};
 use crate::codec::encode;
 use crate::open::META;
-use crate::{Change, Changes, Read, migrate as old};
+use crate::{Changes, Read, Rows as _, migrate as old};
 use redb::{Database, ReadableDatabase};
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::{Intent, Progress};
@@ -15,13 +15,11 @@ use wharf_domain::instance::{Intent, Progress};
 fn present() -> (Disk, [InstanceId; 3]) {
     let disk = Disk::new();
     let db = open(&disk).unwrap();
-    let user = Change::PutUser(UserId(1), "ann@example.com".to_owned());
-    let user = std::sync::Mutex::new(Some(user));
-    db.write_blocking(move |_| {
-        let user = user.lock().unwrap().take().unwrap();
-        Ok(((), Changes::none().with(user)))
-    })
-    .unwrap();
+    let user = |_: &crate::View<'_>| {
+        let email = "ann@example.com".to_owned();
+        Ok(((), Changes::none().put(&old::USERS_5, UserId(1), email)))
+    };
+    db.write_blocking(user).unwrap();
     let made = [(); 3].map(|()| db.write_blocking(create()).unwrap());
     db.write_blocking(intend(made[1], Intent::Delete)).unwrap();
     db.write_blocking(intend(made[2], Intent::Stop)).unwrap();
@@ -45,16 +43,13 @@ fn as_before(rows: &Disk, closed: bool) -> Disk {
         let installation = rows.installation()?.as_u128();
         let mut table = txn.open_table(old::INSTALLATION).unwrap();
         table.insert((), installation).unwrap();
-        let email = rows.email_of(UserId(1))?.unwrap();
+        let email = rows.get(&old::USERS_5, UserId(1))?.unwrap();
         let mut table = txn.open_table(old::USERS).unwrap();
         table.insert(1, email.as_str()).unwrap();
         let mut table = txn.open_table(old::EMAILS).unwrap();
         table.insert(email.as_str(), 1).unwrap();
         let mut table = txn.open_table(old::KEYS).unwrap();
-        for key in rows.all_keys()? {
-            let bytes = encode(&key).unwrap();
-            table.insert(key.id.as_str(), bytes.as_slice()).unwrap();
-        }
+        table.insert("a key", &[1, 2][..]).unwrap();
         rows.each_instance(|instance| {
             let (id, number) = (instance.id, instance.id.0.as_u128());
             let bytes = encode(&instance).unwrap();
@@ -147,9 +142,10 @@ fn every_row_of_the_earlier_format_is_moved() {
                     .all(|row| party(row) == "key" && row.name.is_some())
             );
             assert_eq!(
-                moved.email_of(UserId(1))?.as_deref(),
+                moved.get(&old::USERS_5, UserId(1))?.as_deref(),
                 Some("ann@example.com")
             );
+            assert!(moved.has(&old::KEYS_5.key(&"a key".to_owned(), &()))?);
             assert_eq!(moved.next_seq(UserId(1))?, 4);
             assert_eq!(moved.installation()?, now.read(|rows| rows.installation())?);
             Ok(())
@@ -189,15 +185,15 @@ fn a_database_that_the_earlier_version_did_not_close_is_refused_and_left_alone()
 #[test]
 fn other_formats_are_refused() {
     let (disk, _) = present();
-    let newer = format!("formats up to {}", old::FORMAT);
+    let newer = format!("formats up to {}", SCHEMA.format());
     for (format, why) in [
         (1, "a version in between"),
-        (old::FORMAT + 1, newer.as_str()),
+        (SCHEMA.format() + 1, newer.as_str()),
     ] {
         set_format(&disk, format);
         let refused = open(&disk).err().unwrap();
         assert!(refused.contains(why), "{refused}");
     }
-    set_format(&disk, old::FORMAT);
+    set_format(&disk, SCHEMA.format());
     assert_eq!(ids(&open(&disk).unwrap()).len(), 3);
 }

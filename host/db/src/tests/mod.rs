@@ -10,20 +10,18 @@
 mod audit;
 mod backend;
 mod damage;
-mod emails;
 mod fixture;
 mod formats;
-mod idempotency;
-mod key_scopes;
 mod migration;
 mod pages;
 mod power;
+mod tables;
 mod versions;
 
 use super::commit::{Room, Times};
 use super::pages::{Checked, Pages};
 use super::writer::QUEUE;
-use super::{Bounds, Change, Changes, Db, Read, View, open};
+use super::{Bounds, Changes, Db, Read, Schema, View, open};
 use backend::Disk;
 use fixture::{Taken, create, create_in, delete};
 use std::collections::BTreeSet;
@@ -36,15 +34,25 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
 use wharf_domain::time::Timestamp;
 
+/// The tables of this crate alone.
+pub(crate) static SCHEMA: Schema = Schema {
+    tables: &[],
+    steps: &[],
+};
+
 fn open(disk: &Disk) -> Result<Db, String> {
     open_with(disk, &Taken::default())
 }
 
 fn open_with(disk: &Disk, taken: &Taken) -> Result<Db, String> {
+    open_as(disk, taken, &SCHEMA, Room::default())
+}
+
+fn open_as(disk: &Disk, taken: &Taken, schema: &'static Schema, room: Room) -> Result<Db, String> {
     let file = database(disk, |_| {}).map_err(|e| e.to_string())?;
-    open::initialise(Path::new("disk"), &file, true).map_err(|e| e.to_string())?;
+    open::initialise(Path::new("disk"), &file, schema, true).map_err(|e| e.to_string())?;
     let clock = Box::new(|| Times::agreed(Timestamp(3)));
-    Db::on(file, Box::new(taken.clone()), clock, Room::default()).map_err(|e| e.to_string())
+    Db::on(file, schema, Box::new(taken.clone()), clock, room).map_err(|e| e.to_string())
 }
 
 /// Opens the file of a disk, which is of a format before checksums if it begins as redb's files do.
@@ -221,11 +229,11 @@ fn the_file_is_for_its_owner_alone() {
     let dir = directory("modes");
     let path = dir.join("wharf.redb");
     let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-    drop(open::open(&dir, 0).unwrap());
+    drop(open::open(&dir, 0, &SCHEMA).unwrap());
     assert_eq!(mode(), 0o600);
     // As something else has made it.
     std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-    drop(open::open(&dir, 0).unwrap());
+    drop(open::open(&dir, 0, &SCHEMA).unwrap());
     assert_eq!(mode(), 0o600);
     std::fs::remove_dir_all(&dir).unwrap();
 }
@@ -236,6 +244,7 @@ fn the_last_user_closes_the_database() {
     for count in 1..4 {
         let db = Db::open(
             &dir,
+            &SCHEMA,
             Box::new(Taken::default()),
             Box::new(|| Times::agreed(Timestamp(3))),
             Bounds::default(),
@@ -246,6 +255,7 @@ fn the_last_user_closes_the_database() {
         other.write_blocking(create()).unwrap();
         let refused = Db::open(
             &dir,
+            &SCHEMA,
             Box::new(Taken::default()),
             Box::new(|| Times::agreed(Timestamp(3))),
             Bounds::default(),
@@ -285,11 +295,10 @@ fn a_projection_follows_every_change_of_a_claim_and_none_that_failed() {
         let stale = view.rows.instance(kept)?.ok_or(Error::NotFound)?;
         let mut claim = view.rows.claim(kept)?.ok_or(Error::NotFound)?;
         claim.ssh_port += 7;
-        let put = |row| Change::PutInstance(Box::new(row));
         let changes = Changes::none()
-            .with(Change::PutClaim(kept, claim))
-            .with(Change::DropInstance(kept))
-            .with(put(stale));
+            .put_claim(kept, claim)
+            .drop_instance(kept)
+            .put_instance(stale);
         Ok(((), changes))
     });
     assert!(fails.is_err());

@@ -1,8 +1,8 @@
 //! Pages and their checksums, below redb.
 
 use super::backend::Disk;
-use super::directory;
 use super::fixture::{Taken, create};
+use super::{SCHEMA, directory};
 use crate::pages::{Checked, PAGE, Pages};
 use crate::{Bounds, Db, open};
 use redb::StorageBackend;
@@ -105,7 +105,14 @@ fn a_file_that_was_closed_with_another_header_is_refused() {
 fn a_scrub_finds_damage_of_pages_that_are_in_memory() {
     let dir = directory("scrub");
     let clock = Box::new(crate::Times::default);
-    let db = Db::open(&dir, Box::<Taken>::default(), clock, Bounds::default()).unwrap();
+    let db = Db::open(
+        &dir,
+        &SCHEMA,
+        Box::<Taken>::default(),
+        clock,
+        Bounds::default(),
+    )
+    .unwrap();
     for _ in 0..30 {
         db.write_blocking(create()).unwrap();
     }

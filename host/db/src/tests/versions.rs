@@ -3,7 +3,7 @@
 use super::backend::Disk;
 use super::fixture::{create, delete, intend};
 use super::open;
-use crate::{Change, Changes, Read};
+use crate::{Changes, Read};
 use wharf_domain::ids::UserId;
 use wharf_domain::instance::Intent;
 
@@ -38,9 +38,8 @@ fn a_row_is_not_written_over_one_that_was_not_read() {
     let db = open(&Disk::new()).unwrap();
     let id = db.write_blocking(create()).unwrap();
     let stale = db.read(|rows| rows.instance(id)).unwrap().unwrap();
-    let put = move |instance| Changes::none().with(Change::PutInstance(Box::new(instance)));
     db.write_blocking(intend(id, Intent::Stop)).unwrap();
-    let written = db.write_blocking(move |_| Ok(((), put(stale.clone()))));
+    let written = db.write_blocking(move |_| Ok(((), Changes::none().put_instance(stale.clone()))));
     assert!(written.is_err());
     let row = db.read(|rows| rows.instance(id)).unwrap().unwrap();
     assert_eq!((row.intent, row.version), (Intent::Stop, 2));

@@ -4,7 +4,7 @@ use super::{Api, render};
 use bytes::Bytes;
 use std::borrow::Cow;
 use wharf_control::{Caller, Invalid, OwnerEvents, Selector};
-use wharf_db::{Topic, TopicCounts};
+use wharf_db::TopicCounts;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::InstanceId;
 
@@ -126,24 +126,12 @@ pub fn messages(found: &OwnerEvents) -> Result<Bytes, Error> {
 
 /// The message about the topics whose counts differ.
 pub fn changed(before: &TopicCounts, now: &TopicCounts) -> Bytes {
-    let counts = before.iter().zip(now);
-    let topics = Topic::ALL.iter().zip(counts);
-    let differ = topics.filter(|(_, (before, now))| before != now);
-    let names: Vec<_> = differ
-        .map(|(topic, _)| format!("{:?}", name(*topic)))
-        .collect();
-    let lists = names.join(",");
+    let differ = now
+        .iter()
+        .filter(|(topic, count)| before.get(*topic) != Some(count));
+    let lists: Vec<_> = differ.map(|(topic, _)| format!("{topic:?}")).collect();
+    let lists = lists.join(",");
     format!("event: changed\ndata: {{\"lists\":[{lists}]}}\n\n").into()
-}
-
-fn name(topic: Topic) -> &'static str {
-    match topic {
-        Topic::Audit => "audit",
-        Topic::HostKeys => "host-keys",
-        Topic::Keys => "keys",
-        Topic::SshKeys => "ssh-keys",
-        Topic::Webhooks => "webhooks",
-    }
 }
 
 /// The last message of a stream whose key or session is not valid any more.
@@ -198,7 +186,10 @@ mod tests {
     #[test]
     fn the_message_about_lists_names_those_that_changed() {
         assert_eq!(
-            changed(&[3, 0, 0, 0, 7], &[4, 0, 0, 0, 9]),
+            changed(
+                &[("audit", 3), ("keys", 2)].into(),
+                &[("audit", 4), ("keys", 2), ("webhooks", 1)].into()
+            ),
             "event: changed\ndata: {\"lists\":[\"audit\",\"webhooks\"]}\n\n"
         );
     }

@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use wharf_cli::output::{line, or_none};
-use wharf_control::{AuditEntry, Operator, audit_page};
-use wharf_db::{AuditHead, Read};
+use wharf_control::{AuditEntry, Operator, audit_page, user_of_email};
+use wharf_db::AuditHead;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::time::Timestamp;
 
@@ -84,7 +84,10 @@ impl Operation for ListAudit {
 
     async fn run(&self, operator: Operator<'_>) -> Result<AuditPage, Error> {
         if let Some(user) = &self.user
-            && operator.db.read(|rows| rows.user_of_email(user))?.is_none()
+            && operator
+                .db
+                .read(|rows| user_of_email(rows, user))?
+                .is_none()
         {
             let message = format!("no user has the address {user:?}");
             return Err(FieldErrors::one("user", message).into());

@@ -5,6 +5,7 @@ use super::operator::OperatorCommand;
 use crate::log;
 use anyhow::Result;
 use clap::Args;
+use wharf_control::SCHEMA;
 use wharf_db::Db;
 
 /// Give the space of removed rows back to the file system; the server must not be running
@@ -17,7 +18,7 @@ pub struct Compact {
 impl OperatorCommand for Compact {
     fn run(self) -> Result<()> {
         let _log = log::to_stderr(false);
-        let (before, after) = Db::compact(&self.config.load()?.data_dir)?;
+        let (before, after) = Db::compact(&self.config.load()?.data_dir, &SCHEMA)?;
         println!("{before} bytes before, {after} bytes after");
         Ok(())
     }

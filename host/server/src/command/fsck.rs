@@ -6,7 +6,7 @@ use crate::log;
 use crate::server::{compare_engines, inspect_db};
 use anyhow::{Result, bail};
 use clap::Args;
-use wharf_control::Vault;
+use wharf_control::{SCHEMA, Vault};
 use wharf_db::Inspected;
 
 /// Check the database on a copy; the server must not be running
@@ -64,7 +64,7 @@ impl OperatorCommand for Fsck {
             if !pages.is_empty() {
                 bail!("a database with damaged pages is not repaired: restore a backup");
             }
-            let repaired = wharf_db::repair(&config.data_dir)?;
+            let repaired = wharf_db::repair(&config.data_dir, &SCHEMA)?;
             println!("repaired {repaired} of {wrong} inconsistencies");
             wrong = wrong.saturating_sub(repaired);
         }

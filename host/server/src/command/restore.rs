@@ -9,7 +9,7 @@ use crate::operation::{Operation, perform};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
-use wharf_control::key_in;
+use wharf_control::{SCHEMA, key_in};
 
 /// The access that a backup brings back.
 const BACK: &str = "access that was ended after the backup is valid again: revoked keys, ended sessions, \
@@ -37,7 +37,7 @@ impl OperatorCommand for Restore {
         }
         wharf_secure_fs::make_dir(&config.data_dir)
             .with_context(|| format!("cannot create {}", config.data_dir.display()))?;
-        let restored = wharf_db::restore(&self.file, &config.data_dir)?;
+        let restored = wharf_db::restore(&self.file, &config.data_dir, &SCHEMA)?;
         let file = self.file.display();
         println!("restored {file} to {}", config.data_dir.display());
         if let Some(needed) = restored.key {

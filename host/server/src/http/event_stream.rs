@@ -98,7 +98,7 @@ pub(super) struct Others {
 
 impl Others {
     pub(super) fn new(counts: watch::Receiver<TopicCounts>) -> Self {
-        let sent = *counts.borrow();
+        let sent = counts.borrow().clone();
         Self {
             counts,
             sent,
@@ -108,9 +108,10 @@ impl Others {
 
     /// The message about the lists that have changed since the last one.
     fn changed(&mut self) -> Option<Bytes> {
-        let counts = *self.counts.borrow_and_update();
-        let before = std::mem::replace(&mut self.sent, counts);
-        (counts != before).then(|| changed(&before, &counts))
+        let counts = self.counts.borrow_and_update().clone();
+        let message = (counts != self.sent).then(|| changed(&self.sent, &counts));
+        self.sent = counts;
+        message
     }
 }
 

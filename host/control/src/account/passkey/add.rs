@@ -1,9 +1,12 @@
 //! New passkeys: of an invited user, and of a user who is signed in.
 
 use super::manage::Passkey;
+use super::{PASSKEY_USERS, PASSKEYS, PasskeyDigest, PasskeyRow, passkeys};
 use super::{RelyingParty, digest, handle, readable, refused};
+use crate::account::invite::INVITES;
 use crate::account::lasting::require_access;
 use crate::account::session::end_others;
+use crate::account::user::USERS;
 use crate::account::{Accounts, NewSession, Visitor, invite};
 use crate::audit;
 use crate::caller::Caller;
@@ -13,9 +16,7 @@ use webauthn_rp::request::PublicKeyCredentialDescriptor;
 use webauthn_rp::request::register::{CredProtect, RegistrationVerificationOptions};
 use webauthn_rp::response::{AuthTransports, CredentialId};
 use webauthn_rp::{PublicKeyCredentialCreationOptions, Registration};
-use wharf_db::{
-    AccountChange, Change, Changes, PasskeyDigest, PasskeyRow, Read, ReadWays, View, WayChange,
-};
+use wharf_db::{Changes, Read as _, Rows as _, View};
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
 use wharf_domain::ids::UserId;
 use wharf_domain::secret::SecretText;
@@ -63,8 +64,8 @@ impl Accounts {
         visitor: &Visitor,
     ) -> Result<Value, Error> {
         let (email, installation, known) = self.db.read(|rows| {
-            let email = rows.email_of(user)?.unwrap_or_default();
-            Ok((email, rows.installation()?, rows.passkeys(user)?))
+            let email = rows.get(&USERS, user)?.unwrap_or_default();
+            Ok((email, rows.installation()?, passkeys(rows, user)?))
         })?;
         let handle = handle(installation, user);
         let mut options = PublicKeyCredentialCreationOptions::first_passkey_with_blank_user_info(
@@ -118,10 +119,7 @@ impl Accounts {
             let result = "by invitation";
             let audited = audit::record(view, origin, "passkey.add", Some(user), &subject, result);
             let ended = end_others(view, user, None)?;
-            Ok(ended
-                .with(Change::Account(AccountChange::DropInvite(user)))
-                .with(changes)
-                .with(audited))
+            Ok(ended.remove(&INVITES, user).with(changes).with(audited))
         });
         accepted.await
     }
@@ -146,7 +144,7 @@ impl Accounts {
             let audited =
                 audit::record(view, &origin, "passkey.add", Some(user), &subject, "added");
             let passkey = Passkey::new((new.0, row), &host);
-            Ok((passkey, Changes::none().with(change).with(audited)))
+            Ok((passkey, change.with(audited)))
         });
         added.await
     }
@@ -210,11 +208,11 @@ fn added(
     user: UserId,
     name: &str,
     (digest, row): &NewPasskey,
-) -> Result<(PasskeyRow, Change), Error> {
-    if view.rows.user_of_passkey(*digest)?.is_some() {
+) -> Result<(PasskeyRow, Changes), Error> {
+    if view.rows.get(&PASSKEY_USERS, *digest)?.is_some() {
         return Err(refused("is added already"));
     }
-    if view.rows.passkeys(user)?.len() >= MAX_PASSKEYS {
+    if passkeys(view.rows, user)?.len() >= MAX_PASSKEYS {
         let message = format!("a user has at most {MAX_PASSKEYS} passkeys; remove one first");
         return Err(FieldErrors::one(NON_FIELD_ERRORS, message).into());
     }
@@ -223,6 +221,6 @@ fn added(
         created_at: view.system,
         ..row.clone()
     };
-    let put = WayChange::PutPasskey(user, *digest, row.clone());
-    Ok((row, Change::Way(put)))
+    let put = Changes::none().put(&PASSKEYS, (user, *digest), row.clone());
+    Ok((row, put))
 }

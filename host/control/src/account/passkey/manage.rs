@@ -1,12 +1,12 @@
 //! The passkeys of a user who is signed in: they are listed, named and removed.
 
-use super::RelyingParty;
+use super::{PASSKEYS, PasskeyDigest, PasskeyRow, RelyingParty, passkeys};
 use crate::account::Accounts;
 use crate::account::id_name;
 use crate::account::ways::is_last;
 use crate::audit;
 use crate::caller::Caller;
-use wharf_db::{Change, Changes, PasskeyDigest, PasskeyRow, ReadWays, View, WayChange};
+use wharf_db::{Changes, View};
 use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;
 
@@ -55,7 +55,7 @@ impl Accounts {
         caller: &Caller,
     ) -> Result<Vec<Passkey>, Error> {
         let host = console.map(RelyingParty::host).unwrap_or_default();
-        let mut passkeys = self.db.read(|rows| rows.passkeys(caller.user))?;
+        let mut passkeys = self.db.read(|rows| passkeys(rows, caller.user))?;
         passkeys.sort_by_key(|(digest, row)| (row.created_at, *digest));
         let passkeys = passkeys.into_iter();
         Ok(passkeys.map(|row| Passkey::new(row, host)).collect())
@@ -76,11 +76,11 @@ impl Accounts {
                 name: name.clone(),
                 ..row
             };
-            let put = WayChange::PutPasskey(user, digest, row);
             let origin = caller.origin();
             let audited =
                 audit::record(view, &origin, "passkey.rename", Some(user), &id, "renamed");
-            Ok(((), Changes::none().with(Change::Way(put)).with(audited)))
+            let changes = Changes::none().put(&PASSKEYS, (user, digest), row);
+            Ok(((), changes.with(audited)))
         });
         renamed.await
     }
@@ -109,15 +109,15 @@ impl Accounts {
             let origin = caller.origin();
             let audited =
                 audit::record(view, &origin, "passkey.remove", Some(user), &id, "removed");
-            let drop = WayChange::DropPasskey(user, digest);
-            Ok(((), Changes::none().with(Change::Way(drop)).with(audited)))
+            let changes = Changes::none().remove(&PASSKEYS, (user, digest));
+            Ok(((), changes.with(audited)))
         });
         removed.await
     }
 }
 
 fn found(view: &View<'_>, caller: &Caller, id: &str) -> Result<(PasskeyDigest, PasskeyRow), Error> {
-    let passkeys = view.rows.passkeys(caller.user)?.into_iter();
+    let passkeys = passkeys(view.rows, caller.user)?.into_iter();
     let mut named = passkeys.filter(|(digest, _)| Passkey::id_of(*digest) == id);
     named.next().ok_or(Error::Missing("Passkey"))
 }

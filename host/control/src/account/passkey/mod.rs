@@ -11,15 +11,59 @@ pub use manage::Passkey;
 pub(super) use manage::first;
 pub use relying_party::RelyingParty;
 
+use super::user::USERS;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
 use uuid::Uuid;
 use webauthn_rp::bin::Decode;
 use webauthn_rp::request::register::UserHandle16;
-use wharf_db::PasskeyDigest;
+use wharf_db::{Rows, Table, tables};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::UserId;
+use wharf_domain::time::Timestamp;
+
+tables! {
+    /// Passkeys of a user by the digest of their credential id.
+    pub const PASSKEYS: Table<UserId, PasskeyDigest, PasskeyRow> =
+        Table::bounded(b'P', 0, "20 of a user", "Until the user removes it")
+            .of(&USERS)
+            .indexed(|user, digest, _, entries| entries.put(&PASSKEY_USERS, *digest, user));
+    /// Digest of a credential id → user.
+    pub const PASSKEY_USERS: Table<(), PasskeyDigest, UserId> =
+        Table::index_of(&PASSKEYS, b'P', 1);
+}
+
+/// SHA-256 of a credential id.
+pub type PasskeyDigest = [u8; 32];
+
+/// A passkey.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PasskeyRow {
+    /// The name that its owner gave it.
+    pub name: String,
+    /// The id that its authenticator chose.
+    pub credential: Vec<u8>,
+    /// The host of the console for which it was made. Browsers offer it there only.
+    pub host: String,
+    /// The ways in which browsers reach the authenticator, as bits.
+    pub transports: u8,
+    /// The public key and the settings that never change.
+    pub fixed: Vec<u8>,
+    /// The counter of signatures and the other state that a sign-in changes.
+    pub state: [u8; 7],
+    pub created_at: Timestamp,
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// The passkeys of a user.
+pub(super) fn passkeys(
+    rows: &impl Rows,
+    user: UserId,
+) -> Result<Vec<(PasskeyDigest, PasskeyRow)>, Error> {
+    rows.under(&PASSKEYS, &user)?.collect()
+}
 
 /// The field of a request with the result of a browser's ceremony.
 const CREDENTIAL: &str = "credential";

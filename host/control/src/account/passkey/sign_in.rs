@@ -1,5 +1,6 @@
 //! Sign-in with a passkey.
 
+use super::{PASSKEY_USERS, PASSKEYS, PasskeyRow};
 use super::{RelyingParty, digest, handle, readable, refused};
 use crate::account::{Accounts, NewSession, Visitor};
 use serde_json::Value;
@@ -9,7 +10,7 @@ use webauthn_rp::response::register::{DynamicState, StaticState};
 use webauthn_rp::{
     AuthenticatedCredential, DiscoverableAuthentication16, DiscoverableCredentialRequestOptions,
 };
-use wharf_db::{Change, Changes, PasskeyRow, Read, ReadWays, WayChange};
+use wharf_db::{Changes, Read as _, Rows as _};
 use wharf_domain::error::Error;
 
 /// The place of the user's handle in the result of a browser.
@@ -60,10 +61,10 @@ impl Accounts {
         })?;
         let digest = digest(answer.raw_id().into_inner());
         let found = self.db.read(|rows| {
-            let Some(user) = rows.user_of_passkey(digest)? else {
+            let Some(user) = rows.get(&PASSKEY_USERS, digest)? else {
                 return Ok(None);
             };
-            let row = rows.passkey(user, digest)?;
+            let row = rows.get(&PASSKEYS, (user, digest))?;
             Ok(row.map(|row| (user, row, rows.installation())))
         })?;
         let Some((user, row, installation)) = found else {
@@ -94,7 +95,7 @@ impl Accounts {
         let Ok(state) = known.dynamic_state().encode();
         let session = self.begin_session(visitor, user, "passkey", move |view, _| {
             // Another sign-in may have used the counter, or the passkey may be removed.
-            if view.rows.passkey(user, digest)?.as_ref() != Some(&row) {
+            if view.rows.get(&PASSKEYS, (user, digest))?.as_ref() != Some(&row) {
                 return Err(Error::SignInRefused);
             }
             let used = PasskeyRow {
@@ -102,8 +103,7 @@ impl Accounts {
                 last_used_at: Some(view.system),
                 ..row.clone()
             };
-            let put = WayChange::PutPasskey(user, digest, used);
-            Ok(Changes::none().with(Change::Way(put)))
+            Ok(Changes::none().put(&PASSKEYS, (user, digest), used))
         });
         session.await.map_err(|error| match error {
             Error::SignInRefused => refuse(&"disabled, removed or in use"),

@@ -1,0 +1,325 @@
+//! The changes that a use case writes.
+
+use super::draft::Draft;
+use super::key::{Key, Part};
+use super::rows::EventRow;
+use super::table::{Row, Table};
+use super::tables::CLAIMS;
+use std::fmt;
+use wharf_domain::audit::{AuditRecord, Origin};
+use wharf_domain::capacity::Claim;
+use wharf_domain::error::Error;
+use wharf_domain::event::{Event, Party, What};
+use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::instance::Instance;
+use wharf_domain::ledger::{Cost, Entry};
+use wharf_domain::month::Month;
+use wharf_domain::secret::Encrypted;
+use wharf_domain::time::Timestamp;
+
+/// One change of rows.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// Writes an instance.
+    Instance(Box<Instance>),
+    /// Removes an instance with its parts and its claim. Events and ledger stay.
+    DropInstance(InstanceId),
+    /// Replaces the ciphertext of an instance's password. The plain text stays, and so does the version.
+    Password(InstanceId, Encrypted),
+    /// Notes whether an instance is lost with its node.
+    Lost(InstanceId, bool),
+    /// Appends to the event log, with its number, and to the events of its owner.
+    Event(u32, Box<EventRow>),
+    /// Appends to the ledger, with its number.
+    Entry(u32, Entry),
+    /// Replaces the ledger and the corrections of a purged instance by the costs of its months.
+    CloseLedger(UserId, InstanceId, Vec<(Month, Cost)>),
+    /// Removes an owner's events up to this number from the owner's sequence.
+    TrimEvents(UserId, u64),
+    /// Removes the events of a purged instance.
+    DropEvents(InstanceId),
+    /// Appends to the audit log.
+    Audit(Box<AuditRecord>),
+    /// Removes the records of the audit log up to this number. The last record stays.
+    DropAudit(u64),
+    /// Writes or removes a row of a table.
+    Row(Box<dyn RowChange>),
+}
+
+/// A change of a row of any table.
+pub(super) trait RowChange: fmt::Debug + Send {
+    fn apply(&self, rows: &mut Draft<'_>) -> Result<(), Error>;
+    /// The user whose budget the row takes from.
+    fn user(&self) -> Option<UserId>;
+}
+
+struct Put<F: 'static, R: 'static, V: 'static> {
+    table: &'static Table<F, R, V>,
+    key: (F, R),
+    row: Option<V>,
+    is_new: bool,
+}
+
+impl<F: Part, R: Part, V: Row> RowChange for Put<F, R, V> {
+    fn apply(&self, rows: &mut Draft<'_>) -> Result<(), Error> {
+        let key = self.key.clone();
+        match &self.row {
+            Some(row) => rows.put(self.table, key, row).map(drop),
+            None => rows.remove(self.table, key).map(drop),
+        }
+    }
+
+    fn user(&self) -> Option<UserId> {
+        let row = self.row.as_ref().filter(|_| self.is_new)?;
+        self.table.user(&self.key.0, &self.key.1, row)
+    }
+}
+
+/// A row may have a secret, so only its key is shown.
+impl<F: Part, R: Part, V> fmt::Debug for Put<F, R, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.key)
+    }
+}
+
+/// Changes that hold together or not at all.
+#[derive(Debug, Default)]
+pub struct Changes(pub(super) Vec<Change>);
+
+impl Changes {
+    /// Nothing to write.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    fn and(mut self, change: Change) -> Self {
+        self.0.push(change);
+        self
+    }
+
+    /// Adds the changes of another part of the use case.
+    #[must_use]
+    pub fn with(mut self, mut others: Self) -> Self {
+        self.0.append(&mut others.0);
+        self
+    }
+
+    /// Writes a row, over an earlier one. Indices follow it.
+    #[must_use]
+    pub fn put<F: Part, R: Part, V: Row>(
+        self,
+        table: &'static Table<F, R, V>,
+        key: impl Key<F, R>,
+        row: V,
+    ) -> Self {
+        self.set(table, key, Some(row))
+    }
+
+    /// Removes a row, with the rows that are parts of it.
+    #[must_use]
+    pub fn remove<F: Part, R: Part, V: Row>(
+        self,
+        table: &'static Table<F, R, V>,
+        key: impl Key<F, R>,
+    ) -> Self {
+        self.set(table, key, None)
+    }
+
+    /// Writes a row, or removes it.
+    #[must_use]
+    pub fn set<F: Part, R: Part, V: Row>(
+        self,
+        table: &'static Table<F, R, V>,
+        key: impl Key<F, R>,
+        row: Option<V>,
+    ) -> Self {
+        self.row(table, key.parts(), row, true)
+    }
+
+    /// Writes a row over an earlier one, which costs its user nothing.
+    #[must_use]
+    pub fn rewrite<F: Part, R: Part, V: Row>(
+        self,
+        table: &'static Table<F, R, V>,
+        key: impl Key<F, R>,
+        row: V,
+    ) -> Self {
+        self.row(table, key.parts(), Some(row), false)
+    }
+
+    fn row<F: Part, R: Part, V: Row>(
+        self,
+        table: &'static Table<F, R, V>,
+        key: (F, R),
+        row: Option<V>,
+        is_new: bool,
+    ) -> Self {
+        self.and(Change::Row(Box::new(Put {
+            table,
+            key,
+            row,
+            is_new,
+        })))
+    }
+
+    /// Writes the claim of an instance, over an earlier one on that node.
+    #[must_use]
+    pub fn put_claim(self, id: InstanceId, claim: Claim) -> Self {
+        self.put(&CLAIMS, (claim.node.0.clone(), id), claim)
+    }
+
+    /// Writes an instance, as the next version of its row.
+    #[must_use]
+    pub fn put_instance(self, mut instance: Instance) -> Self {
+        instance.version += 1;
+        self.and(Change::Instance(Box::new(instance)))
+    }
+
+    /// Removes an instance with its parts and its claim. Events and ledger stay.
+    #[must_use]
+    pub fn drop_instance(self, id: InstanceId) -> Self {
+        self.and(Change::DropInstance(id))
+    }
+
+    /// Replaces the ciphertext of an instance's password. The plain text stays, and so does the version.
+    #[must_use]
+    pub fn put_password(self, id: InstanceId, password: Encrypted) -> Self {
+        self.and(Change::Password(id, password))
+    }
+
+    /// Notes whether an instance is lost with its node.
+    #[must_use]
+    pub fn set_lost(self, id: InstanceId, lost: bool) -> Self {
+        self.and(Change::Lost(id, lost))
+    }
+
+    /// Replaces the ledger and the corrections of a purged instance by the costs of its months.
+    #[must_use]
+    pub fn close_ledger(self, owner: UserId, id: InstanceId, months: Vec<(Month, Cost)>) -> Self {
+        self.and(Change::CloseLedger(owner, id, months))
+    }
+
+    /// Removes an owner's events up to this number from the owner's sequence.
+    #[must_use]
+    pub fn trim_events(self, owner: UserId, through: u64) -> Self {
+        self.and(Change::TrimEvents(owner, through))
+    }
+
+    /// Removes the events of a purged instance.
+    #[must_use]
+    pub fn drop_events(self, id: InstanceId) -> Self {
+        self.and(Change::DropEvents(id))
+    }
+
+    /// Appends to the audit log.
+    #[must_use]
+    pub fn audit(self, record: AuditRecord) -> Self {
+        self.and(Change::Audit(Box::new(record)))
+    }
+
+    /// Removes the records of the audit log up to this number. The last record stays.
+    #[must_use]
+    pub fn drop_audit(self, to: u64) -> Self {
+        self.and(Change::DropAudit(to))
+    }
+
+    /// Adds an instance's new row with the event that led to it and, where what is billed
+    /// changes, a ledger entry. The ledger's time never runs backwards within one instance.
+    #[must_use]
+    pub fn record(mut self, mut instance: Instance, now: Timestamp, what: What) -> Self {
+        let (at, state) = (now.max(instance.last_event_at), instance.state());
+        self = self.event(&instance, now, what);
+        instance.events += 1;
+        instance.last_event_at = at;
+        let billed = (state.billed(), instance.size);
+        if billed != instance.billed || instance.ledger_entries == 0 {
+            let entry = Entry {
+                instance: instance.id,
+                owner: instance.owner,
+                at,
+                billed: billed.0,
+                size: instance.size,
+                n_gpus: u32::try_from(instance.gpus.len()).unwrap_or(u32::MAX),
+                rates: instance.rates,
+            };
+            self = self.and(Change::Entry(instance.ledger_entries, entry));
+            instance.ledger_entries += 1;
+            instance.billed = billed;
+        }
+        self.put_instance(instance)
+    }
+
+    /// Adds an event of an instance whose row is not written.
+    #[must_use]
+    pub fn event(self, instance: &Instance, now: Timestamp, what: What) -> Self {
+        let row = EventRow {
+            owner: instance.owner,
+            seq: 0,
+            name: Some(instance.name.as_str().to_owned()),
+            party: what.usual_party(),
+            event: Event {
+                // The write replaces it by the system's time.
+                at: now,
+                instance: instance.id,
+                what,
+                state: instance.state(),
+                size: instance.size,
+            },
+        };
+        self.append_event(instance.events, row)
+    }
+
+    /// Appends an event with its number to its instance, and to the events of its owner.
+    #[must_use]
+    pub fn append_event(self, number: u32, row: EventRow) -> Self {
+        self.and(Change::Event(number, Box::new(row)))
+    }
+
+    /// Adds the audit record of changes of an instance; none if nothing changes. The events name the
+    /// actor.
+    #[must_use]
+    pub fn audited(mut self, origin: &Origin, operation: &str, now: Timestamp) -> Self {
+        for change in &mut self.0 {
+            if let Change::Event(_, row) = change {
+                row.party = Party::Actor(origin.actor.clone());
+            }
+        }
+        let Ok(instance) = self.instance() else {
+            return self;
+        };
+        self.audit(AuditRecord {
+            at: now,
+            origin: origin.clone(),
+            operation: operation.to_owned(),
+            owner: Some(instance.owner),
+            instance: Some(instance.id),
+            subject: None,
+            result: instance.state().as_str().to_owned(),
+        })
+    }
+
+    /// Sets the times that people read: those of events and audit records. The ledger keeps its own.
+    pub(super) fn stamp(&mut self, system: Timestamp) {
+        for change in &mut self.0 {
+            match change {
+                Change::Event(_, row) => row.event.at = system,
+                Change::Audit(record) => record.at = system,
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The instance row that was put last.
+    pub fn instance(&self) -> Result<Instance, Error> {
+        let puts = self.0.iter().rev().find_map(|change| match change {
+            Change::Instance(instance) => Some(Instance::clone(instance)),
+            _ => None,
+        });
+        puts.ok_or_else(|| Error::internal("no instance was written"))
+    }
+}
