@@ -47,9 +47,10 @@ impl TryFrom<Written> for Calls {
             };
             calls.0 |= set.0;
         }
-        match words.is_empty() {
-            true => Err("a request needs a call".to_owned()),
-            false => Ok(calls),
+        if words.is_empty() {
+            Err("a request needs a call".to_owned())
+        } else {
+            Ok(calls)
         }
     }
 }
@@ -83,9 +84,10 @@ impl Calls {
 
     /// Refuses other calls.
     pub fn include(self, scope: &CallScope) -> Result<(), String> {
-        match self.includes(Self::of(scope)) {
-            true => Ok(()),
-            false => Err(format!("only for {}", self.described())),
+        if self.includes(Self::of(scope)) {
+            Ok(())
+        } else {
+            Err(format!("only for {}", self.described()))
         }
     }
 

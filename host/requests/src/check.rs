@@ -242,9 +242,10 @@ impl<'a> Here<'a> {
         let is_local = around
             .iter()
             .any(|list| name.split('.').next() == Some(word(list)));
-        match is_local {
-            true => Ok(()),
-            false => self.calls_have(name),
+        if is_local {
+            Ok(())
+        } else {
+            self.calls_have(name)
         }
     }
 
@@ -264,12 +265,13 @@ impl<'a> Here<'a> {
             return Ok(());
         }
         let having = self.document.calls_of(name);
-        match having.includes(self.calls) {
-            true => Ok(()),
-            false => Err(format!(
+        if having.includes(self.calls) {
+            Ok(())
+        } else {
+            Err(format!(
                 "only {} has {{{name}}}; the request's `calls` must name such calls",
                 having.described()
-            )),
+            ))
         }
     }
 

@@ -63,11 +63,12 @@ impl Test {
             (Some((name, wanted)), _) => (name, Wanted::Text(wanted.trim().to_owned())),
         };
         let name = name.trim().to_owned();
-        match is_name(&name) && wanted != Wanted::Text(String::new()) {
-            true => Ok(Self { name, wanted }),
-            false => Err(format!(
+        if is_name(&name) && wanted != Wanted::Text(String::new()) {
+            Ok(Self { name, wanted })
+        } else {
+            Err(format!(
                 "{text:?} is no condition; one is NAME, !NAME or NAME = TEXT"
-            )),
+            ))
         }
     }
 }

@@ -60,9 +60,10 @@ impl Fault {
 
     /// The place and the reason.
     pub fn words(self) -> String {
-        match self.place.is_empty() {
-            true => self.why,
-            false => place(&self.place, &self.why),
+        if self.place.is_empty() {
+            self.why
+        } else {
+            place(&self.place, &self.why)
         }
     }
 }

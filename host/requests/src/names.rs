@@ -226,10 +226,7 @@ impl Argument {
 }
 
 fn join(one: Type, other: Type) -> Type {
-    match one == other {
-        true => one,
-        false => Type::Any,
-    }
+    if one == other { one } else { Type::Any }
 }
 
 impl Type {
@@ -260,9 +257,10 @@ impl Type {
             Use::Alone => (self != Self::Member, "a body takes one of its parts"),
             Use::Tested => (true, ""),
         };
-        match is_permitted {
-            true => Ok(()),
-            false => Err(format!("is {}, and {needed}", self.described())),
+        if is_permitted {
+            Ok(())
+        } else {
+            Err(format!("is {}, and {needed}", self.described()))
         }
     }
 

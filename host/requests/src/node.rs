@@ -83,9 +83,10 @@ impl Node {
         Ok(match value {
             toml::Value::String(text) => {
                 let template = Template::parse(text)?;
-                match template.is_constant() {
-                    true => Self::Constant(text.as_str().into()),
-                    false => Self::Template(template),
+                if template.is_constant() {
+                    Self::Constant(text.as_str().into())
+                } else {
+                    Self::Template(template)
                 }
             }
             toml::Value::Integer(number) => Self::Constant((*number).into()),
@@ -223,9 +224,10 @@ fn is_case(value: &toml::Value) -> bool {
 
 /// An error within a member.
 pub fn place(key: &str, why: &str) -> String {
-    match why.starts_with('[') {
-        true => format!("{key}{why}"),
-        false => format!("{key}: {why}"),
+    if why.starts_with('[') {
+        format!("{key}{why}")
+    } else {
+        format!("{key}: {why}")
     }
 }
 

@@ -231,9 +231,10 @@ impl<'a> Tokens<'a> {
                 return Err("has too many parentheses".to_owned());
             }
             let inner = self.sum(depth + 1)?;
-            return match self.take(')') {
-                true => Ok(inner),
-                false => Err("lacks a closing parenthesis".to_owned()),
+            return if self.take(')') {
+                Ok(inner)
+            } else {
+                Err("lacks a closing parenthesis".to_owned())
             };
         }
         match self.word() {

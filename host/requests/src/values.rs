@@ -191,7 +191,9 @@ fn network(network: &Network) -> Value {
         "address": network.address,
         "mac": mac(network.address),
     });
-    if let (true, Some(parts)) = (network.is_public(), parts.as_object_mut()) {
+    if network.is_public()
+        && let Some(parts) = parts.as_object_mut()
+    {
         parts.insert("public".to_owned(), true.into());
     }
     parts

@@ -365,9 +365,10 @@ impl<'a> Writer<'a> {
     fn count(&mut self, bytes: usize) -> Result<(), Fault> {
         self.written += 1;
         self.bytes += bytes;
-        match self.written > MAX_VALUES || self.bytes > MAX_BYTES {
-            true => Err(Fault::refused("has too many values")),
-            false => Ok(()),
+        if self.written > MAX_VALUES || self.bytes > MAX_BYTES {
+            Err(Fault::refused("has too many values"))
+        } else {
+            Ok(())
         }
     }
 }
