@@ -10,10 +10,7 @@ use wharf_client::types::{Key, KeyRequest, UserScope};
 #[derive(Subcommand)]
 pub enum Keys {
     /// List your keys
-    Ls {
-        #[command(flatten)]
-        connection: Connection,
-    },
+    Ls(Connection),
     /// Create a key and print it; it cannot be shown again
     Create {
         /// A name for the key
@@ -39,7 +36,7 @@ pub enum Keys {
 impl Keys {
     pub async fn run(self) -> Result<()> {
         match self {
-            Self::Ls { connection } => {
+            Self::Ls(connection) => {
                 let keys = connection.client()?.list_keys().send().await?;
                 let columns = ["ID", "SCOPES", "CREATED", "EXPIRES", "LAST USED", "NAME"];
                 connection.print(&keys, |keys| {

@@ -1,6 +1,6 @@
 //! `wharf resize` and `wharf rename`.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Named};
 use crate::lifecycle::waited;
 use crate::names;
 use crate::shortage;
@@ -12,13 +12,10 @@ use wharf_client::types::UpdateRequest;
 /// Change the size of a container
 #[derive(Args)]
 pub struct Resize {
-    /// Name or UUID of the instance
-    #[arg(add = names::instances())]
-    name: String,
     #[command(flatten)]
     size: NewSize,
     #[command(flatten)]
-    connection: Connection,
+    of: Named,
 }
 
 #[derive(Args)]
@@ -53,8 +50,9 @@ impl Resize {
         body.n_vcpus = self.size.vcpus;
         body.mem_gib = self.size.mem;
         body.disk_size_gib = self.size.disk;
-        let done = update(&self.connection, &self.name, &body).await;
-        done.map_err(|error| shortage::of_instance(&self.name, error))
+        let Named { name, connection } = &self.of;
+        let done = update(connection, name, &body).await;
+        done.map_err(|error| shortage::of_instance(name, error))
     }
 }
 

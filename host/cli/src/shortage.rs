@@ -4,7 +4,8 @@ use crate::failure::Failure;
 use anyhow::Error;
 use std::collections::BTreeMap;
 use std::env;
-use wharf_client::{Error as ClientError, Shortage};
+use wharf_client::Error as ClientError;
+use wharf_client::types::Shortage;
 
 /// The smallest amounts that an instance can have, and the options that set them.
 const SIZES: [(&str, &str, u64); 3] = [
@@ -13,8 +14,8 @@ const SIZES: [(&str, &str, u64); 3] = [
     ("disk_size_gib", "--disk", 10),
 ];
 
-/// Options with the amounts that are available.
-type Options = Vec<(&'static str, u64)>;
+/// An option, and the amount that is available.
+type Fitting = (&'static str, u64);
 
 /// Adds the command that would succeed to the shortage of a new instance.
 pub fn of_creation(error: Error) -> Error {
@@ -34,7 +35,7 @@ pub fn of_instance(name: &str, error: Error) -> Error {
     })
 }
 
-fn explain(error: Error, command: impl FnOnce(&Options, bool) -> Option<String>) -> Error {
+fn explain(error: Error, command: impl FnOnce(&[Fitting], bool) -> Option<String>) -> Error {
     let refusal = error.downcast_ref().and_then(ClientError::refusal);
     let Some(shortage) = refusal.and_then(|refusal| refusal.shortage.as_ref()) else {
         return error;
@@ -49,7 +50,7 @@ fn explain(error: Error, command: impl FnOnce(&Options, bool) -> Option<String>)
 }
 
 /// None if no instance fits.
-fn options_that_fit(shortage: &Shortage) -> Option<Options> {
+fn options_that_fit(shortage: &Shortage) -> Option<Vec<Fitting>> {
     let missing = shortage
         .bottleneck
         .iter()
@@ -63,7 +64,7 @@ fn options_that_fit(shortage: &Shortage) -> Option<Options> {
 }
 
 /// The command of this process with other amounts, and without a GPU if there is none.
-fn own_command(options: &Options, has_gpu: bool) -> String {
+fn own_command(options: &[Fitting], has_gpu: bool) -> String {
     let mut words = vec!["wharf".to_owned()];
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {

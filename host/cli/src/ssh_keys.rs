@@ -14,10 +14,7 @@ use wharf_client::types::{SshKey, SshKeyRequest};
 #[derive(Subcommand)]
 pub enum SshKeys {
     /// List your saved keys
-    Ls {
-        #[command(flatten)]
-        connection: Connection,
-    },
+    Ls(Connection),
     /// Save a key
     Add {
         /// A name for the key
@@ -39,7 +36,7 @@ pub enum SshKeys {
 impl SshKeys {
     pub async fn run(self) -> Result<()> {
         match self {
-            Self::Ls { connection } => {
+            Self::Ls(connection) => {
                 let keys = connection.client()?.list_ssh_keys().send().await?;
                 connection.print(&keys, |keys| print(&keys))
             }

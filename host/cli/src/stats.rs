@@ -1,7 +1,6 @@
 //! `wharf stats`.
 
-use crate::connection::Connection;
-use crate::names;
+use crate::connection::Named;
 use crate::output::{line, list, rounded};
 use anyhow::Result;
 use clap::Args;
@@ -13,26 +12,24 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Show the usage of a running container
 #[derive(Args)]
 pub struct Stats {
-    /// Name or UUID of the instance
-    #[arg(add = names::instances())]
-    name: String,
     /// Show it every 2 seconds until Ctrl-C, one line each
     #[arg(long)]
     watch: bool,
     #[command(flatten)]
-    connection: Connection,
+    of: Named,
 }
 
 impl Stats {
     pub async fn run(self) -> Result<()> {
-        let client = self.connection.client()?;
+        let Named { name, connection } = &self.of;
+        let client = connection.client()?;
         loop {
-            let reply = client.get_stats(&self.name).send().await?;
+            let reply = client.get_stats(name).send().await?;
             let stats = reply.body()?;
             let cpu = rounded(stats.cpu_percent, 2);
             let mem = amount(stats.mem_used_gib, stats.mem_total_gib);
             let disk = amount(stats.disk_used_gib, stats.disk_total_gib);
-            if self.connection.is_json() {
+            if connection.is_json() {
                 line(&reply.value().to_string())?;
             } else if self.watch {
                 line(&format!("CPU {cpu} %  RAM {mem}  disk {disk}"))?;

@@ -1,9 +1,8 @@
 //! `wharf wait`.
 
-use crate::connection::Connection;
+use crate::connection::Named;
 use crate::events::each_page;
 use crate::failure::Failure;
-use crate::names;
 use crate::output::{note, or_none, progress};
 use crate::show::instance_as;
 use anyhow::{Result, bail};
@@ -19,16 +18,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Wait until an instance is in a state
 #[derive(Args)]
 pub struct Wait {
-    /// Name or UUID of the instance
-    #[arg(add = names::instances())]
-    name: String,
     /// The state
     #[arg(long = "for", value_enum, default_value_t)]
     state: Awaited,
     #[command(flatten)]
     limit: Limit,
     #[command(flatten)]
-    connection: Connection,
+    of: Named,
 }
 
 #[derive(ValueEnum, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,10 +69,10 @@ impl Awaited {
 
 impl Wait {
     pub async fn run(self) -> Result<()> {
-        let client = self.connection.client()?;
-        let named = (self.name.as_str(), self.name.as_str());
-        match wait_for(&client, named, self.state, self.limit).await? {
-            Some(instance) => instance_as(&self.connection, &instance),
+        let Named { name, connection } = &self.of;
+        let client = connection.client()?;
+        match wait_for(&client, (name, name), self.state, self.limit).await? {
+            Some(instance) => instance_as(connection, &instance),
             None => Ok(()),
         }
     }

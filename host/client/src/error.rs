@@ -1,6 +1,7 @@
 //! Failures.
 
 use crate::Unreachable;
+use crate::generated::types::Shortage;
 use crate::reply::{REQUEST_ID, header};
 use http::HeaderMap;
 use serde::Deserialize;
@@ -63,7 +64,7 @@ impl Error {
 }
 
 /// A response that refuses a request.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The HTTP status.
@@ -84,20 +85,6 @@ pub struct Refusal {
     pub location: Option<String>,
     /// The body as it was received; null if it is not JSON.
     pub body: Value,
-}
-
-/// The resources that a request lacks. The amounts are by field.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
-pub struct Shortage {
-    /// The reason.
-    pub message: String,
-    /// Fields that exceed the free resources or the quota.
-    pub bottleneck: Vec<String>,
-    /// Requested amounts.
-    pub requested: BTreeMap<String, u64>,
-    /// Amounts that are available.
-    pub nearest_available: BTreeMap<String, u64>,
 }
 
 impl Refusal {

@@ -71,11 +71,6 @@ impl<T> Reply<T> {
     pub fn value(&self) -> &Value {
         &self.value
     }
-
-    /// The body as it was received.
-    pub fn into_value(self) -> Value {
-        self.value
-    }
 }
 
 impl<T: DeserializeOwned> Reply<T> {

@@ -7,6 +7,8 @@ use anyhow::{Context, Error, Result, bail};
 use clap::{Args, Subcommand};
 use std::env;
 use std::path::PathBuf;
+use wharf_cli::output::Column::Text;
+use wharf_cli::output::table;
 use wharf_config::{Config, NodeConfig};
 use wharf_images::http::{Client, Endpoint};
 use wharf_images::{Recipes, State, load};
@@ -153,6 +155,7 @@ fn each(engines: &[Engine], act: impl Fn(&Client) -> Result<()>) -> Result<()> {
 
 fn show(recipes: &Recipes, engines: &[Engine]) -> Result<()> {
     let names = recipes.names()?;
+    let mut rows = Vec::new();
     for engine in engines {
         for name in &names {
             let state = recipes.state(&engine.client, name);
@@ -161,10 +164,10 @@ fn show(recipes: &Recipes, engines: &[Engine]) -> Result<()> {
                 State::Other => "present, made from another recipe",
                 State::Current => "current",
             };
-            println!("{}  {name:24}  {words}", engine.name);
+            rows.push([&engine.name, name, words].map(str::to_owned));
         }
     }
-    Ok(())
+    table([Text("NODE"), Text("IMAGE"), Text("STATE")], rows)
 }
 
 /// The recipes of an installed package or an unpacked archive: `bin/wharf` and `share/wharf/images`
