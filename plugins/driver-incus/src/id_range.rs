@@ -55,9 +55,10 @@ pub fn compare(
     );
     let [usual, other] = TEXTS;
     let present = found.details.config.get(ISOLATED);
-    let text = match present.is_some_and(|text| text == usual) {
-        true => other,
-        false => usual,
+    let text = if present.is_some_and(|text| text == usual) {
+        other
+    } else {
+        usual
     };
     let again_ms = again_ms(tag);
     match ctx.api.choose_ids(text)? {
