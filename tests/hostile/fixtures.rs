@@ -1,7 +1,10 @@
 //! The hostile plugins as components, which `cargo xtask test` builds.
 
 use std::path::Path;
+use std::process::Command;
 use tempfile::TempDir;
+use wharf_testkit::workspace::root;
+use wharf_tests::succeed;
 
 /// A directory with plugins.
 pub struct Plugins(TempDir);
@@ -19,13 +22,6 @@ impl Plugins {
         plugins
     }
 
-    /// Creates one with the hostile driver for Incus.
-    pub fn of_incus() -> Self {
-        let plugins = Self::none();
-        plugins.copy("hostile_incus.wasm", "driver-hostile-incus.wasm");
-        plugins
-    }
-
     /// Creates one with the hostile flavors.
     pub fn flavors() -> Self {
         let plugins = Self::none();
@@ -36,6 +32,21 @@ impl Plugins {
     /// Returns the directory.
     pub fn path(&self) -> &Path {
         self.0.path()
+    }
+
+    /// Gives the hostile driver the request file of another driver, and returns the table of the
+    /// configuration that approves it.
+    pub fn with_requests_of(&self, driver: &str) -> String {
+        const NAME: &str = "driver-hostile.requests.toml";
+        let file = format!("plugins/driver-{driver}/requests.toml");
+        let file = std::fs::read_to_string(root().join(file)).unwrap();
+        let kind = format!("kind = \"{driver}\"");
+        assert!(file.contains(&kind));
+        let path = self.path().join(NAME);
+        std::fs::write(&path, file.replacen(&kind, "kind = \"docker\"", 1)).unwrap();
+        let hash = succeed(Command::new("sha256sum").arg(path)).unwrap();
+        let hash = hash.split(' ').next().unwrap();
+        format!("[plugins]\n\"{NAME}\" = \"sha256:{hash}\"\n")
     }
 
     fn copy(&self, built: &str, name: &str) {

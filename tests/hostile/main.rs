@@ -9,6 +9,7 @@
 
 mod answers;
 mod burden;
+mod docker;
 mod engine;
 mod fixtures;
 mod flavors;

@@ -1,124 +1,108 @@
-//! A driver that tries to take over the node through its engine.
+//! A driver that asks for what it must not have. It names requests of the file for Docker or for Incus,
+//! which the host writes.
 
-use crate::engine::Engine;
+use crate::engine::{Asked, Engine};
 use crate::fixtures::Plugins;
-use crate::{create_on, logged, server, uuid};
+use crate::uuid;
 use serde_json::Value;
-use std::collections::BTreeSet;
-use wharf_tests::until;
+use wharf_tests::{Ports, Server, until};
 
-/// The keys of the one allowed `HostConfig`.
-const ALLOWED: [&str; 13] = [
-    "CapDrop",
-    "CpuPeriod",
-    "CpuQuota",
-    "DeviceRequests",
-    "LogConfig",
-    "Memory",
-    "MemorySwap",
-    "NetworkMode",
-    "PidsLimit",
-    "PortBindings",
-    "ShmSize",
-    "StorageOpt",
-    "Sysctls",
-];
+/// A request: how it is sent, its name, its arguments, and words of the outcome.
+pub type Ask = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
 
-/// The keys of the one allowed creation on Podman's own path.
-const ALLOWED_BY_PODMAN: [&str; 14] = [
-    "cap_drop",
-    "devices",
-    "hostname",
-    "image",
-    "labels",
-    "log_configuration",
-    "name",
-    "netns",
-    "networks",
-    "portmappings",
-    "resource_limits",
-    "shm_size",
-    "storage_opts",
-    "sysctl",
-];
+pub const DIGEST: (&str, &str) = ("digest", "0123456789abcdef");
 
-fn keys(object: &Value) -> BTreeSet<&str> {
-    object
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect()
+/// The requests of a function, as the node's settings list them.
+fn listed(function: &str, asks: &[Ask]) -> String {
+    let quoted = |text: &str| Value::from(text).to_string();
+    let one = |(how, name, arguments, _): &Ask| {
+        let arguments = arguments
+            .iter()
+            .map(|(name, value)| format!("[{}, {}]", quoted(name), quoted(value)));
+        let arguments = arguments.collect::<Vec<_>>().join(", ");
+        let name = quoted(name);
+        format!("{{ how = \"{how}\", name = {name}, arguments = [{arguments}] }}")
+    };
+    let asks = asks.iter().map(one).collect::<Vec<_>>();
+    format!("{function} = [{}]", asks.join(", "))
 }
 
-#[test]
-fn no_dangerous_request_reaches_the_engine() {
-    let plugins = Plugins::driver();
-    let engine = Engine::refusing();
-    let socket = engine.socket();
-    let (server, api) = server(&plugins, &[("ensure-breaks-out", &socket)]);
-    let created = create_on(&api, "ensure-breaks-out");
-    let id = format!("instance={}", uuid(&created));
-    until("the driver has sent all requests", || {
-        let tried = logged(&server, &[&id, " passed: "]);
+/// Waits for the outcome of each request, and compares it.
+fn check(server: &Server, function: &str, asks: &[Ask]) {
+    for (n, (how, name, arguments, words)) in asks.iter().enumerate() {
+        let outcome = format!("{function} {n}: ");
+        let line = until(&outcome, || {
+            let log = server.log();
+            let line = log.lines().find(|line| line.contains(&outcome));
+            Ok(line.map(str::to_owned))
+        });
+        let line = line.unwrap();
+        let outcome = line.split(&outcome).nth(1).unwrap();
         assert!(
-            !logged(&server, &["not even what is allowed"]),
-            "{}",
-            server.log()
+            outcome.contains(words),
+            "{function}: {how} {name} {arguments:?}: {outcome} without {words:?}"
         );
-        Ok(tried.then_some(()))
-    })
-    .unwrap();
-    let log = server.log();
-    let verdict = log
-        .lines()
-        .find(|l| l.contains(&id) && l.contains(" passed: "));
-    println!("{}", verdict.unwrap().split("why=").last().unwrap());
-    assert!(verdict.unwrap().contains("0 of "), "{verdict:?}");
-    assert!(logged(
-        &server,
-        &["a driver's request was not sent", "Privileged"]
-    ));
-
-    // Only allowed requests reached the engine, in the form that was checked.
-    let own = format!("wharf-{}", uuid(&created));
-    let creation = format!("POST /containers/create?name={own} HTTP/1.1");
-    let libpod = "/v4.0.0/libpod/containers";
-    let podmans = format!("POST {libpod}/create HTTP/1.1");
-    let others = [
-        format!("POST {libpod}/{own}/update HTTP/1.1"),
-        format!("POST /containers/{own}-part/rename?name={own}-whole HTTP/1.1"),
-        // Requests of the transfer, which ends at the engine's first refusal.
-        format!("GET /containers/{own}/changes HTTP/1.1"),
-        format!("GET /containers/{own}/export HTTP/1.1"),
-    ];
-    let asked = engine.asked();
-    let mut came = [0; 2];
-    for request in &asked {
-        if request.line == creation {
-            came[0] += 1;
-            let host = &request.body["HostConfig"];
-            assert_eq!(keys(host), BTreeSet::from(ALLOWED));
-        } else if request.line == podmans {
-            came[1] += 1;
-            assert_eq!(request.body["name"], own);
-            assert_eq!(keys(&request.body), BTreeSet::from(ALLOWED_BY_PODMAN));
-        } else {
-            assert!(others.contains(&request.line), "{request:?}");
-        }
         assert!(
-            request.headers.iter().all(|h| !h.contains("upgrade")),
-            "{request:?}"
+            words.starts_with("refused") == outcome.starts_with("refused"),
+            "{function}: {how} {name} {arguments:?}: {outcome}"
         );
     }
-    assert!(
-        came.iter().all(|n| *n > 0),
-        "every kind of allowed request must reach the engine"
+}
+
+/// Runs the driver with these requests, and returns those that reached the engine, and the instance.
+pub fn attack(driver: &str, settings: &str, asks: [&[Ask]; 3]) -> (Vec<Asked>, String) {
+    let functions = ["probe", "ensure", "stats"];
+    let plugins = Plugins::driver();
+    let engine = Engine::refusing();
+    let approved = if driver == "docker" {
+        String::new()
+    } else {
+        plugins.with_requests_of(driver)
+    };
+    let lists = [0, 1, 2].map(|n| listed(functions[n], asks[n])).join(", ");
+    let settings = format!(
+        "plugins_dir = \"{}\"\n{}{approved}[[node]]\nname = \"n1\"\ndriver = \"hostile\"\n\
+         endpoint = \"unix://{}\"\nlan_cidr = \"10.80.0.0/16\"\n\
+         capacity = {{ n_vcpus = 8, mem_gib = 8, disk_size_gib = 100 }}\n\
+         settings = {{ mode = \"asks\", {settings}asks = {{ {lists} }} }}\n",
+        plugins.path().display(),
+        Ports::take().settings(),
+        engine.socket().display(),
     );
-    println!(
-        "{} requests reached the engine, all of them allowed",
-        asked.len()
-    );
-    api.delete(uuid(&created)).unwrap().expect(204).unwrap();
+    let server = Server::start(&settings).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let created = api.small_container().unwrap();
+    let id = uuid(&created).to_owned();
+    api.wait_for(&id, "running").unwrap();
+    let stats = api.get(&format!("/api/instance/{id}/stats/")).unwrap();
+    stats.expect(200).unwrap();
+    for (function, asks) in functions.into_iter().zip(asks) {
+        check(&server, function, asks);
+    }
+    api.delete(&id).unwrap().expect(204).unwrap();
     server.finish().unwrap();
+    (engine.asked(), id)
+}
+
+/// Requires that exactly these requests reached the engine, by the beginnings of their lines.
+pub fn reached(asked: &[Asked], allowed: &[String]) {
+    for line in allowed {
+        let came = asked.iter().any(|asked| asked.line.starts_with(line));
+        assert!(came, "{line} did not reach the engine");
+    }
+    for asked in asked {
+        let is_allowed = allowed.iter().any(|line| asked.line.starts_with(line));
+        assert!(is_allowed, "{asked:?}");
+        assert!(
+            asked
+                .headers
+                .iter()
+                .all(|header| !header.contains("upgrade"))
+        );
+    }
 }

@@ -7,12 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 const WASM_TARGET: &str = "wasm32-wasip2";
-const PLUGINS_OF_TESTS: [&str; 4] = [
-    "faulty-driver",
-    "hostile-driver",
-    "hostile-flavors",
-    "hostile-incus",
-];
+const PLUGINS_OF_TESTS: [&str; 3] = ["faulty-driver", "hostile-driver", "hostile-flavors"];
 
 /// Builds the server, with its plugins embedded.
 pub fn wharf(workspace: &Workspace) -> Result<()> {
