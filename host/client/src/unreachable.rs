@@ -87,9 +87,10 @@ impl Way {
             reason: reason(&source, self.url.scheme() == "https"),
             source,
         });
-        match is_late {
-            true => crate::Error::TimedOut(unreachable),
-            false => crate::Error::Unreachable(unreachable),
+        if is_late {
+            crate::Error::TimedOut(unreachable)
+        } else {
+            crate::Error::Unreachable(unreachable)
         }
     }
 }
@@ -123,11 +124,13 @@ fn reason(error: &reqwest::Error, is_https: bool) -> String {
         return tls;
     }
     if error.is_timeout() {
-        return match error.is_connect() {
-            true => "it takes no connection",
-            false => "it did not answer in time",
-        }
-        .to_owned();
+        let is_connect = error.is_connect();
+        let reason = if is_connect {
+            "it takes no connection"
+        } else {
+            "it did not answer in time"
+        };
+        return reason.to_owned();
     }
     if causes(error).any(|cause| cause.to_string() == "dns error") {
         return "its host name has no address".to_owned();

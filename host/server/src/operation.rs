@@ -1,6 +1,6 @@
 //! Operations for the operator. A subcommand of `wharf` is one operation: its arguments are the request to
 //! the running server, over the admin socket, and its reply prints itself. If no server runs, it runs on
-//! the database.
+//! the database. A new one is a file of [`crate::command`], and a line in its list of commands.
 
 use crate::http::AdminClient;
 use crate::server::open_db;

@@ -37,10 +37,8 @@ impl OperatorCommand for Fsck {
             println!("{line}");
         }
         for finding in &findings {
-            let mark = match self.repair && finding.is_repairable() {
-                true => " (repairable)",
-                false => "",
-            };
+            let is_marked = self.repair && finding.is_repairable();
+            let mark = if is_marked { " (repairable)" } else { "" };
             println!("{}{mark}", finding.text);
         }
         let secrets = match Vault::read(&config.data_dir, &db) {
@@ -48,9 +46,10 @@ impl OperatorCommand for Fsck {
             Ok(None) => Vec::new(),
             Err(error) => vec![error.to_string()],
         };
-        let engines = match self.engines {
-            true => runtime()?.block_on(compare_engines(&config, &db))?,
-            false => Vec::new(),
+        let engines = if self.engines {
+            runtime()?.block_on(compare_engines(&config, &db))?
+        } else {
+            Vec::new()
         };
         for line in secrets.iter().chain(&engines) {
             println!("{line}");
