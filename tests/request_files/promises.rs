@@ -394,3 +394,34 @@ fn a_wrong_setting_of_a_node_with_docker_is_named() {
         Requests::new(&file, &json!({ "userns": userns })).unwrap();
     }
 }
+
+#[test]
+fn an_instance_on_incus_stays_isolated_when_its_ids_are_chosen_again() {
+    let call = Call::incus("create");
+    for text in ["true", "1"] {
+        let written = call.send("choose-ids", &[("isolated", text)]).unwrap();
+        let wanted = json!({ "config": { "security.idmap.isolated": text } });
+        assert_eq!(body(&written), wanted);
+    }
+    for text in ["false", "0", "", "TRUE"] {
+        let asked = call.send("choose-ids", &[("isolated", text)]);
+        refused(asked, "argument isolated");
+    }
+}
+
+#[test]
+fn a_wrong_setting_of_incus_is_named() {
+    let file = RequestFile::parse(&crate::request_file("driver-incus")).unwrap();
+    for (name, wrong) in [
+        ("member", json!("")),
+        ("pids_limit", json!(0)),
+        ("port_isolation", json!("on")),
+        ("dns", json!("name.example")),
+        ("gateway", json!("here")),
+    ] {
+        let mut settings = json!({ "member": "one" });
+        settings[name] = wrong;
+        let why = Requests::new(&file, &settings).unwrap_err();
+        assert!(why.starts_with(&format!("{name}: ")), "{why}");
+    }
+}
