@@ -1,4 +1,4 @@
-//! The checkout and this machine: rules of nodes, hashes of packages, and the threat model.
+//! The checkout and this machine: rules of nodes, hashes of packages, and pages that name tests or files.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,4 +10,5 @@
 
 mod hashes;
 mod node_rules;
+mod reading;
 mod threat_model;
