@@ -154,7 +154,12 @@ fn a_configuration_with_every_setting_of_the_last_version_is_served() {
     for node in ["one", "two", "three"] {
         assert!(nodes.contains(node), "{nodes}");
     }
-    for retired in ["shutdown_timeout_ms", "streams_per_connection"] {
+    for retired in [
+        "answer_cache_mib",
+        "queue_per_node",
+        "shutdown_timeout_ms",
+        "streams_per_connection",
+    ] {
         until("the log names the settings without effect", || {
             Ok(server
                 .log()

@@ -3,7 +3,12 @@
 use serde::Deserialize;
 
 /// Settings of earlier versions that are constants now.
-const RETIRED: &[&str] = &["shutdown_timeout_ms", "streams_per_connection"];
+const RETIRED: &[&str] = &[
+    "answer_cache_mib",
+    "queue_per_node",
+    "shutdown_timeout_ms",
+    "streams_per_connection",
+];
 
 /// Removes the retired settings of a table, and returns their names.
 pub fn take_retired(limits: &mut toml::Table) -> impl Iterator<Item = String> {
@@ -95,17 +100,12 @@ pub struct Limits {
     /// Maximum number of concurrent driver calls per node that change something. Default 32. Read-only
     /// calls have a limit of their own.
     pub calls_per_node: usize,
-    /// Maximum number of queued driver calls per node, for each of changes and reads. Default 4096.
-    pub queue_per_node: usize,
     /// Maximum wall-clock time in ms of one driver call. Default 90000.
     pub call_timeout_ms: u64,
     /// Maximum CPU time in ms of one plugin call. Default 2000. Time spent waiting does not count.
     pub call_cpu_ms: u64,
     /// Maximum memory in MiB of one wasm guest. Default 64.
     pub guest_memory_mib: usize,
-    /// Maximum size in MiB of the cache of rendered lists. Default 64. An entry is valid until one of
-    /// its instances changes.
-    pub answer_cache_mib: u64,
     /// Maximum number of open terminals. Default 200. Each holds up to 4 MiB of memory if its client or
     /// its shell does not read. Further ones get a 503. 0 switches terminals off.
     pub terminals: usize,
@@ -150,11 +150,9 @@ impl Default for Limits {
             stats_timeout_ms: 15_000,
             stats_every_ms: 2_000,
             calls_per_node: 32,
-            queue_per_node: 4_096,
             call_timeout_ms: 90_000,
             call_cpu_ms: 2_000,
             guest_memory_mib: 64,
-            answer_cache_mib: 64,
             terminals: 200,
             terminals_per_user: 20,
             terminal_unattended_s: 120,

@@ -244,14 +244,6 @@ impl App {
         self.config.store(Arc::new(config));
     }
 
-    /// Returns the size limit of the cache of rendered lists in bytes.
-    pub fn list_cache_bytes(&self) -> u64 {
-        self.config()
-            .limits
-            .answer_cache_mib
-            .saturating_mul(1 << 20)
-    }
-
     /// The host of the paths that users take to a node, if its configuration replaces it for probes.
     pub(crate) fn probe_host(&self, node: &NodeId) -> Option<String> {
         let config = self.config();

@@ -82,7 +82,8 @@ impl Default for NodeLimits {
             changes: 32,
             reads: 8,
             usage: 16,
-            waiting: 1024,
+            // Room for the creates of a whole class at once.
+            waiting: 4096,
             wait: Duration::from_secs(30),
         }
     }

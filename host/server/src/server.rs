@@ -431,7 +431,6 @@ fn driver(
         settings,
         limits: wharf_plugin::NodeLimits {
             changes: config.limits.calls_per_node,
-            waiting: config.limits.queue_per_node,
             ..wharf_plugin::NodeLimits::default()
         },
     })?)

@@ -46,6 +46,10 @@ use std::sync::Arc;
 use wharf_control::App;
 use wharf_domain::error::Error;
 
+/// The size limit of the cache of rendered lists in bytes: thousands of lists of ten instances. An entry is
+/// valid until one of its instances changes.
+const LIST_CACHE_BYTES: u64 = 64 << 20;
+
 /// The state that endpoints share.
 pub struct Api {
     app: Arc<App>,
@@ -57,7 +61,7 @@ impl Api {
     /// Compiles the schemas.
     pub fn new(app: Arc<App>) -> Result<Self, SchemaError> {
         Ok(Self {
-            lists: ListCache::new(app.list_cache_bytes()),
+            lists: ListCache::new(LIST_CACHE_BYTES),
             schemas: Schemas::compile()?,
             app,
         })
