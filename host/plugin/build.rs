@@ -73,7 +73,7 @@ fn build() -> Result<(), String> {
         Some(directory) => workspace.join(directory),
         None => compile(workspace, &packages)?,
     };
-    let (mut plugins, mut policies, mut requests) = (String::new(), String::new(), String::new());
+    let (mut plugins, mut requests) = (String::new(), String::new());
     for package in &packages {
         let file = format!("{}.wasm", package.replace('-', "_"));
         let component = components.join(file);
@@ -89,24 +89,16 @@ fn build() -> Result<(), String> {
         }
         plugins.push_str(&format!("({package:?}, include_bytes!({component:?})),\n"));
         if package.starts_with("driver-") {
-            let directory = workspace.join("plugins").join(package);
-            // The form that the driver has: one that still writes its requests has a policy.
-            let (name, list) = if directory.join("policy.toml").is_file() {
-                ("policy.toml", &mut policies)
-            } else {
-                ("requests.toml", &mut requests)
-            };
-            let file = directory.join(name);
+            let file = workspace
+                .join("plugins")
+                .join(package)
+                .join("requests.toml");
             println!("cargo::rerun-if-changed={}", file.display());
-            list.push_str(&format!(
-                "({package:?}, include_str!({file:?})),
-"
-            ));
+            requests.push_str(&format!("({package:?}, include_str!({file:?})),\n"));
         }
     }
     let list = format!(
         "pub const EMBEDDED: &[(&str, &[u8])] = &[\n{plugins}];\n\
-         pub const POLICIES: &[(&str, &str)] = &[\n{policies}];\n\
          pub const REQUESTS: &[(&str, &str)] = &[\n{requests}];\n"
     );
     let path = PathBuf::from(variable("OUT_DIR")?).join("embedded.rs");

@@ -11,7 +11,7 @@ from componentize_py_types import Err
 from wit_world import exports
 from wit_world.exports.survey import Surroundings
 from wit_world.imports import driver_types as wit
-from wit_world.imports import engine, log, requests, types
+from wit_world.imports import engine, log, types
 
 KIND = "cells"
 GIB = 1 << 30
@@ -182,7 +182,7 @@ def send(name: str, timeout_ms: int | None = None, **arguments) -> engine.Respon
     """Sends a request of the request file."""
     given = [(argument, str(value)) for argument, value in arguments.items()]
     try:
-        return requests.send(requests.Request(name, given, timeout_ms))
+        return engine.send(engine.Request(name, given, timeout_ms))
     except Err as error:
         match error.value:
             case engine.EngineError_Refused(why):

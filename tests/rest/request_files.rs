@@ -118,6 +118,18 @@ fn a_wrong_file_is_refused_with_its_place() {
 }
 
 #[test]
+fn the_policy_of_an_earlier_version_is_refused_with_the_way_on() {
+    let dir = directory(&shipped());
+    let hash = "0".repeat(64);
+    let message = refusal(
+        dir.path(),
+        &format!("\"driver-mine.policy.toml\" = \"sha256:{hash}\""),
+    );
+    has(&message, "plugins.driver-mine.policy.toml");
+    has(&message, "docs/plugins.md");
+}
+
+#[test]
 fn the_command_explains_a_file_and_tells_its_hash() {
     let shell = Shell::new().unwrap();
     let open = "path = \"/{argument.at}\"\narguments.at = { pattern = \"[a-z]+\" }";

@@ -37,12 +37,18 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     for (file, pin) in &config.plugins {
         let hex = pin.strip_prefix("sha256:").unwrap_or_default();
         let is_hash = hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit());
-        let is_plugin = [".wasm", ".requests.toml", ".policy.toml"]
-            .iter()
-            .any(|end| file.ends_with(end));
+        let setting = format!("plugins.{file}");
+        if file.ends_with(".policy.toml") {
+            return wrong(
+                &setting,
+                "is of an earlier version of Wharf; the driver needs a request file, which \
+                 docs/plugins.md describes",
+            );
+        }
+        let is_plugin = file.ends_with(".wasm") || file.ends_with(".requests.toml");
         if !is_hash || !is_plugin {
             return wrong(
-                &format!("plugins.{file}"),
+                &setting,
                 "must be a file and its hash, such as \"driver-x.wasm\" = \"sha256:…\" with the 64 \
                  digits of sha256sum",
             );

@@ -94,7 +94,7 @@ pub struct Config {
     #[serde(default)]
     pub quota: Quota,
     /// Hashes of plugins, such as `"driver-x.wasm" = "sha256:…"`. Default: none. With any, a plugin of
-    /// `plugins_dir` without its hash is refused. A policy, `driver-x.policy.toml`, always needs one.
+    /// `plugins_dir` without its hash is refused. A request file, `driver-x.requests.toml`, always needs one.
     #[serde(default)]
     pub plugins: BTreeMap<String, String>,
     /// Sessions of the console.

@@ -1,38 +1,32 @@
-//! The access of one call to its node's engine.
+//! The access of one call to its node's engine. A driver names a request, and the host writes and sends it.
 
 use super::archive::{self, Hashes};
-use super::message::{
-    Body, DEFAULT_TIMEOUT, EngineError, JobState, MAX_JSON, Request, Response, Transfer,
-};
+use super::message::{DEFAULT_TIMEOUT, EngineError, JobState, Request, Response, Written};
 use super::node::EngineNode;
 use super::outgoing::Outgoing;
-use super::policy::{CheckedRequest, Refusal};
 use super::trace::traced;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{debug, warn};
 use wharf_domain::secret::Secrets;
-use wharf_requests::CallScope;
+use wharf_requests::{Body, CallScope, Purpose, Rendered};
 
 /// Subtracted from the call's deadline, so that the guest has time to return.
 const MARGIN: Duration = Duration::from_millis(250);
 /// Refusals of one call that are logged; more would let a guest fill the log.
-pub(super) const LOGGED_REFUSALS: u32 = 20;
-/// The refusal of a request that its driver writes, where the host has a request file.
-const NAMED_ONLY: &str = "requests to this kind of engine are named";
-/// Logged characters of a path.
-const MAX_LOGGED_PATH: usize = 500;
+const LOGGED_REFUSALS: u32 = 20;
+/// Logged characters of a name, and of the arguments.
+const MAX_LOGGED: usize = 500;
 
 /// The engine, as a guest reaches it during one call.
 #[derive(Debug)]
 pub struct Access {
-    pub(super) node: Arc<EngineNode>,
-    pub(super) scope: CallScope,
-    pub(super) secrets: Secrets,
-    pub(super) hashes: Hashes,
+    node: Arc<EngineNode>,
+    scope: CallScope,
+    secrets: Secrets,
+    hashes: Hashes,
     deadline: Instant,
-    pub(super) refusals: u32,
-    refused_transfers: u32,
+    refusals: u32,
 }
 
 impl Access {
@@ -50,63 +44,59 @@ impl Access {
             hashes: Hashes::new(),
             deadline,
             refusals: 0,
-            refused_transfers: 0,
         }
     }
 
-    /// Sends one request, if the policy allows it.
-    pub async fn send(&mut self, request: Request) -> Result<Response, EngineError> {
-        let timeout = request.timeout.unwrap_or(DEFAULT_TIMEOUT);
-        let (outgoing, rule) = self.prepare(request, false)?;
-        let answer = self.exchange(outgoing, timeout).await;
-        if let (Ok(response), Some(policy)) = (&answer, &self.node.policy) {
-            policy.learn(&mut self.scope, &rule, response);
+    /// Writes and sends a request, and learns from its answer.
+    pub async fn send(&mut self, request: &Request) -> Result<Response, EngineError> {
+        let outgoing = self.write(request, Purpose::Send)?;
+        let (method, path) = (outgoing.method.clone(), outgoing.path.clone());
+        let timeout = request.timeout.unwrap_or(DEFAULT_TIMEOUT).min(self.left());
+        let answer = tokio::time::timeout(timeout, self.node.transport.send(outgoing));
+        let answer = async { answer.await.unwrap_or(Err(EngineError::Timeout)) };
+        let answer = traced(&method, &path, answer).await;
+        if let Ok(response) = &answer {
+            self.node.requests.learn(
+                &mut self.scope,
+                &request.name,
+                &request.arguments,
+                response.status,
+                &response.body,
+            );
         }
         answer
     }
 
-    /// Sends a request and reads its answer, within the time of the call.
-    pub(super) async fn exchange(
-        &self,
-        outgoing: Outgoing,
-        timeout: Duration,
-    ) -> Result<Response, EngineError> {
-        let (method, path) = (outgoing.method.clone(), outgoing.path.clone());
-        let answer = self.node.transport.send(outgoing);
-        let answer = tokio::time::timeout(timeout.min(self.left()), answer);
-        let answer = async { answer.await.unwrap_or(Err(EngineError::Timeout)) };
-        traced(&method, &path, answer).await
+    /// Writes a request, and does not send it.
+    pub fn show(&mut self, request: &Request) -> Result<Written, EngineError> {
+        let rendered = self.render(request, Purpose::Show)?;
+        Ok(Written {
+            method: rendered.method.to_string(),
+            target: rendered.target,
+            body: match rendered.body {
+                Body::Json(text) => Some(text),
+                Body::None | Body::Archive(_) | Body::File(_) => None,
+            },
+        })
     }
 
-    /// Starts a long request or reports its progress.
-    pub fn job(&mut self, key: &str, request: Request) -> Result<JobState, EngineError> {
-        let (outgoing, _) = self.prepare(request, true)?;
-        self.node.jobs.poll(key, outgoing, &self.node.transport)
+    /// Starts a long request or reports its progress. Equal requests on a node are one job.
+    pub fn job(&mut self, request: &Request) -> Result<JobState, EngineError> {
+        let outgoing = self.write(request, Purpose::Job)?;
+        self.node.jobs.poll(outgoing, &self.node.transport)
     }
 
-    /// Begins the transfer of the call's instance, if the policy allows it.
-    pub fn begin_transfer(&mut self, transfer: Transfer) -> Result<(), EngineError> {
+    /// Begins a transfer for the call's instance.
+    pub fn begin_transfer(&mut self, request: &Request) -> Result<(), EngineError> {
         let key = self.transfer_key()?;
-        let checked = match &self.node.policy {
-            Some(policy) => policy.check_transfer(&self.scope, &transfer),
-            None => Err(Refusal(NAMED_ONLY.to_owned())),
+        let rendered = self.render(request, Purpose::Transfer)?;
+        let Some(targets) = rendered.transfer else {
+            return Err(EngineError::Refused("this request is no transfer".into()));
         };
-        if let Err(refusal) = checked {
-            if is_logged(&mut self.refused_transfers) {
-                let last_logged = self.refused_transfers == LOGGED_REFUSALS;
-                warn!(
-                    instance = key,
-                    why = refusal.0,
-                    last_logged,
-                    "a driver's transfer was not begun"
-                );
-            }
-            return Err(EngineError::Refused(refusal.0));
-        }
         debug!(instance = key, "transfer begins");
         self.node
             .transfers
-            .transfer(&key, transfer, &self.node.transport)
+            .transfer(&key, targets, &self.node.transport)
     }
 
     /// The progress of the transfer of the call's instance.
@@ -121,12 +111,17 @@ impl Access {
     }
 
     /// The key of the transfer of the call's instance. A call that changes nothing has none.
-    pub(super) fn transfer_key(&self) -> Result<String, EngineError> {
-        let subject = self.scope.subject.as_ref().filter(|_| self.scope.changes);
-        let subject = subject.ok_or_else(|| {
+    fn transfer_key(&self) -> Result<String, EngineError> {
+        let instance = self.instance().filter(|_| self.scope.changes);
+        instance.ok_or_else(|| {
             EngineError::Refused("a transfer in a call that changes no instance".into())
-        })?;
-        Ok(subject.tag.instance.to_string())
+        })
+    }
+
+    /// The id of the call's instance.
+    fn instance(&self) -> Option<String> {
+        let subject = self.scope.subject.as_ref();
+        subject.map(|subject| subject.tag.instance.to_string())
     }
 
     fn left(&self) -> Duration {
@@ -135,83 +130,64 @@ impl Access {
             .saturating_sub(MARGIN)
     }
 
-    /// Checks the request and builds its body. A JSON body is serialised from the checked form, so that
-    /// the engine cannot read the text in another way than the policy. The rule that allows the request
-    /// learns from its answer.
-    fn prepare(
-        &mut self,
-        mut request: Request,
-        job: bool,
-    ) -> Result<(Outgoing, String), EngineError> {
-        let checked = match self.check(&request, job) {
-            Ok(checked) => checked,
-            Err(error) => {
-                self.note_refusal(&request, &error);
-                return Err(error);
+    /// Writes a request with its body, secrets of files included.
+    fn write(&mut self, request: &Request, purpose: Purpose) -> Result<Outgoing, EngineError> {
+        let rendered = self.render(request, purpose)?;
+        let body = match rendered.body {
+            Body::None => None,
+            Body::Json(json) => Some(("application/json", json.into())),
+            // Its key would have the secrets of the files.
+            Body::Archive(_) | Body::File(_) if purpose == Purpose::Job => {
+                return Err(EngineError::Refused("a job has no files".into()));
             }
-        };
-        let body = match (request.body, checked.body) {
-            (Body::Empty, _) => None,
-            (Body::Json(_), None) => None,
-            (Body::Json(_), Some(json)) => Some(("application/json", json.into())),
-            (Body::Archive(files), _) => {
+            Body::Archive(files) => {
                 let tar = archive::build(&files, &self.secrets, &mut self.hashes)?;
                 Some(("application/x-tar", tar))
             }
-            (Body::File(file), _) => {
+            Body::File(file) => {
                 let content = archive::content(&file, &self.secrets, &mut self.hashes)?;
                 Some(("application/octet-stream", content))
             }
         };
-        request.headers.extend(checked.headers);
-        let outgoing = Outgoing {
-            method: request.method,
-            path: request.path,
-            headers: request.headers,
+        Ok(Outgoing {
+            method: rendered.method,
+            path: rendered.target,
+            headers: rendered.headers,
             body,
-        };
-        Ok((outgoing, checked.rule))
+        })
     }
 
-    fn note_refusal(&mut self, request: &Request, error: &EngineError) {
-        if !is_logged(&mut self.refusals) {
-            return;
+    fn render(&mut self, request: &Request, purpose: Purpose) -> Result<Rendered, EngineError> {
+        let Request {
+            name, arguments, ..
+        } = request;
+        let requests = &self.node.requests;
+        let rendered = requests.render(&self.scope, name, arguments, purpose);
+        if rendered.is_ok() {
+            debug!(
+                request = name,
+                arguments = shortened(&format!("{arguments:?}")),
+                ?purpose,
+                "a driver's request"
+            );
         }
-        let path: String = request.path.chars().take(MAX_LOGGED_PATH).collect();
-        warn!(
-            method = %request.method,
-            path,
-            instance = self.instance(),
-            %error,
-            last_logged = self.refusals == LOGGED_REFUSALS,
-            "a driver's request was not sent"
-        );
-    }
-
-    fn check(&self, request: &Request, job: bool) -> Result<CheckedRequest, EngineError> {
-        if let Body::Json(json) = &request.body
-            && json.len() > MAX_JSON
-        {
-            return Err(EngineError::Refused(format!(
-                "a JSON body of more than {MAX_JSON} bytes"
-            )));
-        }
-        match &self.node.policy {
-            Some(policy) => policy.check(&self.scope, request, job),
-            None => Err(Refusal(NAMED_ONLY.to_owned())),
-        }
-        .map_err(|refusal| EngineError::Refused(refusal.0))
-    }
-
-    /// The id of the call's instance, for the log.
-    pub(super) fn instance(&self) -> Option<String> {
-        let subject = self.scope.subject.as_ref();
-        subject.map(|subject| subject.tag.instance.to_string())
+        rendered.map_err(|refusal| {
+            let error = EngineError::Refused(refusal.0);
+            self.refusals = self.refusals.saturating_add(1);
+            if self.refusals <= LOGGED_REFUSALS {
+                warn!(
+                    request = shortened(name),
+                    instance = self.instance(),
+                    %error,
+                    last_logged = self.refusals == LOGGED_REFUSALS,
+                    "a driver's request was not sent"
+                );
+            }
+            error
+        })
     }
 }
 
-/// Counts a refusal. True if it is to be logged.
-pub(super) fn is_logged(refusals: &mut u32) -> bool {
-    *refusals = refusals.saturating_add(1);
-    *refusals <= LOGGED_REFUSALS
+fn shortened(text: &str) -> String {
+    text.chars().take(MAX_LOGGED).collect()
 }

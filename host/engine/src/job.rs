@@ -1,7 +1,7 @@
 //! Jobs: requests that outlast a call of a driver, such as an image pull or a transfer. The host runs
 //! them, and later calls poll them by key.
 
-use super::message::{EngineError, JobState, Response, Transfer};
+use super::message::{EngineError, JobState, Response};
 use super::outgoing::{Outgoing, Progress};
 use super::trace::traced;
 use super::transfer;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tracing::Instrument;
+use wharf_requests::Targets;
 
 /// Most jobs in progress on one node.
 const MAX_JOBS: usize = 16;
@@ -23,8 +24,6 @@ const MAX_TRANSFERS: usize = 4;
 const MAX_KEPT: usize = 32;
 /// Timeout of a transfer that makes progress.
 const MAX_TRANSFER_TIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// Longest key, bytes.
-const MAX_KEY: usize = 512;
 /// Timeout of a job.
 const MAX_TIME: Duration = Duration::from_secs(30 * 60);
 /// How long the result of a job is kept. A later poll starts the job again.
@@ -62,38 +61,9 @@ impl Drop for Job {
 }
 
 impl Jobs {
-    /// The state of the job with this key, which starts with `outgoing` if there is none. A result is
-    /// returned once.
-    pub fn poll(
-        &self,
-        key: &str,
-        outgoing: Outgoing,
-        transport: &Transport,
-    ) -> Result<JobState, EngineError> {
-        if key.is_empty() || key.len() > MAX_KEY {
-            return Err(EngineError::Refused(format!(
-                "a job's key has 1 to {MAX_KEY} bytes"
-            )));
-        }
-        self.run(key.to_owned(), outgoing, transport)
-    }
-
     /// The state of the job with this request, which starts if there is none. A result is returned once.
-    pub fn poll_equal(
-        &self,
-        outgoing: Outgoing,
-        transport: &Transport,
-    ) -> Result<JobState, EngineError> {
+    pub fn poll(&self, outgoing: Outgoing, transport: &Transport) -> Result<JobState, EngineError> {
         let key = format!("{outgoing:?}");
-        self.run(key, outgoing, transport)
-    }
-
-    fn run(
-        &self,
-        key: String,
-        outgoing: Outgoing,
-        transport: &Transport,
-    ) -> Result<JobState, EngineError> {
         let mut jobs = self.0.lock();
         if let Some(state) = told(&mut jobs, &key) {
             return Ok(state);
@@ -112,7 +82,7 @@ impl Jobs {
     pub fn transfer(
         &self,
         key: &str,
-        what: Transfer,
+        what: Targets,
         transport: &Transport,
     ) -> Result<(), EngineError> {
         let mut jobs = self.0.lock();

@@ -1,5 +1,5 @@
-//! The engines behind the drivers' `engine` import: the endpoint of each node, and the policy for
-//! requests to it. The module knows no guests.
+//! The engines behind the drivers' `engine` import: the endpoint of each node, and the requests to it. The
+//! module knows no guests.
 
 mod access;
 mod archive;
@@ -12,10 +12,8 @@ mod endpoint;
 
 mod job;
 mod message;
-mod named;
 mod node;
 mod outgoing;
-mod policy;
 mod tar_pipe;
 mod tar_stream;
 #[cfg(test)]
@@ -27,10 +25,8 @@ mod transport;
 
 pub use access::Access;
 pub use endpoint::{Endpoint, EndpointError};
-pub use message::{Body, EngineError, JobState, Request, Response, Transfer};
-pub use named::{NamedRequest, WrittenRequest};
-pub use node::{DriverFile, EngineNode, OpenError};
+pub use message::{EngineError, JobState, Request, Response, Written};
+pub use node::{EngineNode, OpenError};
 pub use outgoing::Outgoing;
-pub use policy::PolicyFile;
 pub use transport::{InProcessEngine, Transport};
 pub use wharf_requests::{CallScope, CreateScope, Subject};

@@ -1,44 +1,34 @@
 //! Requests to an engine and their answers, as in the `engine` interface of the WIT package.
 
 use bytes::Bytes;
-use http::Method;
 use std::time::Duration;
-use wharf_domain::blueprint::File;
 
 /// Longest answer that is read whole, bytes, as `engine.wit` says. The guest's memory has room for it
 /// and its parsed form.
 pub const MAX_RESPONSE: usize = 8 * 1024 * 1024;
-/// Longest JSON body that is sent, bytes.
-pub const MAX_JSON: usize = 1024 * 1024;
 /// Timeout of a request that names none.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The body of a request.
-#[derive(Debug, Clone)]
-pub enum Body {
-    /// None.
-    Empty,
-    /// Sent as `application/json`.
-    Json(String),
-    /// Sent as a tar archive that the host builds.
-    Archive(Vec<File>),
-    /// Sent as the bytes of one file, with the headers of the policy.
-    File(File),
-}
-
-/// A request of a guest, before the policy has checked it.
+/// A request that a driver names.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// HTTP method.
-    pub method: Method,
-    /// Path and query.
-    pub path: String,
-    /// Extra headers.
-    pub headers: Vec<(String, String)>,
-    /// Body.
-    pub body: Body,
+    /// Its name in the request file.
+    pub name: String,
+    /// Names and values of its arguments.
+    pub arguments: Vec<(String, String)>,
     /// Timeout for the whole answer.
     pub timeout: Option<Duration>,
+}
+
+/// A request as it would be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// HTTP method.
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    /// JSON body; none if the body is empty or has files.
+    pub body: Option<String>,
 }
 
 /// An engine's answer.
@@ -55,8 +45,8 @@ pub struct Response {
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// The policy refuses the request; it was not sent.
-    #[error("refused by the host's policy: {0}")]
+    /// The host does not write the request in this call; it was not sent.
+    #[error("refused by the host: {0}")]
     Refused(String),
     /// There is no connection, or it broke.
     #[error("engine out of reach: {0}")]
@@ -67,17 +57,6 @@ pub enum EngineError {
     /// The answer is longer than this limit, in bytes.
     #[error("the engine's answer is longer than {0} bytes")]
     TooLarge(u64),
-}
-
-/// A transfer of the whole content of one container into another.
-#[derive(Debug, Clone)]
-pub struct Transfer {
-    /// Path of the GET for the archive of the content.
-    pub read: String,
-    /// Path of the GET for the changes to the image.
-    pub changes: String,
-    /// Path of the PUT that unpacks the archive.
-    pub write: String,
 }
 
 /// The state of a long request.

@@ -1,7 +1,6 @@
 //! One node's engine: its transport, requests and jobs.
 
 use super::job::Jobs;
-use super::policy::{Policy, PolicyFile};
 use super::transport::Transport;
 use std::time::Instant;
 use wharf_domain::ids::NodeId;
@@ -13,36 +12,9 @@ pub struct EngineNode {
     /// The node's name.
     pub name: NodeId,
     pub(super) transport: Transport,
-    pub(super) policy: Option<Policy>,
-    pub(super) requests: Option<Requests>,
+    pub(super) requests: Requests,
     pub(super) jobs: Jobs,
     pub(super) transfers: Jobs,
-}
-
-/// The file with the requests of a kind of engine.
-#[derive(Debug, Clone)]
-pub enum DriverFile {
-    /// Drivers write the requests, and the host checks them.
-    Policy(PolicyFile),
-    /// Drivers name the requests, and the host writes them.
-    Requests(RequestFile),
-}
-
-impl DriverFile {
-    /// The kind of engine that it is for.
-    pub fn kind(&self) -> &str {
-        match self {
-            Self::Policy(file) => file.kind(),
-            Self::Requests(file) => file.kind(),
-        }
-    }
-
-    fn in_process(&self) -> bool {
-        match self {
-            Self::Policy(file) => file.in_process(),
-            Self::Requests(file) => file.in_process(),
-        }
-    }
 }
 
 /// An error in the configuration of a node's engine.
@@ -66,7 +38,7 @@ impl EngineNode {
     pub fn open(
         name: NodeId,
         transport: Transport,
-        file: &DriverFile,
+        file: &RequestFile,
         settings: &serde_json::Value,
     ) -> Result<Self, OpenError> {
         if transport.is_in_process() != file.in_process() {
@@ -79,28 +51,19 @@ impl EngineNode {
                 needed,
             });
         }
-        let (policy, requests) = match file {
-            DriverFile::Policy(file) => (Some(Policy::new(file, settings)), None),
-            DriverFile::Requests(file) => (None, Some(Requests::new(file, settings))),
-        };
-        let policy = policy.transpose().map_err(OpenError::Settings)?;
-        let requests = requests.transpose().map_err(OpenError::Settings)?;
+        let requests = Requests::new(file, settings).map_err(OpenError::Settings)?;
         Ok(Self {
             name,
             transport,
-            policy,
             requests,
             jobs: Jobs::default(),
             transfers: Jobs::default(),
         })
     }
 
-    /// Whether the driver's file has a setting with this name.
+    /// Whether the request file has a setting with this name.
     pub fn has_setting(&self, name: &str) -> bool {
-        let policy = self.policy.as_ref();
-        let requests = self.requests.as_ref();
-        policy.is_some_and(|policy| policy.has_setting(name))
-            || requests.is_some_and(|requests| requests.has_setting(name))
+        self.requests.has_setting(name)
     }
 
     /// The connection to the engine.

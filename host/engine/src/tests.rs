@@ -1,7 +1,7 @@
 //! The unix transport and jobs against a small HTTP server.
 
 use super::message::{EngineError, JobState};
-use super::{Access, CallScope, DriverFile, EngineNode, NamedRequest, Transport};
+use super::{Access, CallScope, EngineNode, Request, Transport};
 use http::Method;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -37,10 +37,24 @@ fn serve(path: &std::path::Path, answer: Vec<u8>) {
     });
 }
 
-/// The requests to Docker.
-fn file() -> DriverFile {
-    let text = include_str!("../../../plugins/driver-docker/requests.toml");
-    DriverFile::Requests(RequestFile::parse(text).unwrap())
+fn file() -> RequestFile {
+    let text = r#"
+kind = "test"
+about = "An engine of the tests."
+
+[request.info]
+about = "Reads the engine's resources."
+method = "GET"
+path = "/info"
+
+[request.pull]
+about = "Pulls an image."
+method = "POST"
+path = "/images/{argument.n:text}"
+job = true
+arguments.n = { max = 99 }
+"#;
+    RequestFile::parse(text).unwrap()
 }
 
 fn access(path: &std::path::Path) -> Access {
@@ -55,8 +69,8 @@ fn access(path: &std::path::Path) -> Access {
     )
 }
 
-fn named(name: &str, timeout_ms: u64) -> NamedRequest {
-    NamedRequest {
+fn named(name: &str, timeout_ms: u64) -> Request {
+    Request {
         name: name.into(),
         arguments: Vec::new(),
         timeout: Some(Duration::from_millis(timeout_ms)),
@@ -72,11 +86,11 @@ async fn answers_arrive_whole() {
     );
     let mut access = access(&path);
     for _ in 0..3 {
-        let answer = access.send_named(&named("info", 1000)).await.unwrap();
+        let answer = access.send(&named("info", 1000)).await.unwrap();
         assert_eq!((answer.status, &answer.body[..]), (200, &b"hi"[..]));
         assert!(answer.headers.contains(&("x-some".into(), "thing".into())));
     }
-    let refused = access.send_named(&named("events", 1000)).await.unwrap_err();
+    let refused = access.send(&named("events", 1000)).await.unwrap_err();
     assert!(matches!(refused, EngineError::Refused(_)));
     std::fs::remove_file(&path).unwrap();
 }
@@ -84,10 +98,7 @@ async fn answers_arrive_whole() {
 #[tokio::test]
 async fn an_absent_engine_is_unreachable_and_its_path_is_not_told() {
     let path = socket("absent");
-    let error = access(&path)
-        .send_named(&named("info", 1000))
-        .await
-        .unwrap_err();
+    let error = access(&path).send(&named("info", 1000)).await.unwrap_err();
     let EngineError::Unreachable(why) = error else {
         panic!("{error}")
     };
@@ -102,10 +113,7 @@ async fn slow_and_long_answers_end() {
         &path,
         b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n".to_vec(),
     );
-    let error = access(&path)
-        .send_named(&named("info", 50))
-        .await
-        .unwrap_err();
+    let error = access(&path).send(&named("info", 50)).await.unwrap_err();
     assert_eq!(error, EngineError::Timeout);
     std::fs::remove_file(&path).unwrap();
 
@@ -113,10 +121,7 @@ async fn slow_and_long_answers_end() {
     let mut answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_vec();
     answer.resize(9 << 20, b'x');
     serve(&path, answer);
-    let error = access(&path)
-        .send_named(&named("info", 4000))
-        .await
-        .unwrap_err();
+    let error = access(&path).send(&named("info", 4000)).await.unwrap_err();
     assert!(matches!(error, EngineError::TooLarge(_)), "{error}");
     std::fs::remove_file(&path).unwrap();
 }
@@ -136,7 +141,7 @@ async fn jobs_are_told_once() {
         headers: Vec::new(),
         body: None,
     };
-    let poll = || node.jobs.poll_equal(outgoing(), &node.transport).unwrap();
+    let poll = || node.jobs.poll(outgoing(), &node.transport).unwrap();
     assert_eq!(poll(), JobState::Running(None));
     let done = loop {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -150,5 +155,36 @@ async fn jobs_are_told_once() {
     };
     assert_eq!(&answer.body[..], b"one\ntwo\n");
     assert_eq!(poll(), JobState::Running(None), "the next begins anew");
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[tokio::test]
+async fn equal_requests_of_all_calls_are_one_job() {
+    let path = socket("equal");
+    serve(
+        &path,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n".to_vec(),
+    );
+    let transport = Transport::unix(&path);
+    let node = EngineNode::open(NodeId("n".into()), transport, &file(), &Value::Null).unwrap();
+    let node = Arc::new(node);
+    let job = |n: u8| {
+        let scope = CallScope::mark("home", "m");
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let mut access = Access::new(Arc::clone(&node), scope, Secrets::default(), deadline);
+        access.job(&Request {
+            arguments: vec![("n".into(), n.to_string())],
+            ..named("pull", 1000)
+        })
+    };
+    for _ in 0..20 {
+        assert_eq!(job(0), Ok(JobState::Running(None)));
+    }
+    // A node has 16 jobs at most.
+    for n in 1..16 {
+        assert_eq!(job(n), Ok(JobState::Running(None)));
+    }
+    assert!(matches!(job(16), Err(EngineError::Unreachable(_))));
+    assert_eq!(job(0), Ok(JobState::Running(None)));
     std::fs::remove_file(&path).unwrap();
 }

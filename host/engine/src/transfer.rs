@@ -2,7 +2,7 @@
 //! host in pieces; no guest, file or image stores it.
 
 use super::changes::Changes;
-use super::message::{EngineError, Response, Transfer};
+use super::message::{EngineError, Response};
 use super::outgoing::{Outgoing, Progress};
 use super::tar_pipe::TransferProgress;
 use super::tar_stream::Malformed;
@@ -10,6 +10,7 @@ use super::transport::Transport;
 use http::Method;
 use std::sync::Arc;
 use std::time::Duration;
+use wharf_requests::Targets;
 
 /// Timeout of a transfer without progress. The engine may have to write everything to disk before it
 /// responds.
@@ -22,7 +23,7 @@ const TOO_LARGE: u16 = 413;
 /// before it.
 pub async fn carry(
     transport: Transport,
-    transfer: Transfer,
+    transfer: Targets,
     progress: Arc<dyn Progress>,
 ) -> Result<Response, EngineError> {
     let changes = Changes::default();

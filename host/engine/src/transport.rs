@@ -1,4 +1,4 @@
-//! The transports to an engine. They send requests that the policy has checked.
+//! The transports to an engine. They send requests that the host has written.
 
 use super::client::HttpTransport;
 use super::connect::Address;

@@ -9,24 +9,27 @@
 )]
 
 use serde_json::Value;
-use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
-use wharf_domain::blueprint::{Blueprint, Health};
-use wharf_domain::capacity::Size;
-use wharf_domain::driver::{Network, Spec, Tag, Target};
-use wharf_domain::ids::{Generation, InstanceId, NodeId};
-use wharf_domain::instance::ResourceType;
+use wharf_domain::ids::NodeId;
 use wharf_domain::secret::Secrets;
-use wharf_engine::{
-    Access, CallScope, DriverFile, EngineNode, JobState, NamedRequest, Response, Transport,
-};
-use wharf_requests::RequestFile;
+use wharf_engine::{Access, EngineNode, JobState, Request, Response, Transport};
+use wharf_requests::{RequestFile, Sample};
 
-const ID: &str = "0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
+const REQUESTS: &str = r#"
+kind = "test"
+about = "An engine of the tests."
+
+[transfer.content]
+about = "Copies the content of a container."
+read = "/export"
+changes = "/changes"
+write = "/archive"
+calls = "create"
+"#;
 /// Directories or changes of the hostile tenant.
 const MANY: usize = 1_000_000;
 /// Most memory that one transfer may take, bytes.
@@ -108,12 +111,12 @@ async fn moved(name: &str, content: Content) -> Response {
     let path = std::env::temp_dir().join(format!("wharf-{name}-{}.sock", std::process::id()));
     serve(&path, content);
     let mut access = access(&path);
-    let transfer = NamedRequest {
+    let transfer = Request {
         name: "content".to_owned(),
         arguments: Vec::new(),
         timeout: None,
     };
-    access.begin_named_transfer(&transfer).unwrap();
+    access.begin_transfer(&transfer).unwrap();
     let answer = loop {
         tokio::time::sleep(Duration::from_millis(2)).await;
         match access.transfer_state().unwrap() {
@@ -127,48 +130,11 @@ async fn moved(name: &str, content: Content) -> Response {
 }
 
 fn access(path: &Path) -> Access {
-    let requests = include_str!("../../../plugins/driver-docker/requests.toml");
-    let node = EngineNode::open(
-        NodeId("n".into()),
-        Transport::unix(path),
-        &DriverFile::Requests(RequestFile::parse(requests).unwrap()),
-        &Value::Null,
-    );
-    let spec = Spec {
-        target: Target {
-            tag: Tag {
-                instance: InstanceId::parse(ID).unwrap(),
-                incarnation: 1,
-            },
-            generation: Generation::default(),
-            resource_type: ResourceType::Container,
-            size: Size::default(),
-            network: Network {
-                id: "o1".into(),
-                subnet: "10.80.1.0/24".parse().unwrap(),
-                gateway: Ipv4Addr::new(10, 80, 1, 1),
-                address: Ipv4Addr::new(10, 80, 1, 7),
-            },
-            public_network: None,
-            wan_ports: Vec::new(),
-        },
-        hostname: "demo".into(),
-        published: Vec::new(),
-        gpu_devices: Vec::new(),
-        may_exist: true,
-        blueprint: Arc::new(Blueprint {
-            images: Vec::new(),
-            files: Vec::new(),
-            environment: Vec::new(),
-            command: Vec::new(),
-            health: Health::Ssh,
-            ssh: true,
-            web_port: None,
-        }),
-    };
+    let file = RequestFile::parse(REQUESTS).unwrap();
+    let node = EngineNode::open(NodeId("n".into()), Transport::unix(path), &file, &Value::Null);
     Access::new(
         Arc::new(node.unwrap()),
-        CallScope::create("home", &spec, "docker"),
+        Sample::parse("{}").unwrap().scope,
         Secrets::default(),
         Instant::now() + Duration::from_secs(5),
     )

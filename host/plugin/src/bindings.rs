@@ -32,7 +32,6 @@ pub mod with_ports {
             "wharf:plugin/types": super::node_driver::wharf::plugin::types,
             "wharf:plugin/log": super::node_driver::wharf::plugin::log,
             "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
-            "wharf:plugin/requests": super::node_driver::wharf::plugin::requests,
             "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
         },
     });
@@ -49,7 +48,6 @@ pub mod with_identity {
             "wharf:plugin/types": super::node_driver::wharf::plugin::types,
             "wharf:plugin/log": super::node_driver::wharf::plugin::log,
             "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
-            "wharf:plugin/requests": super::node_driver::wharf::plugin::requests,
             "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
         },
     });
@@ -66,7 +64,6 @@ pub mod with_survey {
             "wharf:plugin/types": super::node_driver::wharf::plugin::types,
             "wharf:plugin/log": super::node_driver::wharf::plugin::log,
             "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
-            "wharf:plugin/requests": super::node_driver::wharf::plugin::requests,
             "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
         },
     });
@@ -83,7 +80,6 @@ pub mod with_moves {
             "wharf:plugin/types": super::node_driver::wharf::plugin::types,
             "wharf:plugin/log": super::node_driver::wharf::plugin::log,
             "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
-            "wharf:plugin/requests": super::node_driver::wharf::plugin::requests,
             "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
         },
     });
@@ -105,7 +101,7 @@ pub mod flavor_provider {
 
 pub use flavor_provider::exports::wharf::plugin::flavors;
 pub use flavor_provider::{FlavorProvider, FlavorProviderPre};
-pub use node_driver::wharf::plugin::{driver_types, engine, log, requests, types};
+pub use node_driver::wharf::plugin::{driver_types, engine, log, types};
 pub use node_driver::{NodeDriver, NodeDriverPre};
 pub use with_identity::NodeDriverWithIdentityPre;
 pub use with_moves::NodeDriverWithMovesPre;

@@ -46,7 +46,7 @@ pub enum LoadError {
     },
     /// A request file whose name is not that of a driver.
     #[error("plugins_dir: {name}: the file is called driver-NAME.requests.toml, as its driver")]
-    PolicyName {
+    RequestFileName {
         /// The file's name.
         name: String,
     },
@@ -66,7 +66,7 @@ pub enum LoadError {
     },
     /// A request file that is not one.
     #[error("{file}: {why}")]
-    Policy {
+    RequestFile {
         /// Its name.
         file: String,
         /// The error, with its place.
@@ -74,7 +74,7 @@ pub enum LoadError {
     },
     /// A request file for another kind of engine.
     #[error("{file}: kind: must be {needed:?}, the kind of its driver, not {kind:?}")]
-    PolicyKind {
+    RequestFileKind {
         /// Its name.
         file: String,
         /// Its kind.
@@ -87,7 +87,7 @@ pub enum LoadError {
         "plugin {plugin}: there is no request file for {kind:?} engines: put {plugin}.requests.toml into \
          plugins_dir and approve it in `[plugins]`"
     )]
-    NoPolicy {
+    NoRequestFile {
         /// The plugin.
         plugin: String,
         /// Its kind of engine.

@@ -22,11 +22,7 @@ use wasmtime::component::{Component, InstancePre, Linker};
 /// Imports of every plugin.
 const ALL: &[&str] = &["wharf:plugin/types", "wharf:plugin/log"];
 /// Further imports of drivers.
-const DRIVERS: &[&str] = &[
-    "wharf:plugin/driver-types",
-    "wharf:plugin/engine",
-    "wharf:plugin/requests",
-];
+const DRIVERS: &[&str] = &["wharf:plugin/driver-types", "wharf:plugin/engine"];
 /// Optional exports of drivers.
 const PORTS: &str = "wharf:plugin/ports";
 const IDENTITY: &str = "wharf:plugin/identity";

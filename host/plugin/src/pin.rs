@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 
 /// The end of the name of a driver's request file.
 pub const REQUESTS: &str = ".requests.toml";
-/// The end of a policy file's name.
-pub const POLICY: &str = ".policy.toml";
 
 /// A plugin's name and component, by name.
 pub type Sources = BTreeMap<String, Cow<'static, [u8]>>;
@@ -44,5 +42,5 @@ pub fn hash(content: &[u8]) -> String {
 
 /// Whether a file in the configuration's `[plugins]` has the requests of a driver, in either form.
 pub fn is_request_file(file: &str) -> bool {
-    file.ends_with(REQUESTS) || file.ends_with(POLICY)
+    file.ends_with(REQUESTS)
 }

@@ -8,7 +8,7 @@ use super::error::LoadError;
 use super::flavors::Flavors;
 use super::load::{self, DriverPlugin};
 use super::metrics::PluginMetrics;
-use super::policies::Policies;
+use super::request_files::RequestFiles;
 use super::runtime;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct Plugins(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub(super) runner: Arc<CallRunner>,
     pub(super) drivers: BTreeMap<String, Arc<DriverPlugin>>,
-    policies: Policies,
+    request_files: RequestFiles,
     flavors: Flavors,
 }
 
@@ -32,7 +32,7 @@ impl Plugins {
     /// Compiles and checks every plugin, and calls it once. Needs a tokio runtime.
     pub async fn load(config: PluginsConfig) -> Result<Self, LoadError> {
         let sources = load::sources(config.plugins_dir.as_deref(), &config.pins)?;
-        let policies = Policies::read(config.plugins_dir.as_deref(), &config.pins)?;
+        let request_files = RequestFiles::read(config.plugins_dir.as_deref(), &config.pins)?;
         let runner = CallRunner::new(runtime::engine(&config.limits)?, config.limits)?;
         let cache = Cache::open(&config.cache, config.shipped.as_deref());
         let mut drivers = BTreeMap::new();
@@ -52,7 +52,7 @@ impl Plugins {
         Ok(Self(Arc::new(Inner {
             runner: Arc::new(runner),
             drivers,
-            policies,
+            request_files,
             flavors,
         })))
     }
@@ -93,7 +93,7 @@ impl Plugins {
                 known: inner.drivers.keys().cloned().collect(),
             })?;
         let node = config.name.0.clone();
-        let file = inner.policies.of(&plugin.name, &plugin.engine_kind)?;
+        let file = inner.request_files.of(&plugin.name, &plugin.engine_kind)?;
         let engine = EngineNode::open(config.name, config.transport, file, &config.settings)
             .map_err(|source| LoadError::Node { node, source })?;
         let settings = if config.settings.is_null() {

@@ -43,7 +43,7 @@ pub mod units;
 pub mod vm;
 
 use context::Context;
-use wharf_guest::named::HostEngine;
+use wharf_guest::HostEngine;
 use wharf_guest::{
     Driver, Error, Health, Identity, Node, Observed, Ports, Report, Spec, Surroundings, Survey,
     Tag, Target, Usage,

@@ -9,7 +9,7 @@ use crate::api::model::{NetworkDetails, Summary, label};
 use crate::context::Context;
 use crate::names;
 use crate::product::Product;
-use wharf_guest::named::Call;
+use wharf_guest::Call;
 use wharf_guest::{Error, Network, log};
 
 /// A network of the call, as the requests name it.

@@ -2,7 +2,7 @@
 
 use crate::api::Api;
 use crate::settings::Settings;
-use wharf_guest::named::Engine;
+use wharf_guest::Engine;
 use wharf_guest::{Error, Node};
 
 /// The node of a call: its engine, its settings and the installation.

@@ -43,7 +43,7 @@ pub mod stats;
 pub mod survey;
 
 use context::Context;
-use wharf_guest::named::HostEngine;
+use wharf_guest::HostEngine;
 use wharf_guest::{
     Driver, Error, Health, Identity, Moves, Node, Observed, Report, Spec, Surroundings, Survey,
     Tag, Target, Usage,

@@ -4,11 +4,11 @@
 mod answer;
 
 use answer::{accepted, list_page, mark, report, usage};
-use wharf_guest::named::{Call, HostEngine};
 use wharf_guest::{
     Answer, DiskGrow, Driver, Error, Features, Gpu, Health, Identity, Moves, Node, Observed, Ports,
     Report, Spec, Surroundings, Survey, Tag, Target, Usage,
 };
+use wharf_guest::{Call, HostEngine};
 
 /// The driver that the host loads.
 #[derive(Debug)]

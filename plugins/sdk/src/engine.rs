@@ -1,10 +1,8 @@
-//! Calls to the node's engine.
+//! Calls to the node's engine: a driver names requests, and the host writes them.
 
-use crate::Path;
-use crate::types::{
-    Body, EngineError, Error, File, Header, JobState, Method, Request, Response, Transfer,
-};
-use serde::Serialize;
+#[cfg(target_family = "wasm")]
+use crate::bindings::node_driver::wharf::plugin::engine;
+use crate::types::{EngineError, Error, Header, JobState, Request, Response, Written};
 use serde::de::DeserializeOwned;
 
 /// The engine of a driver's node. [`HostEngine`] is the real one; tests supply their own.
@@ -12,65 +10,69 @@ pub trait Engine {
     /// Sends one request and reads the complete answer.
     ///
     /// # Errors
-    /// Those of the `engine` interface. After a timeout or a broken connection, the engine may have
-    /// done the work.
+    /// Those of the interface. After a timeout or a broken connection, the engine may have done the
+    /// work.
     fn send(&self, request: &Request) -> Result<Response, EngineError>;
 
-    /// Starts a long request in the host under a key, or reports its state.
+    /// Writes a request as `send` would send it, and does not send it.
+    ///
+    /// # Errors
+    /// When the host refuses the request.
+    fn show(&self, request: &Request) -> Result<Written, EngineError>;
+
+    /// Starts a long request in the host, or reports its state.
     ///
     /// # Errors
     /// When the host cannot accept the job.
-    fn job(&self, key: &str, request: &Request) -> Result<JobState, EngineError>;
+    fn job(&self, request: &Request) -> Result<JobState, EngineError>;
 
-    /// Begins the transfer of the call's instance.
+    /// Begins a transfer for the call's instance.
     ///
     /// # Errors
     /// When the host cannot accept the transfer.
-    fn begin_transfer(&self, _: &Transfer) -> Result<(), EngineError> {
-        Err(EngineError::Refused("no transfers".into()))
-    }
+    fn begin_transfer(&self, request: &Request) -> Result<(), EngineError>;
 
     /// Reports the state of the transfer of the call's instance, if there is one.
     ///
     /// # Errors
     /// In a call without an instance.
-    fn transfer_state(&self) -> Result<Option<JobState>, EngineError> {
-        Ok(None)
-    }
+    fn transfer_state(&self) -> Result<Option<JobState>, EngineError>;
 
     /// Ends the transfer of the call's instance, if there is one.
     ///
     /// # Errors
     /// In a call without an instance.
-    fn end_transfer(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
+    fn end_transfer(&self) -> Result<(), EngineError>;
 }
 
-/// The engine behind the host's `engine` import.
+/// The engine behind the host's import.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HostEngine;
 
 #[cfg(target_family = "wasm")]
 impl Engine for HostEngine {
     fn send(&self, request: &Request) -> Result<Response, EngineError> {
-        crate::bindings::node_driver::wharf::plugin::engine::send(request)
+        engine::send(request)
     }
 
-    fn job(&self, key: &str, request: &Request) -> Result<JobState, EngineError> {
-        crate::bindings::node_driver::wharf::plugin::engine::job(key, request)
+    fn show(&self, request: &Request) -> Result<Written, EngineError> {
+        engine::show(request)
     }
 
-    fn begin_transfer(&self, transfer: &Transfer) -> Result<(), EngineError> {
-        crate::bindings::node_driver::wharf::plugin::engine::begin_transfer(transfer)
+    fn job(&self, request: &Request) -> Result<JobState, EngineError> {
+        engine::job(request)
+    }
+
+    fn begin_transfer(&self, request: &Request) -> Result<(), EngineError> {
+        engine::begin_transfer(request)
     }
 
     fn transfer_state(&self) -> Result<Option<JobState>, EngineError> {
-        crate::bindings::node_driver::wharf::plugin::engine::transfer_state()
+        engine::transfer_state()
     }
 
     fn end_transfer(&self) -> Result<(), EngineError> {
-        crate::bindings::node_driver::wharf::plugin::engine::end_transfer()
+        engine::end_transfer()
     }
 }
 
@@ -78,98 +80,77 @@ impl Engine for HostEngine {
 #[cfg(not(target_family = "wasm"))]
 impl Engine for HostEngine {
     fn send(&self, _: &Request) -> Result<Response, EngineError> {
-        Err(EngineError::Unreachable("not running in a host".into()))
+        Err(no_host())
     }
 
-    fn job(&self, _: &str, _: &Request) -> Result<JobState, EngineError> {
-        Err(EngineError::Unreachable("not running in a host".into()))
+    fn show(&self, _: &Request) -> Result<Written, EngineError> {
+        Err(no_host())
+    }
+
+    fn job(&self, _: &Request) -> Result<JobState, EngineError> {
+        Err(no_host())
+    }
+
+    fn begin_transfer(&self, _: &Request) -> Result<(), EngineError> {
+        Err(no_host())
+    }
+
+    fn transfer_state(&self) -> Result<Option<JobState>, EngineError> {
+        Err(no_host())
+    }
+
+    fn end_transfer(&self) -> Result<(), EngineError> {
+        Err(no_host())
     }
 }
 
+#[cfg(not(target_family = "wasm"))]
+fn no_host() -> EngineError {
+    EngineError::Unreachable("not running in a host".into())
+}
+
 /// A request to the engine, built step by step.
+///
+/// ```ignore
+/// Call::named("stop").with("grace", grace_seconds).timeout_ms(20_000).send(engine)?
+/// ```
 #[derive(Debug, Clone)]
 pub struct Call(Request);
 
 impl Call {
-    /// Creates a request without a body.
+    /// Creates a call of the request with this name, without arguments.
     #[must_use]
-    pub fn new(method: Method, path: &Path) -> Self {
+    pub fn named(name: &str) -> Self {
         Self(Request {
-            method,
-            path: path.to_string(),
-            headers: Vec::new(),
-            body: Body::Empty,
+            name: name.to_owned(),
+            arguments: Vec::new(),
             timeout_ms: None,
         })
     }
 
-    /// Creates a `GET` request.
+    /// Adds an argument.
     #[must_use]
-    pub fn get(path: &Path) -> Self {
-        Self::new(Method::Get, path)
-    }
-
-    /// Creates a `POST` request.
-    #[must_use]
-    pub fn post(path: &Path) -> Self {
-        Self::new(Method::Post, path)
-    }
-
-    /// Creates a `PUT` request.
-    #[must_use]
-    pub fn put(path: &Path) -> Self {
-        Self::new(Method::Put, path)
-    }
-
-    /// Creates a `PATCH` request.
-    #[must_use]
-    pub fn patch(path: &Path) -> Self {
-        Self::new(Method::Patch, path)
-    }
-
-    /// Creates a `DELETE` request.
-    #[must_use]
-    pub fn delete(path: &Path) -> Self {
-        Self::new(Method::Delete, path)
-    }
-
-    /// Sets a JSON body.
-    ///
-    /// # Errors
-    /// [`Error::Other`] if the value has no JSON form, such as a map with keys that are not text.
-    pub fn json<T: Serialize>(mut self, body: &T) -> Result<Self, Error> {
-        let text = serde_json::to_string(body)
-            .map_err(|problem| Error::Other(format!("request body: {problem}")))?;
-        self.0.body = Body::Json(text);
-        Ok(self)
-    }
-
-    /// Sets a tar archive of these files as the body. The host builds it and inserts the secrets.
-    #[must_use]
-    pub fn archive(mut self, files: &[File]) -> Self {
-        self.0.body = Body::Archive(files.to_vec());
+    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
+        self.0.arguments.push((name.to_owned(), value.to_string()));
         self
     }
 
-    /// Sets one file as the body, with the headers that the policy of the kind of engine gives it. The
-    /// host inserts a secret.
+    /// Adds an argument, if there is a value.
     #[must_use]
-    pub fn file(mut self, file: &File) -> Self {
-        self.0.body = Body::File(file.clone());
-        self
+    pub fn with_some(self, name: &str, value: Option<impl ToString>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
     }
 
-    /// Adds a header.
+    /// Sets a flag, if it is true.
     #[must_use]
-    pub fn header(mut self, name: &str, value: &str) -> Self {
-        self.0.headers.push(Header {
-            name: name.to_owned(),
-            value: value.to_owned(),
-        });
-        self
+    pub fn flag(self, name: &str, value: bool) -> Self {
+        self.with_some(name, value.then_some(true))
     }
 
-    /// Sets a time limit in place of the 10 seconds of the `engine` interface.
+    /// Sets a time limit in place of the 10 seconds of the interface.
     #[must_use]
     pub fn timeout_ms(mut self, ms: u32) -> Self {
         self.0.timeout_ms = Some(ms);
@@ -184,12 +165,39 @@ impl Call {
         engine.send(&self.0).map(Answer::new)
     }
 
-    /// Starts the request as a job under a key, or reports the job's state.
+    /// Writes the request as the host would send it.
     ///
     /// # Errors
-    /// When there is no answer; see [`Engine::job`].
-    pub fn job(&self, engine: &dyn Engine, key: &str) -> Result<Job, EngineError> {
-        Job::new(engine.job(key, &self.0)?)
+    /// When the host refuses the request.
+    pub fn show(&self, engine: &dyn Engine) -> Result<Written, EngineError> {
+        engine.show(&self.0)
+    }
+
+    /// Starts the request as a job, or reports the job's state.
+    ///
+    /// # Errors
+    /// When the host cannot accept the job, or the job failed.
+    pub fn job(&self, engine: &dyn Engine) -> Result<Job, EngineError> {
+        Job::new(engine.job(&self.0)?)
+    }
+
+    /// Begins the transfer with this name.
+    ///
+    /// # Errors
+    /// When the host cannot accept the transfer.
+    pub fn begin_transfer(&self, engine: &dyn Engine) -> Result<(), EngineError> {
+        engine.begin_transfer(&self.0)
+    }
+}
+
+impl Written {
+    /// Parses the body as JSON; null if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Other`] if the body does not match `T`.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_json::from_str(self.body.as_deref().unwrap_or("null"))
+            .map_err(|problem| Error::Other(format!("the written request: {problem}")))
     }
 }
 
@@ -203,7 +211,7 @@ pub enum Job {
 }
 
 impl Job {
-    pub(crate) fn new(state: JobState) -> Result<Self, EngineError> {
+    fn new(state: JobState) -> Result<Self, EngineError> {
         Ok(match state {
             JobState::Running(line) => Self::Running(line),
             JobState::Done(response) => Self::Done(Answer::new(response)),
@@ -224,7 +232,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn new(response: Response) -> Self {
+    fn new(response: Response) -> Self {
         Self {
             status: response.status,
             headers: response.headers,

@@ -1,10 +1,10 @@
 //! Native tests of drivers: requests are written from the request file, as the host writes them, and a
 //! fake engine answers them.
 
-use crate::named::{Engine, Request, Written};
+use crate::Engine;
 use crate::types::{
-    EngineError, File, JobState, Network, Node, PublishedPort, ResourceType, Response, Size, Spec,
-    Tag, Target,
+    EngineError, File, JobState, Network, Node, PublishedPort, Request, ResourceType, Response,
+    Size, Spec, Tag, Target, Written,
 };
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -33,8 +33,6 @@ mod error;
 pub mod fake;
 mod flavor;
 mod log;
-pub mod named;
-mod path;
 mod settings;
 mod types;
 
@@ -46,6 +44,5 @@ pub use driver::{Driver, Identity, Moves, Ports, Survey};
 pub use engine::{Answer, Call, Engine, HostEngine, Job};
 pub use flavor::FlavorProvider;
 pub use log::write_log;
-pub use path::Path;
 pub use settings::settings;
 pub use types::*;

@@ -8,7 +8,7 @@ pub use crate::bindings::node_driver::wharf::plugin::driver_types::{
     Tag, Target, Usage,
 };
 pub use crate::bindings::node_driver::wharf::plugin::engine::{
-    Body, EngineError, Header, JobState, Method, Request, Response, Transfer,
+    EngineError, Header, JobState, Request, Response, Written,
 };
 pub use crate::bindings::node_driver::wharf::plugin::log::Level;
 pub use crate::bindings::node_driver::wharf::plugin::types::{

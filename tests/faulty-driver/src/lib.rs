@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::net::TcpStream;
 use std::time::Duration;
 use wharf_guest::{
-    Call, DiskGrow, Driver, EngineError, Error, Features, Health, HostEngine, Node, Observed, Path,
+    Call, DiskGrow, Driver, EngineError, Error, Features, Health, HostEngine, Node, Observed,
     Phase, Report, Spec, Tag, Target, Usage, log,
 };
 
@@ -27,7 +27,7 @@ impl Driver for Faulty {
         let settings: Settings = wharf_guest::settings(node)?;
         if settings.mode == "hint" {
             // Opens a connection, if there is an engine.
-            drop(Call::get(&Path::new("/info")).send(&HostEngine));
+            drop(Call::named("info").send(&HostEngine));
             // Returns a longer probe cache each time, up to one that exceeds the limit.
             return Ok(Health {
                 hint: "x".repeat((node.hint.len() + 1).max(1023)),
@@ -143,21 +143,16 @@ fn escape() -> String {
 
 /// Requests data of other instances from the engine.
 fn roam() -> String {
-    let passed = [
-        "/events",
-        "/containers/json?all=true",
-        "/containers/postgres/json",
-        "/volumes",
-        "/info/../events",
-        "http://127.0.0.1/info",
-    ]
-    .into_iter()
-    .filter(|path| {
-        let answer = Call::get(&Path::new(path)).send(&HostEngine);
-        !matches!(answer, Err(EngineError::Refused(_)))
-    })
-    .count();
-    let post = Call::post(&Path::new("/images/create?fromImage=x")).send(&HostEngine);
+    let calls = [
+        Call::named("events"),
+        Call::named("/containers/json?all=true"),
+        Call::named("read").with("container", "postgres"),
+        Call::named("info").with("path", "/info/../events"),
+        Call::named(""),
+    ];
+    let is_sent = |call: &&Call| !matches!(call.send(&HostEngine), Err(EngineError::Refused(_)));
+    let passed = calls.iter().filter(is_sent).count();
+    let post = Call::named("delete").send(&HostEngine);
     format!("{passed} passed, {post:?}")
 }
 

@@ -1,101 +1,68 @@
 //! The `engine` import: passes requests to the node's engine.
 
 use crate::bindings::engine as wit;
-use crate::convert::blueprint::file_from_guest;
 use crate::guest::Guest;
-use http::Method;
 use std::time::Duration;
 use wharf_engine as host;
 
 impl wit::Host for Guest {
     async fn send(&mut self, request: wit::Request) -> Result<wit::Response, wit::EngineError> {
-        let Some(access) = &mut self.access else {
-            return Err(no_engine());
-        };
-        access
-            .send(request_from_guest(request))
-            .await
-            .map(response_to_guest)
-            .map_err(error_to_guest)
+        let answer = self.engine()?.send(&from_guest(request)).await;
+        answer.map(response_to_guest).map_err(error_to_guest)
     }
 
-    async fn job(
-        &mut self,
-        key: String,
-        request: wit::Request,
-    ) -> Result<wit::JobState, wit::EngineError> {
-        let Some(access) = &mut self.access else {
-            return Err(no_engine());
-        };
-        access
-            .job(&key, request_from_guest(request))
-            .map(state_to_guest)
-            .map_err(error_to_guest)
+    async fn show(&mut self, request: wit::Request) -> Result<wit::Written, wit::EngineError> {
+        let written = self.engine()?.show(&from_guest(request));
+        let written = written.map_err(error_to_guest)?;
+        Ok(wit::Written {
+            method: written.method,
+            target: written.target,
+            body: written.body,
+        })
     }
 
-    async fn begin_transfer(&mut self, transfer: wit::Transfer) -> Result<(), wit::EngineError> {
-        let access = self.access.as_mut().ok_or_else(no_engine)?;
-        access
-            .begin_transfer(transfer_from_guest(transfer))
-            .map_err(error_to_guest)
+    async fn job(&mut self, request: wit::Request) -> Result<wit::JobState, wit::EngineError> {
+        let state = self.engine()?.job(&from_guest(request));
+        state.map(state_to_guest).map_err(error_to_guest)
+    }
+
+    async fn begin_transfer(&mut self, request: wit::Request) -> Result<(), wit::EngineError> {
+        let begun = self.engine()?.begin_transfer(&from_guest(request));
+        begun.map_err(error_to_guest)
     }
 
     async fn transfer_state(&mut self) -> Result<Option<wit::JobState>, wit::EngineError> {
-        let access = self.access.as_ref().ok_or_else(no_engine)?;
-        let state = access.transfer_state().map_err(error_to_guest)?;
+        let state = self.engine()?.transfer_state().map_err(error_to_guest)?;
         Ok(state.map(state_to_guest))
     }
 
     async fn end_transfer(&mut self) -> Result<(), wit::EngineError> {
-        let access = self.access.as_ref().ok_or_else(no_engine)?;
-        access.end_transfer().map_err(error_to_guest)
+        self.engine()?.end_transfer().map_err(error_to_guest)
     }
 }
 
-fn transfer_from_guest(transfer: wit::Transfer) -> host::Transfer {
-    host::Transfer {
-        read: transfer.read,
-        changes: transfer.changes,
-        write: transfer.write,
+impl Guest {
+    fn engine(&mut self) -> Result<&mut host::Access, wit::EngineError> {
+        self.access.as_mut().ok_or_else(no_engine)
     }
 }
 
-/// The error of a call at load time, which has no engine.
-pub(super) fn no_engine() -> wit::EngineError {
-    wit::EngineError::Refused("this call has no engine".into())
-}
-
-fn request_from_guest(request: wit::Request) -> host::Request {
+fn from_guest(request: wit::Request) -> host::Request {
     host::Request {
-        method: match request.method {
-            wit::Method::Get => Method::GET,
-            wit::Method::Head => Method::HEAD,
-            wit::Method::Post => Method::POST,
-            wit::Method::Put => Method::PUT,
-            wit::Method::Patch => Method::PATCH,
-            wit::Method::Delete => Method::DELETE,
-        },
-        path: request.path,
-        headers: request
-            .headers
-            .into_iter()
-            .map(|header| (header.name, header.value))
-            .collect(),
-        body: match request.body {
-            wit::Body::Empty => host::Body::Empty,
-            wit::Body::Json(text) => host::Body::Json(text),
-            wit::Body::Archive(files) => {
-                host::Body::Archive(files.into_iter().map(file_from_guest).collect())
-            }
-            wit::Body::File(file) => host::Body::File(file_from_guest(file)),
-        },
+        name: request.name,
+        arguments: request.arguments,
         timeout: request
             .timeout_ms
             .map(|ms| Duration::from_millis(ms.into())),
     }
 }
 
-pub(super) fn response_to_guest(response: host::Response) -> wit::Response {
+/// The error of a call at load time, which has no engine.
+fn no_engine() -> wit::EngineError {
+    wit::EngineError::Refused("this call has no engine".into())
+}
+
+fn response_to_guest(response: host::Response) -> wit::Response {
     wit::Response {
         status: response.status,
         headers: response
@@ -107,7 +74,7 @@ pub(super) fn response_to_guest(response: host::Response) -> wit::Response {
     }
 }
 
-pub(super) fn state_to_guest(state: host::JobState) -> wit::JobState {
+fn state_to_guest(state: host::JobState) -> wit::JobState {
     match state {
         host::JobState::Running(line) => wit::JobState::Running(line),
         host::JobState::Done(response) => wit::JobState::Done(response_to_guest(response)),
@@ -115,7 +82,7 @@ pub(super) fn state_to_guest(state: host::JobState) -> wit::JobState {
     }
 }
 
-pub(super) fn error_to_guest(error: host::EngineError) -> wit::EngineError {
+fn error_to_guest(error: host::EngineError) -> wit::EngineError {
     match error {
         host::EngineError::Refused(why) => wit::EngineError::Refused(why),
         host::EngineError::Unreachable(why) => wit::EngineError::Unreachable(why),

@@ -1,8 +1,7 @@
-//! The imports of guests: `log`, `engine` and `requests` for drivers, and a WASI that reaches nothing.
+//! The imports of guests: `log`, and `engine` for drivers, and a WASI that reaches nothing.
 
 mod engine;
 mod log;
-mod requests;
 
 use super::bindings::{FlavorProvider, NodeDriver, driver_types, types};
 use super::guest::Guest;

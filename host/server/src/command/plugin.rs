@@ -82,12 +82,12 @@ fn argument(text: &str) -> Result<(String, String), &'static str> {
 fn check(file: &Path) -> Result<()> {
     let review = review(file)?;
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}\n", review.words().trim_end())?;
+    writeln!(out, "{}\n", review.file.explain().trim_end())?;
     if let Some((name, hash)) = &review.approval {
         writeln!(out, "To approve these requests, set in the configuration:")?;
         writeln!(out, "  [plugins]\n  {name:?} = {hash:?}\n")?;
     }
-    let findings = review.findings();
+    let findings = review.file.lint();
     for finding in &findings {
         writeln!(out, "warning: {finding}")?;
     }

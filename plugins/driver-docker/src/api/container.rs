@@ -3,8 +3,8 @@
 use super::model::{Details, Limits, Resident, Stats, Summary};
 use super::{Api, Reply, accepted};
 use crate::network::Which;
+use wharf_guest::Call;
 use wharf_guest::Error;
-use wharf_guest::named::Call;
 
 /// Time for the engine to kill and clean up after the grace of a stop, ms.
 const STOP_MARGIN_MS: u32 = 20_000;

@@ -2,8 +2,8 @@
 
 use super::{Api, Reply, accepted};
 use serde::Deserialize;
+use wharf_guest::Call;
 use wharf_guest::Error;
-use wharf_guest::named::Call;
 
 /// Time limit of the program, ms.
 const RUN_MS: u32 = 15_000;

@@ -3,7 +3,7 @@
 use super::model::Image;
 use super::{Api, Reply, accepted};
 use crate::pull::Pull;
-use wharf_guest::named::Call;
+use wharf_guest::Call;
 use wharf_guest::{Error, Job};
 
 /// Podman does not answer requests about images while it copies one.

@@ -16,8 +16,8 @@ pub mod volume;
 pub use refusal::{Refusal, Reply};
 
 use serde::de::DeserializeOwned;
-use wharf_guest::named::{Call, Engine};
 use wharf_guest::{Answer, Error};
+use wharf_guest::{Call, Engine};
 
 /// A client of the engine.
 pub struct Api<'a> {

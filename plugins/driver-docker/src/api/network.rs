@@ -3,8 +3,8 @@
 use super::model::NetworkDetails;
 use super::{Api, Reply};
 use crate::network::Which;
+use wharf_guest::Call;
 use wharf_guest::Error;
-use wharf_guest::named::Call;
 
 impl Api<'_> {
     /// Creates a network.

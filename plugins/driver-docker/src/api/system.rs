@@ -3,8 +3,8 @@
 use super::model::{Info, Version};
 use super::{Api, Reply, accepted};
 use crate::product::Product;
+use wharf_guest::Call;
 use wharf_guest::Error;
-use wharf_guest::named::Call;
 
 /// For this request, Podman counts its containers, waits for each that is in use, and asks the
 /// package manager about its helpers.

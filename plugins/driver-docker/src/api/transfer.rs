@@ -1,7 +1,7 @@
 //! Transfers of all content from one container to another.
 
 use super::{Api, Reply, accepted};
-use wharf_guest::named::Call;
+use wharf_guest::Call;
 use wharf_guest::{Answer, EngineError, Error, JobState};
 
 /// Delay before another attempt to begin, ms.

@@ -3,8 +3,8 @@
 use super::{Api, Reply};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use wharf_guest::Call;
 use wharf_guest::Error;
-use wharf_guest::named::Call;
 
 /// A volume.
 #[derive(Debug, Deserialize)]

@@ -13,8 +13,8 @@ pub use refusal::{Refusal, Reply};
 
 use model::Envelope;
 use serde::de::DeserializeOwned;
-use wharf_guest::named::{Call, Engine};
 use wharf_guest::{Answer, Error};
+use wharf_guest::{Call, Engine};
 
 /// The status of a cluster without a majority of its database.
 const NO_QUORUM: u16 = 503;

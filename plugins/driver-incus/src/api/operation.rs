@@ -3,7 +3,7 @@
 use super::model::{Accepted, Operation};
 use super::{Api, Refusal, Reply};
 use std::collections::BTreeMap;
-use wharf_guest::named::Call;
+use wharf_guest::Call;
 use wharf_guest::{Answer, Error};
 
 /// The time limit of a wait, after which the engine answers sooner, ms.

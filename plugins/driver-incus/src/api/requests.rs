@@ -5,7 +5,7 @@ use super::model::{
     State, Volume, VolumeState,
 };
 use super::{Api, Outcome, Reply};
-use wharf_guest::named::Call;
+use wharf_guest::Call;
 use wharf_guest::{Error, File};
 
 /// The engine walks the machine's devices, ms.

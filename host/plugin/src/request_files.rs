@@ -1,0 +1,108 @@
+//! The request files of the drivers: those of the program, and those that an operator has approved.
+
+use super::embedded::REQUESTS;
+use super::error::LoadError;
+use super::load::read_directory;
+use super::pin;
+use std::collections::BTreeMap;
+use std::path::Path;
+use wharf_requests::RequestFile;
+
+/// The request files of the process.
+#[derive(Debug)]
+pub struct RequestFiles {
+    /// By the kind of engine.
+    embedded: BTreeMap<String, RequestFile>,
+    /// By the name of the file, `driver-x.requests.toml`.
+    approved: BTreeMap<String, RequestFile>,
+}
+
+impl RequestFiles {
+    /// Reads the files. One in the directory needs its hash in the configuration.
+    pub fn read(
+        directory: Option<&Path>,
+        pins: &BTreeMap<String, String>,
+    ) -> Result<Self, LoadError> {
+        let mut files = Self {
+            embedded: BTreeMap::new(),
+            approved: BTreeMap::new(),
+        };
+        for (plugin, text) in REQUESTS {
+            let file = parse(format!("{plugin}{}", pin::REQUESTS), text)?;
+            files.embedded.insert(file.kind().to_owned(), file);
+        }
+        if let Some(directory) = directory {
+            files.add(directory, pins)?;
+        }
+        for file in pins.keys() {
+            if pin::is_request_file(file) && !files.approved.contains_key(file) {
+                return Err(LoadError::PinnedAbsent { file: file.clone() });
+            }
+        }
+        Ok(files)
+    }
+
+    fn add(&mut self, directory: &Path, pins: &BTreeMap<String, String>) -> Result<(), LoadError> {
+        for path in read_directory(directory)? {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if !pin::is_request_file(&name) {
+                continue;
+            }
+            if !name.starts_with("driver-") {
+                return Err(LoadError::RequestFileName {
+                    name: name.into_owned(),
+                });
+            }
+            let text = std::fs::read(&path).map_err(|source| LoadError::Read {
+                path: path.clone(),
+                source,
+            })?;
+            let found = pin::hash(&text);
+            match pins.get(&*name) {
+                None => {
+                    return Err(LoadError::Unapproved {
+                        path: path.clone(),
+                        file: name.into_owned(),
+                        found,
+                    });
+                }
+                Some(pinned) if !found.eq_ignore_ascii_case(pinned) => {
+                    return Err(LoadError::Hash {
+                        file: name.into_owned(),
+                        pinned: pinned.clone(),
+                        found,
+                    });
+                }
+                Some(_) => {}
+            }
+            let name = name.into_owned();
+            let file = parse(name.clone(), &String::from_utf8_lossy(&text))?;
+            self.approved.insert(name, file);
+        }
+        Ok(())
+    }
+
+    /// The file for a plugin's kind of engine: its own, or that of the program.
+    pub fn of(&self, plugin: &str, kind: &str) -> Result<&RequestFile, LoadError> {
+        let name = format!("{plugin}{}", pin::REQUESTS);
+        match self.approved.get(&name) {
+            Some(own) if own.kind() == kind => Ok(own),
+            Some(own) => Err(LoadError::RequestFileKind {
+                file: name,
+                kind: own.kind().to_owned(),
+                needed: kind.to_owned(),
+            }),
+            None => self
+                .embedded
+                .get(kind)
+                .ok_or_else(|| LoadError::NoRequestFile {
+                    plugin: plugin.to_owned(),
+                    kind: kind.to_owned(),
+                }),
+        }
+    }
+}
+
+fn parse(file: String, text: &str) -> Result<RequestFile, LoadError> {
+    RequestFile::parse(text).map_err(|why| LoadError::RequestFile { file, why })
+}
