@@ -16,13 +16,9 @@ use wharf_domain::instance::{Instance, Intent};
 
 tables! {
     /// Nodes that the operator drains.
-    pub const DRAINED: Table<String, (), ()> = Table::bounded(
-        b'N',
-        1,
-        "One row of a node",
-        "Until the operator resumes the node"
-    )
-    .followed();
+    pub const DRAINED: Table<String, (), ()> =
+        Table::bounded(b'N', 1, "One row of a node", "Until the operator resumes the node")
+            .followed();
 }
 
 /// Whether the operator drains a node.

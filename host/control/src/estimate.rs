@@ -38,7 +38,7 @@ impl App {
         let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
         // The writer alone knows the inventory between two decisions.
         let decided = self.db.write(move |view| {
-            draft.decide(view, &inventory, defaults)?;
+            drop(draft.decide(view, &inventory, defaults)?);
             Ok(((), Changes::none()))
         });
         let shortage = match decided.await {

@@ -18,12 +18,9 @@ use wharf_domain::quota::{Amounts, Limits, Over, Used, UserLimit, over};
 
 tables! {
     /// Limits of a user that differ from the configuration.
-    pub const USER_LIMITS: Table<UserId, (), Amounts<UserLimit>> = Table::bounded(
-        b'q',
-        0,
-        "One row of a user, set by the operator",
-        "Until the operator changes it"
-    );
+    pub const USER_LIMITS: Table<UserId, (), Amounts<UserLimit>> =
+        Table::bounded(b'q', 0, "One row of a user, set by the operator",
+            "Until the operator changes it");
 }
 
 /// The limits of a user, within a write.

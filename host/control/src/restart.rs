@@ -16,13 +16,9 @@ use wharf_domain::state::InstanceState;
 
 tables! {
     /// Starts that nodes have not taken.
-    pub const STARTS: Table<(), InstanceId, StartRow> = Table::bounded(
-        b'x',
-        3,
-        "One row of an instance",
-        "Until the instance is removed, or the state ends"
-    )
-    .removed_with(&INSTANCES);
+    pub const STARTS: Table<(), InstanceId, StartRow> =
+        Table::bounded(b'x', 3, "One row of an instance",
+            "Until the instance is removed, or the state ends").removed_with(&INSTANCES);
 }
 
 /// A start that the node has not taken yet, or has not been seen without after it was withdrawn.

@@ -17,8 +17,7 @@ const MAX_KEYS: usize = 50;
 tables! {
     /// Saved SSH public keys of a user by id.
     pub const SSH_KEYS: Table<UserId, SshKeyId, SshKeyRow> =
-        Table::bounded(b'S', 0, "50 of a user", "Until the user deletes it")
-            .of(&USERS)
+        Table::bounded(b'S', 0, "50 of a user", "Until the user deletes it").of(&USERS)
             .wakes_user("ssh-keys");
 }
 

@@ -19,20 +19,13 @@ const MAX_REASON: usize = 500;
 
 tables! {
     /// Instances that the operator suspended.
-    pub const SUSPENDED: Table<(), InstanceId, Suspension> = Table::bounded(
-        b'x',
-        0,
-        "One row of an instance",
-        "Until the instance is removed, or the state ends"
-    )
-    .removed_with(&INSTANCES);
+    pub const SUSPENDED: Table<(), InstanceId, Suspension> =
+        Table::bounded(b'x', 0, "One row of an instance",
+            "Until the instance is removed, or the state ends").removed_with(&INSTANCES);
     /// Users whose instances the operator suspended.
-    pub const SUSPENDED_USERS: Table<(), UserId, Suspension> = Table::bounded(
-        b'x',
-        1,
-        "One row of a user, set by the operator",
-        "Until the operator changes it"
-    );
+    pub const SUSPENDED_USERS: Table<(), UserId, Suspension> =
+        Table::bounded(b'x', 1, "One row of a user, set by the operator",
+            "Until the operator changes it");
 }
 
 /// Fails if the operator has suspended the instance or its owner.

@@ -17,32 +17,20 @@ use wharf_domain::month::Month;
 use wharf_domain::secret::Encrypted;
 use wharf_domain::time::Timestamp;
 
-/// One change of rows.
+/// One change of rows, as the method of [`Changes`] says that adds it.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// Writes an instance.
     Instance(Box<Instance>),
-    /// Removes an instance with its parts and its claim. Events and ledger stay.
     DropInstance(InstanceId),
-    /// Replaces the ciphertext of an instance's password. The plain text stays, and so does the version.
     Password(InstanceId, Encrypted),
-    /// Notes whether an instance is lost with its node.
     Lost(InstanceId, bool),
-    /// Appends to the event log, with its number, and to the events of its owner.
     Event(u32, Box<EventRow>),
-    /// Appends to the ledger, with its number.
     Entry(u32, Entry),
-    /// Replaces the ledger and the corrections of a purged instance by the costs of its months.
     CloseLedger(UserId, InstanceId, Vec<(Month, Cost)>),
-    /// Removes an owner's events up to this number from the owner's sequence.
     TrimEvents(UserId, u64),
-    /// Removes the events of a purged instance.
     DropEvents(InstanceId),
-    /// Appends to the audit log.
     Audit(Box<AuditRecord>),
-    /// Removes the records of the audit log up to this number. The last record stays.
     DropAudit(u64),
-    /// Writes or removes a row of a table.
     Row(Box<dyn RowChange>),
 }
 
@@ -84,6 +72,7 @@ impl<F: Part, R: Part, V> fmt::Debug for Put<F, R, V> {
 
 /// Changes that hold together or not at all.
 #[derive(Debug, Default)]
+#[must_use]
 pub struct Changes(pub(super) Vec<Change>);
 
 impl Changes {
@@ -98,14 +87,12 @@ impl Changes {
     }
 
     /// Adds the changes of another part of the use case.
-    #[must_use]
     pub fn with(mut self, mut others: Self) -> Self {
         self.0.append(&mut others.0);
         self
     }
 
     /// Writes a row, over an earlier one. Indices follow it.
-    #[must_use]
     pub fn put<F: Part, R: Part, V: Row>(
         self,
         table: &'static Table<F, R, V>,
@@ -116,7 +103,6 @@ impl Changes {
     }
 
     /// Removes a row, with the rows that are parts of it.
-    #[must_use]
     pub fn remove<F: Part, R: Part, V: Row>(
         self,
         table: &'static Table<F, R, V>,
@@ -126,7 +112,6 @@ impl Changes {
     }
 
     /// Writes a row, or removes it.
-    #[must_use]
     pub fn set<F: Part, R: Part, V: Row>(
         self,
         table: &'static Table<F, R, V>,
@@ -137,7 +122,6 @@ impl Changes {
     }
 
     /// Writes a row over an earlier one, which costs its user nothing.
-    #[must_use]
     pub fn rewrite<F: Part, R: Part, V: Row>(
         self,
         table: &'static Table<F, R, V>,
@@ -163,69 +147,58 @@ impl Changes {
     }
 
     /// Writes the claim of an instance, over an earlier one on that node.
-    #[must_use]
     pub fn put_claim(self, id: InstanceId, claim: Claim) -> Self {
         self.put(&CLAIMS, (claim.node.0.clone(), id), claim)
     }
 
     /// Writes an instance, as the next version of its row.
-    #[must_use]
     pub fn put_instance(self, mut instance: Instance) -> Self {
         instance.version += 1;
         self.and(Change::Instance(Box::new(instance)))
     }
 
     /// Removes an instance with its parts and its claim. Events and ledger stay.
-    #[must_use]
     pub fn drop_instance(self, id: InstanceId) -> Self {
         self.and(Change::DropInstance(id))
     }
 
     /// Replaces the ciphertext of an instance's password. The plain text stays, and so does the version.
-    #[must_use]
     pub fn put_password(self, id: InstanceId, password: Encrypted) -> Self {
         self.and(Change::Password(id, password))
     }
 
     /// Notes whether an instance is lost with its node.
-    #[must_use]
     pub fn set_lost(self, id: InstanceId, lost: bool) -> Self {
         self.and(Change::Lost(id, lost))
     }
 
     /// Replaces the ledger and the corrections of a purged instance by the costs of its months.
-    #[must_use]
     pub fn close_ledger(self, owner: UserId, id: InstanceId, months: Vec<(Month, Cost)>) -> Self {
         self.and(Change::CloseLedger(owner, id, months))
     }
 
     /// Removes an owner's events up to this number from the owner's sequence.
-    #[must_use]
     pub fn trim_events(self, owner: UserId, through: u64) -> Self {
         self.and(Change::TrimEvents(owner, through))
     }
 
     /// Removes the events of a purged instance.
-    #[must_use]
     pub fn drop_events(self, id: InstanceId) -> Self {
         self.and(Change::DropEvents(id))
     }
 
     /// Appends to the audit log.
-    #[must_use]
     pub fn audit(self, record: AuditRecord) -> Self {
         self.and(Change::Audit(Box::new(record)))
     }
 
     /// Removes the records of the audit log up to this number. The last record stays.
-    #[must_use]
     pub fn drop_audit(self, to: u64) -> Self {
         self.and(Change::DropAudit(to))
     }
 
     /// Adds an instance's new row with the event that led to it and, where what is billed
     /// changes, a ledger entry. The ledger's time never runs backwards within one instance.
-    #[must_use]
     pub fn record(mut self, mut instance: Instance, now: Timestamp, what: What) -> Self {
         let (at, state) = (now.max(instance.last_event_at), instance.state());
         self = self.event(&instance, now, what);
@@ -250,7 +223,6 @@ impl Changes {
     }
 
     /// Adds an event of an instance whose row is not written.
-    #[must_use]
     pub fn event(self, instance: &Instance, now: Timestamp, what: What) -> Self {
         let row = EventRow {
             owner: instance.owner,
@@ -270,14 +242,12 @@ impl Changes {
     }
 
     /// Appends an event with its number to its instance, and to the events of its owner.
-    #[must_use]
     pub fn append_event(self, number: u32, row: EventRow) -> Self {
         self.and(Change::Event(number, Box::new(row)))
     }
 
     /// Adds the audit record of changes of an instance; none if nothing changes. The events name the
     /// actor.
-    #[must_use]
     pub fn audited(mut self, origin: &Origin, operation: &str, now: Timestamp) -> Self {
         for change in &mut self.0 {
             if let Change::Event(_, row) = change {

@@ -67,6 +67,7 @@ type Index<F, R, V> = fn(&F, &R, &V, &mut Entries) -> Result<(), Error>;
 type Owner<F, R, V> = fn(&Draft<'_>, &F, &R, &V) -> Result<Option<UserId>, Error>;
 
 /// A table with keys of two parts. [`tables!`](crate::tables) declares it.
+#[must_use]
 pub struct Table<F: 'static, R: 'static, V: 'static> {
     facts: Facts,
     budget: Option<InBudget<F, R, V>>,
@@ -145,49 +146,42 @@ impl<F, R, V> Table<F, R, V> {
     }
 
     /// Each row needs a row of another table, whose key its own begins with.
-    #[must_use]
     pub const fn of(mut self, other: &'static dyn Declared) -> Self {
         self.facts.relation = Relation::Of(other);
         self
     }
 
     /// [`Self::of`], and a row is removed with the row of the other table.
-    #[must_use]
     pub const fn removed_with(mut self, other: &'static dyn Declared) -> Self {
         self.facts.relation = Relation::PartOf(other);
         self
     }
 
     /// The rows of indices that follow from a row.
-    #[must_use]
     pub const fn indexed(mut self, entries: Index<F, R, V>) -> Self {
         self.index = Some(entries);
         self
     }
 
     /// A change of a row wakes the receivers of its owner that wait for a topic.
-    #[must_use]
     pub const fn wakes(mut self, topic: &'static str, owner: Owner<F, R, V>) -> Self {
         self.wakes = Some((topic, owner));
         self
     }
 
     /// [`Projection::follow`](crate::Projection::follow) is told of each change.
-    #[must_use]
     pub const fn followed(mut self) -> Self {
         self.facts.followed = true;
         self
     }
 
     /// `wharf fsck` also runs this check.
-    #[must_use]
     pub const fn checked(mut self, check: CheckRows) -> Self {
         self.facts.check = Some(check);
         self
     }
 
     /// Gives the table its name.
-    #[must_use]
     pub const fn named(mut self, name: &'static str) -> Self {
         self.facts.name = name;
         self
@@ -196,7 +190,6 @@ impl<F, R, V> Table<F, R, V> {
 
 impl<R, V> Table<UserId, R, V> {
     /// [`Self::wakes`] for the user of the key.
-    #[must_use]
     pub const fn wakes_user(self, topic: &'static str) -> Self {
         self.wakes(topic, |_, user, _, _| Ok(Some(*user)))
     }

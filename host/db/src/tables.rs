@@ -83,7 +83,8 @@ crate::tables! {
     pub const CORRECTIONS: Table<InstanceId, u32, Correction> =
         Table::bounded(b'i', 4, BUDGET, LEDGER_KEPT);
     /// Instances of an owner with a ledger or events, purged ones included.
-    pub const RECORDED: Table<UserId, InstanceId, ()> = Table::bounded(b'r', 0, BUDGET, LEDGER_KEPT);
+    pub const RECORDED: Table<UserId, InstanceId, ()> =
+        Table::bounded(b'r', 0, BUDGET, LEDGER_KEPT);
     /// Whether [`RECORDED`] has the instances of earlier versions.
     pub const RECORDED_ALL: Table<(), (), ()> = Table::bounded(b't', 1, ONE, ALWAYS);
     /// Purged instances as their owners knew them, for as long as their costs are kept.

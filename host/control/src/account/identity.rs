@@ -15,13 +15,9 @@ use wharf_domain::time::Timestamp;
 
 tables! {
     /// Identities of a user at providers of OpenID Connect, by digest.
-    pub const IDENTITIES: Table<UserId, IdentityDigest, IdentityRow> = Table::bounded(
-        b'I',
-        0,
-        "One of a user at each provider",
-        "Until the user removes it"
-    )
-    .of(&USERS)
+    pub const IDENTITIES: Table<UserId, IdentityDigest, IdentityRow> =
+        Table::bounded(b'I', 0, "One of a user at each provider", "Until the user removes it")
+            .of(&USERS)
     .indexed(|user, digest, _, entries| entries.put(&IDENTITY_USERS, *digest, user));
     /// Digest of an identity → user.
     pub const IDENTITY_USERS: Table<(), IdentityDigest, UserId> =

@@ -24,13 +24,9 @@ const LIFETIME_MS: i64 = 72 * 3_600_000;
 
 tables! {
     /// The invitation of a user that is not accepted yet.
-    pub const INVITES: Table<UserId, (), InviteRow> = Table::bounded(
-        b'U',
-        0,
-        "One row of a user, made by the operator",
-        "Until it is accepted or replaced"
-    )
-    .of(&USERS);
+    pub const INVITES: Table<UserId, (), InviteRow> =
+        Table::bounded(b'U', 0, "One row of a user, made by the operator",
+            "Until it is accepted or replaced").of(&USERS);
 }
 
 /// An invitation. Its token is not stored.

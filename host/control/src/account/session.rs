@@ -30,13 +30,9 @@ const MAX_SESSIONS: usize = 10;
 
 tables! {
     /// Sessions of a user by id.
-    pub const SESSIONS: Table<UserId, SessionId, SessionRow> = Table::bounded(
-        b's',
-        0,
-        "10 of a user; the oldest makes room",
-        "Until it ends or expires"
-    )
-    .of(&USERS);
+    pub const SESSIONS: Table<UserId, SessionId, SessionRow> =
+        Table::bounded(b's', 0, "10 of a user; the oldest makes room", "Until it ends or expires")
+            .of(&USERS);
     /// The last use of a session, to the minute.
     pub const SESSION_USES: Table<UserId, SessionId, Timestamp> =
         Table::part_of(&SESSIONS, b's', 1);

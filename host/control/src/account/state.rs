@@ -13,13 +13,9 @@ use wharf_domain::time::Timestamp;
 
 tables! {
     /// Users that are disabled, with the time of it.
-    pub const DISABLED: Table<UserId, (), Timestamp> = Table::bounded(
-        b'U',
-        2,
-        "One row of a user, set by the operator",
-        "Until the operator changes it"
-    )
-    .of(&USERS);
+    pub const DISABLED: Table<UserId, (), Timestamp> =
+        Table::bounded(b'U', 2, "One row of a user, set by the operator",
+            "Until the operator changes it").of(&USERS);
 }
 
 /// Whether a user is disabled.

@@ -167,94 +167,114 @@ impl Worker {
         instance: &Instance,
         deadline: Option<Instant>,
     ) -> Next {
-        let Some(driver) = self.app.drivers.get(&instance.node) else {
-            let why = format!("node {} is not configured", instance.node);
-            return match step {
-                Step::Move => stay(&self.app, &self.apply(instance), instance, why).await,
-                _ => Next::Retry(why),
-            };
+        let Some(driver) = self.app.drivers.get(&instance.node).cloned() else {
+            return self.without_node(step, instance).await;
         };
-        let waited = Instant::now();
-        if matches!(step, Step::Resize(_)) && self.is_away(Some(&instance.node)) {
-            // A request waits for a resize, so that a node out of reach refuses it at once.
-            let apply = self.apply(instance);
-            let why = What::ResizeRefused {
-                field: None,
-                message: self.app.nodes.state(&instance.node).to_string(),
-            };
-            return apply.resize_refused(why).await.into();
+        let begun = Instant::now();
+        if let Some(next) = self.without_attempt(step, instance).await {
+            return next;
         }
-        if instance.intent == Intent::Start
-            && instance
-                .deadline
-                .is_some_and(|end| self.app.clock.now() >= end)
-        {
-            // The request that asked for the start has gone, or withdraws it now.
-            let late = What::RestartFailed(LATE.to_owned());
-            return self.apply(instance).restart_failed(late).await.into();
-        }
-        if step == Step::Move && self.is_away(Some(&instance.node)) {
-            let since = *self.history.away_since.get_or_insert_with(Instant::now);
-            if since.elapsed() >= MAX_AWAY {
-                self.history.away_since = None;
-                let why = self.app.nodes.state(&instance.node).to_string();
-                return stay(&self.app, &self.apply(instance), instance, why).await;
-            }
-            return Next::After(FIRST_PAUSE);
-        }
-        self.history.away_since = None;
-        if !self.is_verified(driver).await {
-            self.history.stand_still(waited.elapsed());
+        let is_verified = self.is_verified(&driver).await;
+        self.history.stand_still(begun.elapsed());
+        if !is_verified {
             return Next::Look;
         }
-        self.history.stand_still(waited.elapsed());
         let target = match spec::target(&self.app, instance) {
             Ok(target) => target,
             Err(error) => return error.into(),
         };
         let expired =
-            deadline.is_some_and(|end| waited >= end) && matches!(step, Step::Make | Step::Start);
+            deadline.is_some_and(|end| begun >= end) && matches!(step, Step::Make | Step::Start);
+        let tasks = Arc::clone(&self.tasks);
         let mut permit = None;
         if step == Step::Make && !self.history.begun && !expired {
-            let waited = Instant::now();
-            if let Some(permits) = self.tasks.beginning(&instance.node) {
-                permit = begin(permits, &self.notify).await;
-            }
-            self.history.stand_still(waited.elapsed());
+            permit = self.permit(&tasks, &instance.node).await;
             if permit.is_none() {
                 return Next::Look;
             }
-            self.history.begun = true;
         }
         tracing::debug!(?step, node = %instance.node, "attempting");
         let apply = self.apply(instance);
-        let mut attempt = Attempt {
+        let attempt = Attempt {
             app: &self.app,
-            tasks: &self.tasks,
+            tasks: &tasks,
             notify: &self.notify,
             history: &mut self.history,
             instance,
-            driver,
+            driver: &driver,
             target,
             apply,
             permit,
         };
         // Boxed, so that a worker that waits for its permit is small.
-        Box::pin(async {
-            if expired {
-                return attempt.expire().await;
-            }
-            match step {
-                Step::Nothing => Next::Look,
-                Step::Make => attempt.make().await,
-                Step::Start => attempt.start().await,
-                Step::Resize(size) => attempt.resize(size).await,
-                Step::Stop => attempt.stop().await,
-                Step::Move => attempt.relocate().await,
-                Step::Delete => attempt.delete().await,
-            }
-        })
-        .await
+        Box::pin(carry_out(attempt, step, expired)).await
+    }
+
+    /// The end of a step whose node is not configured.
+    async fn without_node(&self, step: Step, instance: &Instance) -> Next {
+        let why = format!("node {} is not configured", instance.node);
+        match step {
+            Step::Move => stay(&self.app, &self.apply(instance), instance, why).await,
+            _ => Next::Retry(why),
+        }
+    }
+
+    /// The end of a step that its node is not asked for: nobody waits for it any more, or the node is out
+    /// of reach.
+    async fn without_attempt(&mut self, step: Step, instance: &Instance) -> Option<Next> {
+        let is_away = self.is_away(Some(&instance.node));
+        let state = || self.app.nodes.state(&instance.node).to_string();
+        let apply = self.apply(instance);
+        let now = self.app.clock.now();
+        if is_away && matches!(step, Step::Resize(_)) {
+            // A request waits for a resize, so that a node out of reach refuses it at once.
+            let (field, message) = (None, state());
+            let why = What::ResizeRefused { field, message };
+            return Some(apply.resize_refused(why).await.into());
+        }
+        if instance.intent == Intent::Start && instance.deadline.is_some_and(|end| now >= end) {
+            // The request that asked for the start has gone, or withdraws it now.
+            let late = What::RestartFailed(LATE.to_owned());
+            return Some(apply.restart_failed(late).await.into());
+        }
+        if !is_away || step != Step::Move {
+            self.history.away_since = None;
+            return None;
+        }
+        let since = *self.history.away_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < MAX_AWAY {
+            return Some(Next::After(FIRST_PAUSE));
+        }
+        self.history.away_since = None;
+        Some(stay(&self.app, &apply, instance, state()).await)
+    }
+
+    /// Waits for a permit to begin a new instance on a node; none after a notification.
+    async fn permit<'t>(&mut self, tasks: &'t Tasks, node: &NodeId) -> Option<SemaphorePermit<'t>> {
+        let waited = Instant::now();
+        let permit = match tasks.beginning(node) {
+            Some(permits) => begin(permits, &self.notify).await,
+            None => None,
+        };
+        self.history.stand_still(waited.elapsed());
+        self.history.begun = permit.is_some();
+        permit
+    }
+}
+
+/// Carries a step out, or what is left to do of one whose deadline has passed.
+async fn carry_out(mut attempt: Attempt<'_>, step: Step, expired: bool) -> Next {
+    if expired {
+        return attempt.expire().await;
+    }
+    match step {
+        Step::Nothing => Next::Look,
+        Step::Make => attempt.make().await,
+        Step::Start => attempt.start().await,
+        Step::Resize(size) => attempt.resize(size).await,
+        Step::Stop => attempt.stop().await,
+        Step::Move => attempt.relocate().await,
+        Step::Delete => attempt.delete().await,
     }
 }
 

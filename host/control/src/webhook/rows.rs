@@ -13,17 +13,12 @@ const KEPT: u64 = 1_000;
 tables! {
     /// Webhooks of a user.
     pub const WEBHOOKS: Table<UserId, WebhookId, Webhook> =
-        Table::bounded(b'w', 0, "20 of a user", "Until the user deletes it")
-            .wakes_user("webhooks")
+        Table::bounded(b'w', 0, "20 of a user", "Until the user deletes it").wakes_user("webhooks")
             .checked(check);
     /// Deliveries of a user's webhooks by number.
-    pub const DELIVERIES: Table<UserId, (WebhookId, u64), Delivery> = Table::bounded(
-        b'w',
-        1,
-        "The latest 1000 of a webhook, and 120 pending ones",
-        "Until newer ones replace it"
-    )
-    .removed_with(&WEBHOOKS)
+    pub const DELIVERIES: Table<UserId, (WebhookId, u64), Delivery> =
+        Table::bounded(b'w', 1, "The latest 1000 of a webhook, and 120 pending ones",
+            "Until newer ones replace it").removed_with(&WEBHOOKS)
     .wakes_user("webhooks");
 }
 

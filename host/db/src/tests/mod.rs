@@ -201,7 +201,7 @@ fn a_use_case_that_fails_or_panics_costs_only_itself() {
                 0 => drop(db.write_blocking(create_in(taken)).unwrap()),
                 1 => {
                     let refused = db.write_blocking(|view| {
-                        create()(view)?;
+                        drop(create()(view)?);
                         Err::<((), Changes), _>(Error::NotFound)
                     });
                     assert!(matches!(refused, Err(Error::NotFound)));

@@ -27,8 +27,7 @@ use wharf_domain::time::Timestamp;
 tables! {
     /// Passkeys of a user by the digest of their credential id.
     pub const PASSKEYS: Table<UserId, PasskeyDigest, PasskeyRow> =
-        Table::bounded(b'P', 0, "20 of a user", "Until the user removes it")
-            .of(&USERS)
+        Table::bounded(b'P', 0, "20 of a user", "Until the user removes it").of(&USERS)
             .indexed(|user, digest, _, entries| entries.put(&PASSKEY_USERS, *digest, user));
     /// Digest of a credential id → user.
     pub const PASSKEY_USERS: Table<(), PasskeyDigest, UserId> =
