@@ -4,8 +4,7 @@
 use super::auth::Authenticated;
 use super::body;
 use super::budget::{Hold, Party};
-use super::conditional::if_match;
-use super::entity_tags::Tags;
+use super::entity_tags::{Conditions, Tags, read};
 use super::interface::Interface;
 use super::rate::ends_something;
 use super::respond::{self, HttpError, Response};
@@ -14,9 +13,9 @@ use crate::api::{Reply, Sight, tag};
 use axum::RequestPartsExt;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
-use http::HeaderName;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use http::request::Parts;
+use http::{HeaderMap, HeaderName};
 use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
@@ -135,9 +134,9 @@ where
             return Err(HttpError::Unauthorized);
         };
         if !request.method().is_safe()
-            && let Some(tags) = if_match(request.headers())?.and_then(Tags::strong)
+            && let Some(strong) = tags(request.headers(), IF_MATCH)?.and_then(Tags::strong)
         {
-            caller.condition = tag::condition(tags, Sight::of(caller.scopes));
+            caller.condition = tag::condition(strong, Sight::of(caller.scopes));
         }
         let party = Party::User(caller.user);
         let connection = own_connection(request.extensions());
@@ -193,4 +192,20 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyHeader {
             _ => Err(HttpError::IdempotencyKey),
         }
     }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Conditions {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
+        Ok(Self {
+            if_match: tags(&parts.headers, IF_MATCH)?,
+            if_none_match: tags(&parts.headers, IF_NONE_MATCH)?,
+        })
+    }
+}
+
+/// The entity tags that a header names, if it is there.
+fn tags(headers: &HeaderMap, name: HeaderName) -> Result<Option<Tags>, HttpError> {
+    read(headers, &name).map_err(|_| HttpError::EntityTags(name))
 }

@@ -15,7 +15,6 @@ mod body;
 mod budget;
 mod client;
 mod compress;
-mod conditional;
 mod connection;
 mod console;
 mod docs;
