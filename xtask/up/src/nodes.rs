@@ -9,6 +9,7 @@ use super::incus;
 use super::machine::{self, Networks, Room};
 use super::sockets;
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 use std::fs;
 use std::mem::take;
 use std::net::Ipv4Addr;
@@ -415,9 +416,16 @@ impl Networks {
 
 /// Whether an earlier run has instances on a node.
 fn has_instances(dir: &Path, node: &str) -> bool {
-    let lines = wharf(&["node", "list"], &dir.join(config::FILE)).unwrap_or_default();
-    let mut rows = lines.lines().map(|line| line.split('\t'));
-    rows.any(|mut row| row.next() == Some(node) && row.nth(1) != Some("0"))
+    let nodes = wharf(&["node", "list", "-o", "json"], &dir.join(config::FILE));
+    is_used(&nodes.unwrap_or_default(), node)
+}
+
+/// Whether a node has instances, by the JSON of `wharf node list`.
+fn is_used(nodes: &str, name: &str) -> bool {
+    let nodes: Vec<Value> = serde_json::from_str(nodes).unwrap_or_default();
+    let is = |node: &Value, field, value: Value| node.get(field) == Some(&value);
+    let mut named = nodes.iter().filter(|node| is(node, "name", name.into()));
+    named.any(|node| !is(node, "instances", 0.into()))
 }
 
 /// The addresses of an earlier run, which its virtual machines have; else new ones where required.
@@ -436,4 +444,16 @@ fn public_ipv4(
 fn public_network(lan_cidr: &str) -> String {
     let n = lan_cidr.split('.').nth(1).unwrap_or("80");
     format!("198.18.{n}.0/26")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_used;
+
+    #[test]
+    fn a_node_with_instances_is_found_in_the_list() {
+        let list =
+            r#"[{ "name": "docker", "instances": 3 }, { "name": "podman", "instances": 0 }]"#;
+        assert!(is_used(list, "docker") && !is_used(list, "podman"));
+    }
 }
