@@ -49,7 +49,7 @@ use wharf_guest::{
     Tag, Target, Usage,
 };
 
-/// The kind of engine, in blueprints and in the host's policy.
+/// The kind of engine, in blueprints and in `requests.toml`.
 pub const ENGINE_KIND: &str = "incus";
 
 /// The driver that the host loads.

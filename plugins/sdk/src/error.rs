@@ -75,7 +75,7 @@ impl From<EngineError> for Error {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Refused(why) => {
-                Self::Unsupported(format!("the host's policy refuses this request: {why}"))
+                Self::Unsupported(format!("the host refuses this request: {why}"))
             }
             EngineError::Unreachable(why) => Self::Unreachable(why),
             EngineError::Timeout => Self::Unreachable("no complete answer in time".into()),
