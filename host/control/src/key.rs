@@ -420,16 +420,9 @@ impl Keys {
     /// Writes the last uses.
     pub async fn write_uses(&self) -> Result<(), Error> {
         let valid = self.valid.load_full();
-        let uses = valid.iter().map(|(id, key)| (id.clone(), &key.last_use));
-        key_use::write(&self.db, uses, |rows, changes, id: String, at| {
-            let is_there = rows.get(&KEYS, &*id)?.is_some();
-            Ok(if is_there {
-                changes.put(&KEY_USES, id, at)
-            } else {
-                changes
-            })
-        })
-        .await
+        let uses = valid.iter();
+        let uses = uses.map(|(id, key)| ((id.clone(), ()), &key.last_use));
+        key_use::write(&self.db, &KEYS, &KEY_USES, uses).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
-use wharf_db::{Changes, Db, Draft};
+use wharf_db::{Changes, Db, Part, Row, Rows as _, Table};
 use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;
 
@@ -48,11 +48,12 @@ impl LastUse {
     }
 }
 
-/// Writes the last uses that are not written yet, in batches. `put` adds one, if its key or session exists.
-pub(super) async fn write<'a, I: Clone + Send + 'static>(
+/// Writes the last uses that are not written yet, in batches, of the keys or sessions that exist.
+pub(super) async fn write<'a, F: Part, R: Part, V: Row>(
     db: &Db,
-    uses: impl Iterator<Item = (I, &'a LastUse)>,
-    put: fn(&Draft<'_>, Changes, I, Timestamp) -> Result<Changes, Error>,
+    of: &'static Table<F, R, V>,
+    table: &'static Table<F, R, Timestamp>,
+    uses: impl Iterator<Item = ((F, R), &'a LastUse)>,
 ) -> Result<(), Error> {
     let unwritten: Vec<_> = uses
         .filter_map(|(id, last_use)| Some((id, last_use, last_use.unwritten()?)))
@@ -60,11 +61,13 @@ pub(super) async fn write<'a, I: Clone + Send + 'static>(
     for batch in unwritten.chunks(BATCH) {
         let rows: Vec<_> = batch.iter().map(|(id, _, at)| (id.clone(), *at)).collect();
         db.write(move |view| {
-            let mut uses = rows.iter().cloned();
-            let all = uses.try_fold(Changes::none(), |changes, (id, at)| {
-                put(view.rows, changes, id, at)
-            });
-            Ok(((), all?))
+            let mut changes = Changes::none();
+            for (id, at) in &rows {
+                if view.rows.get(of, id.clone())?.is_some() {
+                    changes = changes.put(table, id.clone(), *at);
+                }
+            }
+            Ok(((), changes))
         })
         .await?;
         for (_, last_use, at) in batch {

@@ -1,13 +1,12 @@
 //! Regular work on the sessions: their last uses are written, and expired ones removed.
 
 use super::Accounts;
-use super::session::{SESSION_USES, SESSIONS, SessionId, Sessions};
+use super::session::{SESSION_USES, SESSIONS, Sessions};
 use crate::App;
 use crate::key_use::{INTERVAL, write};
 use wharf_config::SessionConfig;
-use wharf_db::{Changes, Rows as _, Times};
+use wharf_db::{Changes, Times};
 use wharf_domain::error::Error;
-use wharf_domain::ids::UserId;
 
 /// The most sessions of one write.
 const BATCH: usize = 1024;
@@ -34,19 +33,7 @@ impl Accounts {
         let sessions = self.sessions.load_full();
         let uses = sessions.iter();
         let uses = uses.map(|(id, session)| ((session.user, *id), &session.last_use));
-        write(
-            &self.db,
-            uses,
-            |rows, changes, key: (UserId, SessionId), at| {
-                let is_there = rows.get(&SESSIONS, key)?.is_some();
-                Ok(if is_there {
-                    changes.put(&SESSION_USES, key, at)
-                } else {
-                    changes
-                })
-            },
-        )
-        .await
+        write(&self.db, &SESSIONS, &SESSION_USES, uses).await
     }
 
     async fn remove_expired(&self, config: &SessionConfig) -> Result<(), Error> {
