@@ -1,6 +1,6 @@
 //! `cargo xtask sanity`: the promises of `wit/v0.1/driver.wit`, checked on one node.
 //!
-//! The driver runs as in the server: its component, the policy of its kind of engine, the limits. So
+//! The driver runs as in the server: its component, the request file of its kind of engine, the limits. So
 //! a plugin needs no source to be checked.
 //!
 //! - [`options`]: the node, and the image of the instances.
