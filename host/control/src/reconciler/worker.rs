@@ -262,7 +262,7 @@ impl Worker {
     }
 }
 
-/// Carries a step out, or what is left to do of one whose deadline has passed.
+/// Carries a step out, or ends one whose deadline has passed.
 async fn carry_out(mut attempt: Attempt<'_>, step: Step, expired: bool) -> Next {
     if expired {
         return attempt.expire().await;

@@ -57,7 +57,7 @@ fn named(db: &Db, name: &str) -> Option<u64> {
     db.read(|rows| rows.get(&TOY_NAMES, name)).unwrap()
 }
 
-/// Changes rows as a program would that does not know what follows from them.
+/// Changes a row alone, without the rows that follow from it.
 fn tamper(db: &Db, key: Vec<u8>, row: Option<&[u8]>) {
     let txn = db.file.begin_write().unwrap();
     let mut rows = Draft::open(&txn, &TOY_SCHEMA).unwrap();
@@ -145,7 +145,7 @@ fn a_new_row_takes_from_the_budget_of_its_user() {
 }
 
 #[test]
-fn a_check_finds_what_the_declarations_contradict_and_mends_what_it_can() {
+fn a_check_finds_contradictions_of_the_declarations_and_mends_indices_and_parts() {
     let disk = Disk::new();
     let db = open(&disk);
     write(&db, || Changes::none().put(&TOYS, 1, toy("car", 1))).unwrap();
