@@ -153,6 +153,16 @@ pub fn check<'a>(
 }
 
 impl Argument {
+    /// Whether its value can be this text.
+    pub fn may_be(&self, text: &str) -> bool {
+        match &self.form {
+            Form::OneOf(all) => all
+                .iter()
+                .any(|one| !one.is_constant() || one.as_str() == text),
+            _ => true,
+        }
+    }
+
     fn value<'a>(
         &'a self,
         writer: &mut Writer<'a>,

@@ -77,6 +77,16 @@ impl Document {
         let here = Here::new(self, Known::Of(&request.arguments), request.call_set());
         here.arguments(&request.arguments)?;
         here.path("path", &request.path)?;
+        if request.path.as_str().contains('?') {
+            return Err("path: its query stands in `query`".to_owned());
+        }
+        let has_files = matches!(request.body, Body::Archive | Body::File);
+        if request.job && (has_files || !request.learn.is_empty()) {
+            return Err("job: takes no files, and learns nothing".to_owned());
+        }
+        if !request.is_read() && request.calls.is_none() {
+            return Err("calls: required for a change".to_owned());
+        }
         if let Some(query) = &request.query {
             let kind = self.type_of_node(query, &mut Vec::new());
             let checked = here.node(query).and(kind.permits(Use::Members));
@@ -132,6 +142,22 @@ impl Document {
             }
         }
         Ok(())
+    }
+
+    /// Whether a value can be this text. An argument is that of any request, as named values have it.
+    fn may_be(&self, name: &str, text: &str) -> bool {
+        match name.split_once('.') {
+            None if name == "kind" => matches!(text, "container" | "vm"),
+            Some(("settings", key)) => {
+                let setting = self.settings.get(key);
+                setting.is_none_or(|setting| setting.may_be(text))
+            }
+            Some(("argument", key)) if !key.contains('.') => {
+                let mut declared = self.arguments().filter_map(|all| all.get(key));
+                declared.any(|argument| argument.may_be(text))
+            }
+            _ => true,
+        }
     }
 
     fn check_transfer(&self, transfer: &Transfer) -> Result<(), String> {
@@ -224,7 +250,7 @@ impl<'a> Here<'a> {
         }
     }
 
-    fn name(&self, name: &str, of: Use, around: &[&str]) -> Result<(), String> {
+    fn name(&self, name: &str, of: Use<'_>, around: &[&str]) -> Result<(), String> {
         let found = self.document.type_of(name, self.known, around);
         let Some(found) = found else {
             return Err(format!("there is no {{{name}}} here"));
@@ -232,6 +258,11 @@ impl<'a> Here<'a> {
         found
             .permits(of)
             .map_err(|why| format!("{{{name}}} {why}"))?;
+        if let Use::Compared(text) = of
+            && !self.document.may_be(name, text)
+        {
+            return Err(format!("{{{name}}} is never {text:?}"));
+        }
         let of = name.strip_suffix(".address");
         if of.is_some_and(|of| self.is_port(of)) && !self.document.has_addresses() {
             let [range, first] = publish::SETTINGS;

@@ -8,12 +8,14 @@ use super::node::Node;
 use super::setting::Setting;
 use super::template::Template;
 use http::Method;
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
 /// The most bytes of a file.
 const MAX_FILE: usize = 64 << 10;
+/// The most bytes of a compiled pattern.
+const MAX_PATTERN: usize = 64 << 10;
 
 /// A file of requests.
 #[derive(Debug, Clone, Deserialize)]
@@ -171,8 +173,13 @@ impl Request {
 
 /// A pattern that always stands for a whole text.
 pub fn compile(text: &str) -> Result<Regex, String> {
-    Regex::new(&format!("^(?:{text})$"))
-        .map_err(|error| format!("not a pattern: {error}").replace('\n', " "))
+    let build = |text: &str| {
+        let pattern = RegexBuilder::new(text).size_limit(MAX_PATTERN).build();
+        pattern.map_err(|error| format!("not a pattern: {error}").replace('\n', " "))
+    };
+    // Alone first: the text could end the group around it.
+    build(text)?;
+    build(&format!("^(?:{text})$"))
 }
 
 /// Deserializes a pattern.

@@ -1,6 +1,7 @@
 //! What the answers of an engine tell a call, for its later requests: ids, numbers and facts.
 
 use super::CallScope;
+use super::answer;
 use super::names::Type;
 use super::template::Template;
 use regex::Regex;
@@ -10,6 +11,8 @@ use std::collections::{BTreeMap, HashSet};
 
 /// The most ids of one name that a call keeps. A list has an id for each instance of the node.
 const MAX_IDS: usize = 4096;
+/// The most bytes of an id.
+const MAX_ID: usize = 256;
 
 /// Something that an answer tells.
 #[derive(Debug, Clone, Deserialize)]
@@ -143,48 +146,43 @@ impl Learn {
         }
     }
 
-    fn find(
-        &self,
-        body: &[u8],
-        json: &mut Option<Value>,
-        text: &dyn Fn(&Template) -> Option<String>,
-    ) -> Option<Found> {
-        if let Told::Fact(words) = &self.told {
-            let said = String::from_utf8_lossy(body).to_lowercase();
-            let is_said = words.iter().any(|word| said.contains(word.as_str()));
-            return is_said.then_some(Found::Fact);
-        }
-        let json = json.get_or_insert_with(|| serde_json::from_slice(body).unwrap_or_default());
-        let items = match &self.items {
-            Some(items) => json.pointer(items)?.as_array()?,
-            None => std::slice::from_ref(&*json),
+    fn find(&self, body: &[u8], text: &dyn Fn(&Template) -> Option<String>) -> Option<Found> {
+        let mut told = match &self.told {
+            Told::Id(_) => Found::Ids(Vec::new()),
+            Told::FirstNumber => Found::FirstNumber(0),
+            Told::Sum => Found::Sum(0),
+            Told::Fact(words) => {
+                let said = String::from_utf8_lossy(body).to_lowercase();
+                let is_said = words.iter().any(|word| said.contains(word.as_str()));
+                return is_said.then_some(Found::Fact);
+            }
         };
-        let conditions = self.conditions.iter();
-        let wanted: Vec<_> = conditions
-            .map(|(pointer, template)| Some((pointer, text(template)?)))
-            .collect::<Option<_>>()?;
-        let is_met = |item: &&Value| {
-            wanted.iter().all(|(pointer, wanted)| {
-                let given = item.pointer(pointer).and_then(scalar);
-                given.as_ref() == Some(wanted)
-            })
-        };
-        let items = items.iter().filter(is_met);
-        let mut values = items.filter_map(|item| item.pointer(&self.pointer));
-        Some(match &self.told {
-            Told::Id(pattern) => {
-                Found::Ids(values.filter_map(|value| id(value, pattern)).collect())
+        let wanted = self.conditions.values().map(text);
+        let wanted = wanted.collect::<Option<Vec<_>>>()?;
+        let mut pointers = vec![self.pointer.as_str()];
+        pointers.extend(self.conditions.keys().map(String::as_str));
+        answer::read(body, self.items.as_deref(), &pointers, &mut |parts| {
+            let Some((Some(value), given)) = parts.split_first() else {
+                return;
+            };
+            let mut given = given.iter().map(|given| given.as_ref().map(scalar));
+            if !wanted
+                .iter()
+                .all(|wanted| given.next().flatten().as_ref() == Some(wanted))
+            {
+                return;
             }
-            Told::FirstNumber => {
-                let number = values.next()?.as_u64().filter(|number| *number > 0)?;
-                Found::FirstNumber(number)
+            match (&self.told, &mut told) {
+                (Told::Id(pattern), Found::Ids(ids)) if ids.len() < MAX_IDS => {
+                    ids.extend(id(value, pattern));
+                }
+                (_, Found::FirstNumber(sum) | Found::Sum(sum)) => {
+                    *sum = sum.saturating_add(value.as_u64().unwrap_or_default());
+                }
+                _ => {}
             }
-            Told::Sum => {
-                let numbers = values.filter_map(Value::as_u64);
-                Found::Sum(numbers.fold(0, u64::saturating_add))
-            }
-            Told::Fact(_) => return None,
-        })
+        })?;
+        Some(told).filter(|told| !matches!(told, Found::FirstNumber(0)))
     }
 }
 
@@ -195,12 +193,18 @@ pub fn find(
     body: &[u8],
     text: &dyn Fn(&Template) -> Option<String>,
 ) -> Vec<(String, Found)> {
-    let mut json = None;
-    entries
-        .iter()
-        .filter(|(_, learn)| learn.statuses.contains(&status))
-        .filter_map(|(name, learn)| Some((name.clone(), learn.find(body, &mut json, text)?)))
-        .collect()
+    let entries = entries.iter();
+    let entries = entries.filter(|(_, learn)| learn.statuses.contains(&status));
+    let found = entries.clone();
+    let found = found.filter_map(|(name, learn)| Some((name.clone(), learn.find(body, text)?)));
+    let mut found: Vec<_> = found.collect();
+    // First numbers belong together: with some of another answer, they would be of no state at all.
+    let is_first = |(_, found): &(String, Found)| matches!(found, Found::FirstNumber(_));
+    let first = entries.filter(|(_, learn)| matches!(learn.told, Told::FirstNumber));
+    if found.iter().filter(|found| is_first(found)).count() < first.count() {
+        found.retain(|found| !is_first(found));
+    }
+    found
 }
 
 /// Keeps values for the rest of the call.
@@ -227,12 +231,10 @@ pub fn keep(scope: &mut CallScope, found: Vec<(String, Found)>) {
     }
 }
 
-fn scalar(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
-        _ => None,
-    }
+fn scalar(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn id(value: &Value, pattern: &Regex) -> Option<String> {
@@ -240,7 +242,7 @@ fn id(value: &Value, pattern: &Regex) -> Option<String> {
     let id = found.get(1).or_else(|| found.get(0))?.as_str();
     // An id becomes a part of a path.
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
-    (!id.is_empty() && id.bytes().all(plain)).then(|| id.to_owned())
+    ((1..=MAX_ID).contains(&id.len()) && id.bytes().all(plain)).then(|| id.to_owned())
 }
 
 #[cfg(test)]
@@ -323,6 +325,38 @@ mod tests {
         let scope = after(text, &answers);
         assert_eq!(scope.numbers.get("memory"), Some(&7));
         assert!(after(text, &answers[..3]).numbers.is_empty());
+    }
+
+    #[test]
+    fn first_numbers_are_of_one_answer() {
+        let text = r#"
+            memory = { status = 200, pointer = "/Memory", number = "first" }
+            quota = { status = 200, pointer = "/Quota", number = "first" }
+        "#;
+        let of = |memory: u64, quota: u64| (200, json!({ "Memory": memory, "Quota": quota }));
+        let scope = after(
+            text,
+            &[of(1, 0), (200, json!({ "Quota": 2 })), of(3, 4), of(5, 6)],
+        );
+        let numbers: Vec<_> = scope.numbers.into_iter().collect();
+        assert_eq!(numbers, [("memory".to_owned(), 3), ("quota".to_owned(), 4)]);
+    }
+
+    #[test]
+    fn an_id_has_at_most_256_bytes() {
+        let text = r#"id = { status = 200, pointer = "/a~1b/1", pattern = "a*" }"#;
+        for (length, known) in [(0, 0), (256, 1), (257, 0)] {
+            let answer = json!({ "a": 1, "a/b": ["x", "a".repeat(length)] });
+            let scope = after(text, &[(200, answer)]);
+            assert_eq!(scope.learnt.get("id").unwrap().len(), known, "{length}");
+        }
+    }
+
+    #[test]
+    fn an_incomplete_answer_tells_nothing() {
+        let rows = br#"{ "rows": [{ "owner": "home", "n": 3, "id": "0000000a" }]"#;
+        let name = |_: &Template| Some("home".to_owned());
+        assert!(find(&entries(LIST), 200, rows, &name).is_empty());
     }
 
     #[test]

@@ -4,10 +4,11 @@ use super::RequestFile;
 use super::argument::{Argument, Form};
 use super::file::{Body, Document, Request, Transfer};
 use super::names::Type;
-use super::node::Node;
+use super::node::{Node, Use};
 use super::publish;
 use super::template::Template;
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 
 /// Names that tie a request to the instance of the call, its image, or this installation's mark.
 const OWN: [&str; 3] = ["instance", "image", "mark"];
@@ -38,7 +39,8 @@ fn lint(document: &Document) -> Vec<String> {
                 ));
             }
         }
-        if !request.is_read() && !is_tied(request, &names) {
+        let ties = Ties { document, request };
+        if !request.is_read() && !ties.request(&mut Vec::new()) {
             add("nothing ties this change to the instance of the call".to_owned());
         }
         for (id, learn) in &request.learn {
@@ -75,18 +77,87 @@ fn arguments(
     }
 }
 
-/// Whether a request can only be about the instance of the call, or this installation's mark.
-fn is_tied(request: &Request, names: &BTreeSet<String>) -> bool {
-    names.iter().any(|name| match name.split_once('.') {
-        Some(("learnt" | "network" | "public", _)) => true,
-        // Elsewhere, members of a list may be none.
-        Some(("argument", rest)) => {
-            let argument = rest.split('.').next().unwrap_or(rest);
-            let argument = request.arguments.get(argument);
-            argument.is_some_and(|argument| matches!(argument.form, Form::Of(_)))
+/// The search for what ties a request to the instance of the call, or to this installation's mark. Conditions
+/// tie nothing.
+struct Ties<'a> {
+    document: &'a Document,
+    request: &'a Request,
+}
+
+impl Ties<'_> {
+    fn request(&self, seen: &mut Vec<String>) -> bool {
+        let request = self.request;
+        let body = match &request.body {
+            Body::Json(body) => Some(body),
+            Body::None | Body::Archive | Body::File => None,
+        };
+        let mut texts = iter::once(&request.path).chain(request.headers.values());
+        texts.any(|text| self.text(text, seen))
+            || request
+                .query
+                .iter()
+                .chain(body)
+                .any(|node| self.node(node, seen))
+    }
+
+    fn text(&self, text: &Template, seen: &mut Vec<String>) -> bool {
+        text.names().any(|name| self.name(&name, seen))
+    }
+
+    fn node(&self, node: &Node, seen: &mut Vec<String>) -> bool {
+        match node {
+            // A list may have no members.
+            Node::Constant(_) | Node::Each(_) => false,
+            Node::Template(text) => self.text(text, seen),
+            Node::List(items) => items.iter().any(|item| self.node(item, seen)),
+            Node::Cases(cases) => {
+                let mut values = cases.iter().filter_map(|case| case.is.as_ref());
+                values.all(|value| self.node(value, seen))
+            }
+            Node::Object(object) => {
+                let mut members = object.members.iter();
+                object.with.iter().any(|name| self.name(name, seen))
+                    || members.any(|member| {
+                        self.text(&member.key, seen) || self.node(&member.value, seen)
+                    })
+            }
         }
-        _ => OWN.contains(&name.as_str()),
-    })
+    }
+
+    fn name(&self, name: &str, seen: &mut Vec<String>) -> bool {
+        let Some((table, key)) = name.split_once('.') else {
+            return OWN.contains(&name);
+        };
+        let argument = key.split('.').next().unwrap_or(key);
+        match table {
+            "network" | "public" => true,
+            "value" => {
+                let value = self.document.values.get(key);
+                value.is_some_and(|value| self.node(value, seen))
+            }
+            "argument" => match self.request.arguments.get(argument).map(|it| &it.form) {
+                Some(Form::OneOf(texts)) => texts.iter().all(|text| self.text(text, seen)),
+                form => matches!(form, Some(Form::Of(_))),
+            },
+            // An id that only an id of its own kind ties is tied to nothing.
+            "learnt" if seen.iter().any(|one| one == key) => false,
+            "learnt" => {
+                seen.push(key.to_owned());
+                let mut sources = self.document.request.values();
+                let is_tied = sources.all(|request| match request.learn.get(key) {
+                    Some(learn) => {
+                        let ties = Ties { request, ..*self };
+                        let mut texts = iter::once(&request.path).chain(learn.conditions.values());
+                        texts.any(|text| ties.text(text, seen))
+                    }
+                    None => true,
+                });
+                seen.pop();
+                is_tied
+            }
+            _ => false,
+        }
+    }
 }
 
 /// The names in a request and in the values that it uses.
@@ -164,7 +235,7 @@ impl Template {
     /// The names of its values.
     fn names(&self) -> impl Iterator<Item = String> + use<> {
         let mut names = Vec::new();
-        let mut see = |name: &str, _, _: &[&str]| {
+        let mut see = |name: &str, _: Use<'_>, _: &[&str]| {
             names.push(name.to_owned());
             Ok(())
         };
@@ -178,7 +249,7 @@ impl Node {
     /// The names of its values.
     fn names(&self) -> impl Iterator<Item = String> + use<> {
         let mut names = Vec::new();
-        let mut see = |name: &str, _, _: &[&str]| {
+        let mut see = |name: &str, _: Use<'_>, _: &[&str]| {
             names.push(name.to_owned());
             Ok(())
         };

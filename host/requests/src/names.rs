@@ -231,7 +231,7 @@ fn join(one: Type, other: Type) -> Type {
 
 impl Type {
     /// Refuses a use that no value of the type has.
-    pub fn permits(self, of: Use) -> Result<(), String> {
+    pub fn permits(self, of: Use<'_>) -> Result<(), String> {
         let (is_permitted, needed) = match of {
             Use::Number => (self == Self::Number, "calculations are with numbers"),
             Use::List => (
@@ -242,7 +242,7 @@ impl Type {
                 matches!(self, Self::Table | Self::Any),
                 "`with` takes a table",
             ),
-            Use::Compared => (
+            Use::Compared(_) => (
                 !matches!(self, Self::Member | Self::Table | Self::List),
                 "a text is not compared with that",
             ),

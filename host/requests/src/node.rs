@@ -233,7 +233,7 @@ pub fn place(key: &str, why: &str) -> String {
 
 /// The place of a name in a tree, which decides on the permitted types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub enum Use<'a> {
     /// The whole of a value.
     Alone,
     /// The whole of a value, as text.
@@ -244,8 +244,8 @@ pub enum Use {
     Number,
     /// In a condition.
     Tested,
-    /// In a condition with a text.
-    Compared,
+    /// In a condition with this text.
+    Compared(&'a str),
     /// After `each`.
     List,
     /// After `with`.
@@ -253,7 +253,7 @@ pub enum Use {
 }
 
 /// Sees a name, its use, and the lists of the `each` around it, the innermost last.
-pub type See<'s> = dyn FnMut(&str, Use, &[&str]) -> Result<(), String> + 's;
+pub type See<'s> = dyn FnMut(&str, Use<'_>, &[&str]) -> Result<(), String> + 's;
 
 impl Node {
     /// Calls `see` with each name of the tree. An error names the place.
@@ -323,8 +323,8 @@ impl Condition {
     /// Calls `see` with each name.
     pub fn walk(&self, around: &[&str], see: &mut See<'_>) -> Result<(), String> {
         self.0.iter().try_for_each(|test| {
-            let of = match test.wanted {
-                super::condition::Wanted::Text(_) => Use::Compared,
+            let of = match &test.wanted {
+                super::condition::Wanted::Text(text) => Use::Compared(text),
                 _ => Use::Tested,
             };
             see(&test.name, of, around).map_err(|why| place("when", &why))

@@ -27,6 +27,9 @@ pub struct Setting {
     /// The least number.
     #[serde(default)]
     pub min: u64,
+    /// The greatest number.
+    #[serde(default)]
+    pub max: Option<u64>,
     /// The beginning of names of images in whose place it stands.
     #[serde(default)]
     pub replaces: Option<String>,
@@ -96,13 +99,24 @@ impl Setting {
         }
     }
 
+    /// Whether its value can be this text, or the number that is written so.
+    pub fn may_be(&self, text: &str) -> bool {
+        let number = text.parse::<u64>().ok();
+        let number = number.filter(|_| self.kind() == SettingType::Integer);
+        let value = number.map_or_else(|| text.into(), Value::from);
+        self.accept(&value).is_ok()
+    }
+
     /// Checks a value of the setting, and gives it in its usual form.
     pub fn accept(&self, value: &Value) -> Result<Value, String> {
         let kind = self.kind();
         let wrong = || format!("must be {}", kind.described());
         let number = |value: &Value| match value.as_u64() {
             Some(number) if number < self.min => Err(format!("must be at least {}", self.min)),
-            Some(number) => Ok(Value::from(number)),
+            Some(number) => match self.max.filter(|max| number > *max) {
+                Some(max) => Err(format!("must be at most {max}")),
+                None => Ok(Value::from(number)),
+            },
             None => Err(wrong()),
         };
         match (kind, value) {
@@ -131,8 +145,9 @@ impl Setting {
     fn text(&self, text: &str) -> Result<Value, String> {
         match &self.pattern {
             Some(pattern) if !pattern.is_match(text) => Err(format!(
-                "{text:?} does not fit the pattern {}",
-                shown(pattern)
+                "{text:?} does not fit the pattern {}: {}",
+                shown(pattern),
+                self.about
             )),
             _ => Ok(text.into()),
         }

@@ -23,9 +23,10 @@ size = [{ when = "kind = vm", is = "{size.mem_mib + 384}" }, { is = "{size.mem_m
 about = "Lists machines."
 method = "GET"
 path = "/machines"
+calls = "instance"
 query = { project = "{settings.project}", "page?" = "{argument.page}", filters = { owner = ["{installation}"] } }
 arguments.page = { max = 9, optional = true }
-learn.machine = { status = [200, 206], items = "", where = { "/owner" = "{installation}" }, pointer = "/id", pattern = "[0-9]+" }
+learn.machine = { status = [200, 206], items = "", where = { "/name" = "{value.name}" }, pointer = "/id", pattern = "[0-9]+" }
 
 [request.create]
 about = "Creates the machine."
@@ -73,6 +74,7 @@ The driver may read:
       GET /machines?filters=…&page?={argument.page}&project={settings.project}
       filters:
         owner: {installation}
+      only in a call about one instance
       the driver chooses {argument.page}: an integer up to 9, or nothing
       its answer 200 or 206 tells {learnt.machine}
 
@@ -150,9 +152,24 @@ fn openings_and_unused_parts_are_found() {
             "request.create: the argument \"fast\" has no use",
         ),
         (
-            r#"where = { "/owner" = "{installation}" }, "#,
+            r#"where = { "/name" = "{value.name}" }, "#,
             "",
             "request.list: every item of the answer becomes {learnt.machine}",
+        ),
+        (
+            r#""/name" = "{value.name}""#,
+            r#""/owner" = "{installation}""#,
+            "request.delete: nothing ties this change to the instance of the call",
+        ),
+        (
+            r#"one-of = ["{learnt.machine}"]"#,
+            r#"one-of = ["{learnt.machine}", "all"]"#,
+            "request.delete: nothing ties this change to the instance of the call",
+        ),
+        (
+            r#"path = "/machines/{value.name}/files""#,
+            "path = \"/machines/files\"\nquery = { \"a?\" = [{ when = \"network.id\", is = \"1\" }] }",
+            "request.files: nothing ties this change to the instance of the call",
         ),
         (
             r#"memory = "{value.size}""#,

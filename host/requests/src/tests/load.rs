@@ -7,6 +7,8 @@ const TABLES: &str = r#"
     text = { about = "x", default = "a" }
     list = { about = "x", default = ["a"] }
     limits = { about = "x", default = { a = 1 } }
+    switch = { about = "x", default = "off", pattern = "auto|off" }
+    count = { about = "x", default = 5, min = 2, max = 9 }
     [values]
     word = "x"
     table = { a = 1 }
@@ -46,6 +48,10 @@ const BODIES: &str = r#"
     a = { each = "published", item = "{published}" } => {published} is a member with parts
     a = { each = "hostname", item = "x" } => {hostname} is a text, and `each` takes a list
     a = { when = "gpus = 1", is = "x" } => {gpus} is a list, and a text is not compared with that
+    a = { when = "kind = VM", is = "x" } => {kind} is never "VM"
+    a = { when = "settings.switch = of", is = "x" } => {settings.switch} is never "of"
+    a = { when = "settings.count = 10", is = "x" } => {settings.count} is never "10"
+    a = { when = "argument.p = pubic", is = "x" }\n[request.r.arguments]\np = { one-of = ["own", "public"] } => {argument.p} is never "pubic"
     with = ["value.word"] => {value.word} is a text, and `with` takes a table
     "a?" = 1 => a constant is never left out
     "a?" = { b = ["x", { c = true }] } => a constant is never left out
@@ -82,6 +88,12 @@ const REQUESTS: &str = r#"
     arguments.a = { one-of = [] } => has one of `one-of`
     arguments.a = { max = 1, flag = true } => has one of `one-of`
     arguments.a = { pattern = "(" } => not a pattern
+    arguments.a = { pattern = "a)|(?:b" } => not a pattern
+    arguments.a = { pattern = "[a-z]{0,9999}" } => not a pattern
+    path = "/a?b=c" => request.r.path: its query stands in `query`
+    job = true\nbody = "archive"\ncalls = "create" => request.r.job: takes no files, and learns nothing
+    job = true\nlearn.a = { status = 200, says = ["x"] } => request.r.job: takes no files, and learns nothing
+    [request.s]\nabout = "x"\nmethod = "POST"\npath = "/" => request.s.calls: required for a change
     arguments.a = { of = "published" } => arguments.a: only the call that creates an instance or the call that moves an instance here has {published}
     arguments = { a = { flag = true, when = "argument.b" }, b = { flag = true } } => arguments.a: when: there is no {argument.b} here
     arguments = { a = { one-of = ["{value.v}"] }, b = { max = 1 } }\n[values]\nv = "{argument.b}" => there is no {argument.b} here
@@ -98,6 +110,8 @@ const REQUESTS: &str = r#"
     [settings]\na = { about = "x" } => settings.a: needs a default or a type
     [settings]\na = { about = "x", default = 1, optional = true } => an optional setting has no default
     [settings]\na = { about = "x", default = "x", pattern = "y" } => settings.a: default: "x" does not fit the pattern y
+    [settings]\na = { about = "Sizes of a.", default = "x", pattern = "y" } => does not fit the pattern y: Sizes of a.
+    [settings]\na = { about = "x", default = 3, max = 2 } => settings.a: default: must be at most 2
     [settings]\na = { about = "x", default = 1, min = 2 } => settings.a: default: must be at least 2
     [settings]\na = { about = "x", default = 1, replaces = "y" } => replaces: only for a text
     [settings]\na = { about = "x", default = "", replaces = "y" }\nb = { about = "x", default = "", replaces = "z" } => only one `replaces`

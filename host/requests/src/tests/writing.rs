@@ -86,8 +86,8 @@ const CALLS: &str = r#"
 /// A call, a purpose, the request's method and the rest of it.
 const WRONG_PURPOSES: &str = r#"
     create send GET calls = ["mark", "move"] => r: only for the call that marks the store or the call that moves an instance here
-    instance send POST job = false => r: POST in a call that changes nothing
-    survey job DELETE job = true => r: DELETE in a call that changes nothing
+    instance send POST calls = "instance" => r: POST in a call that changes nothing
+    survey job DELETE job = true\ncalls = "node" => r: DELETE in a call that changes nothing
     create job GET job = false => r: must not be a job
     create send GET job = true => r: must be a job
     create transfer GET job = false => r: is no transfer
@@ -135,7 +135,8 @@ fn a_request_is_for_its_calls_and_its_purpose() {
         assert_eq!(refusal.unwrap_err(), words, "{row}");
     }
     let read = json!({ "call": "instance" });
-    assert!(send(&of("POST", "job = true"), "r", &read, &[], Purpose::Show).is_ok());
+    let job = of("POST", "job = true\ncalls = \"instance\"");
+    assert!(send(&job, "r", &read, &[], Purpose::Show).is_ok());
     assert!(send(&of("HEAD", ""), "r", &read, &[], Purpose::Send).is_ok());
     let unknown = send(&of("GET", ""), "other", &read, &[], Purpose::Send).unwrap_err();
     assert_eq!(unknown, "there is no request \"other\"");
@@ -209,14 +210,14 @@ fn bodies_are_an_archive_or_the_mark() {
 }
 
 const WRONG_SETTINGS: &str = r#"
-    { "member": "A" } => member: "A" does not fit the pattern [a-z]+
+    { "member": "A" } => member: "A" does not fit the pattern [a-z]+: The server's name.
     { "member": 5 } => member: must be text
     { "none": "somewhere" } => none: "somewhere" is not an IP address
     { "pids": 0 } => pids: must be at least 1
     { "pids": -1 } => pids: must be a whole number that is not negative
     { "dns": ["x"] } => dns: "x" is not an IP address
     { "dns": "10.0.0.1" } => dns: must be a list of IP addresses
-    { "words": ["a", "1"] } => words: "1" does not fit the pattern [a-z]+
+    { "words": ["a", "1"] } => words: "1" does not fit the pattern [a-z]+: x
     { "words": [1] } => words: must be a list of texts
     { "limits": { "a": 0 } } => limits: a: must be at least 1
     { "limits": { "a": "x" } } => limits: a: must be a table of whole numbers that are not negative
