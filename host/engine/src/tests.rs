@@ -51,6 +51,7 @@ path = "/info"
 about = "Pulls an image."
 method = "POST"
 path = "/images/{argument.n:text}"
+calls = "mark"
 job = true
 arguments.n = { max = 99 }
 "#;
