@@ -178,7 +178,7 @@ impl Access {
                 warn!(
                     request = shortened(name),
                     instance = self.instance(),
-                    %error,
+                    error = shortened(&error.to_string()),
                     last_logged = self.refusals == LOGGED_REFUSALS,
                     "a driver's request was not sent"
                 );

@@ -40,7 +40,7 @@ pub fn hash(content: &[u8]) -> String {
     format!("sha256:{}", digits.collect::<String>())
 }
 
-/// Whether a file in the configuration's `[plugins]` has the requests of a driver, in either form.
+/// Whether a file in the configuration's `[plugins]` has the requests of a driver.
 pub fn is_request_file(file: &str) -> bool {
     file.ends_with(REQUESTS)
 }

@@ -3,6 +3,7 @@
 use super::nonsense;
 use super::text::{clean, is_kebab};
 use crate::bindings::types as wit;
+use std::collections::HashSet;
 use wharf_domain::blueprint::{Blueprint, Content, File, Health, Image};
 use wharf_domain::driver::PluginError;
 use wharf_domain::flavor::BlueprintRequest;
@@ -15,6 +16,8 @@ const MAX_ITEMS: usize = 128;
 const MAX_FILES: usize = 1 << 20;
 /// Longest path, reference, variable, or word, bytes.
 const MAX_LENGTH: usize = 4096;
+/// The port of SSH in an instance.
+const SSH_PORT: u16 = 22;
 
 /// From a guest, as the answer to `request`.
 pub fn from_guest(
@@ -108,6 +111,15 @@ fn check(blueprint: &Blueprint, request: &BlueprintRequest) -> Result<(), Plugin
             )));
         }
     }
+    // Drivers send them by name, and the last one would hide the others.
+    let files = blueprint.files.iter().map(|file| file.path.as_str());
+    let variables = blueprint.environment.iter().map(|(name, _)| name.as_str());
+    let twice = repeated(files)
+        .map(|path| ("file", path))
+        .or_else(|| repeated(variables).map(|name| ("environment variable", name)));
+    if let Some((sort, name)) = twice {
+        return Err(nonsense(format!("{sort} {:?} twice", clean(name, 100))));
+    }
     if blueprint
         .command
         .iter()
@@ -126,6 +138,7 @@ fn check_reachable(blueprint: &Blueprint, request: &BlueprintRequest) -> Result<
     if blueprint.ssh != ssh
         || blueprint.web_port.is_some() != flavor.web
         || blueprint.web_port == Some(0)
+        || (ssh && blueprint.web_port == Some(SSH_PORT))
     {
         return Err(nonsense(format!(
             "ssh {}, web port {:?}, for flavor {}",
@@ -156,6 +169,11 @@ fn has(request: &BlueprintRequest, kind: SecretKind) -> bool {
         | SecretKind::S3SecretAccessKey
         | SecretKind::S3PrefillBucket => request.s3_prefill,
     }
+}
+
+fn repeated<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut seen = HashSet::new();
+    names.find(|name| !seen.insert(*name))
 }
 
 fn too_long(text: &str) -> bool {
@@ -242,5 +260,77 @@ fn secret_to_guest(kind: SecretKind) -> wit::Secret {
         SecretKind::S3SecretAccessKey => wit::Secret::S3SecretAccessKey,
         SecretKind::S3PrefillBucket => wit::Secret::S3PrefillBucket,
         SecretKind::AiProviderApiKey => wit::Secret::AiProviderApiKey,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use wharf_domain::capacity::Size;
+    use wharf_domain::flavor::Flavor;
+
+    fn request() -> BlueprintRequest {
+        let size = Size {
+            n_vcpus: 1,
+            mem_gib: 1,
+            disk_size_gib: 1,
+        };
+        BlueprintRequest {
+            flavor: Arc::new(Flavor {
+                name: "x".to_owned(),
+                description: String::new(),
+                resource_types: vec![ResourceType::Container],
+                ssh: true,
+                web: true,
+                s3_prefill: false,
+                ai: false,
+                gpu_aware: false,
+                minimum: size,
+            }),
+            resource_type: ResourceType::Container,
+            size,
+            n_gpus: 0,
+            login_user: "user".to_owned(),
+            public_key: None,
+            s3_prefill: false,
+            ai: false,
+        }
+    }
+
+    #[test]
+    fn a_file_a_variable_and_a_port_are_there_once() {
+        let given = |files: &[&str], variables: &[&str], web_port| {
+            let file = |path: &&str| wit::File {
+                path: (*path).to_owned(),
+                mode: 0o644,
+                uid: 0,
+                gid: 0,
+                content: wit::Content::Bytes(Vec::new()),
+            };
+            let variable = |name: &&str| ((*name).to_owned(), "x".to_owned());
+            let blueprint = wit::Blueprint {
+                images: Vec::new(),
+                files: files.iter().map(file).collect(),
+                environment: variables.iter().map(variable).collect(),
+                command: Vec::new(),
+                health: wit::Health::Ssh,
+                ssh: true,
+                web_port: Some(web_port),
+            };
+            from_guest(blueprint, &request())
+        };
+        assert!(given(&["/a", "/b"], &["A", "B"], 80).is_ok());
+        for (wrong, words) in [
+            (given(&["/a", "/b", "/a"], &[], 80), "file \"/a\" twice"),
+            (
+                given(&[], &["A", "A"], 80),
+                "environment variable \"A\" twice",
+            ),
+            (given(&[], &[], 22), "web port Some(22)"),
+        ] {
+            let error = wrong.unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
     }
 }
