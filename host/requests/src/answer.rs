@@ -48,7 +48,7 @@ fn after<'p>(pointer: &'p str, key: &str) -> Option<&'p str> {
     is_next.then_some(rest)
 }
 
-/// The way to a list, and what to do with its items. The result: whether there is a list.
+/// The path to a list, and the function that takes its items. The result: whether there is a list.
 struct Items<'a> {
     rest: &'a str,
     pointers: &'a [&'a str],

@@ -49,8 +49,6 @@ pub enum Members {
     Published,
     /// The blueprint's files, by their path.
     Files,
-    /// The networks of the call, by their id.
-    Networks,
 }
 
 impl Members {
@@ -59,7 +57,6 @@ impl Members {
         match self {
             Self::Published => "published",
             Self::Files => "files",
-            Self::Networks => "networks",
         }
     }
 
@@ -68,7 +65,6 @@ impl Members {
         match self {
             Self::Published => "node_port",
             Self::Files => "path",
-            Self::Networks => "id",
         }
     }
 }
@@ -229,7 +225,7 @@ impl Argument {
         Ok(value)
     }
 
-    /// The permitted texts. Learnt ids are any number of them.
+    /// The permitted texts. Learnt ids may be several of them.
     fn permitted<'a>(&'a self, writer: &mut Writer<'a>) -> Result<Vec<String>, Fault> {
         let mut permitted = Vec::new();
         let Form::OneOf(templates) = &self.form else {

@@ -3,12 +3,12 @@
 use super::scope::CallScope;
 use serde::Deserialize;
 
-/// Kinds of calls. In a file, one of [`WORDS`] or a list of them.
+/// A set of kinds of calls. A request file has one of [`WORDS`], or a list of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Calls(u8);
 
-/// The words of a file. Later ones may be a part of earlier ones.
+/// The words of a request file, with their kinds. A later word may be a part of an earlier one.
 const WORDS: [(&str, Calls, &str); 7] = [
     ("node", Calls(0b111), "a call about the whole node"),
     ("survey", Calls(0b10), "the survey of the node"),
@@ -64,7 +64,7 @@ impl Calls {
     pub const CREATE_OR_MOVE: Self = Self(0b110_0000);
     pub const WITH_IMAGES: Self = Self(0b110_0010);
 
-    /// The call of this scope.
+    /// The kind of the call with this scope.
     fn of(scope: &CallScope) -> Self {
         Self(match &scope.subject {
             None if scope.survey.is_some() => 0b10,
@@ -77,7 +77,7 @@ impl Calls {
         })
     }
 
-    /// Whether it has all kinds of `other`.
+    /// Whether the set has all kinds of `other`.
     pub fn includes(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

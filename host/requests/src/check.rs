@@ -192,8 +192,9 @@ impl<'a> Order<'a> {
         let mut depth = 1;
         self.path.push(name);
         if self.path.len() <= MAX_DEPTH {
-            for used in uses(node) {
-                if let Some((used, _)) = self.document.values.get_key_value(&used) {
+            for used in node.names() {
+                let used = used.strip_prefix("value.").unwrap_or_default();
+                if let Some((used, _)) = self.document.values.get_key_value(used) {
                     depth = depth.max(self.visit(used)?.saturating_add(1));
                 }
             }
@@ -208,17 +209,6 @@ impl<'a> Order<'a> {
         self.names.push(name.to_owned());
         Ok(depth)
     }
-}
-
-/// The named values that a tree uses.
-fn uses(node: &Node) -> BTreeSet<String> {
-    let mut used = BTreeSet::new();
-    let walked = node.walk(&mut Vec::new(), &mut |name, _, _| {
-        used.extend(name.strip_prefix("value.").map(str::to_owned));
-        Ok(())
-    });
-    // The walk itself finds no error.
-    walked.map(|()| used).unwrap_or_default()
 }
 
 /// A place of a file.

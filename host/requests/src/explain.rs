@@ -14,7 +14,7 @@ use std::fmt::Display;
 const DETAIL: usize = 3;
 
 impl RequestFile {
-    /// Says what a driver could do to a node.
+    /// Describes the requests of the file in words.
     pub fn explain(&self) -> String {
         explain(&self.0)
     }

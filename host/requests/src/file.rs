@@ -1,4 +1,4 @@
-//! A file as written.
+//! A request file as written.
 
 use super::argument::Argument;
 use super::call::Calls;
@@ -17,7 +17,7 @@ const MAX_FILE: usize = 64 << 10;
 /// The most bytes of a compiled pattern.
 const MAX_PATTERN: usize = 64 << 10;
 
-/// A file of requests.
+/// A request file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Document {
@@ -145,7 +145,7 @@ impl Document {
         Ok(document)
     }
 
-    /// The beginning of names of images, and the setting in its place.
+    /// The beginning of names of images, and the setting that replaces it.
     pub fn replacement(&self) -> Option<(&str, &str)> {
         self.settings
             .iter()
@@ -160,7 +160,7 @@ impl Document {
 }
 
 impl Request {
-    /// The kinds of calls that may send it.
+    /// The calls that may send it.
     pub fn call_set(&self) -> Calls {
         self.calls.unwrap_or(Calls::ALL)
     }

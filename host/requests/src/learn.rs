@@ -1,9 +1,10 @@
-//! What the answers of an engine tell a call, for its later requests: ids, numbers and facts.
+//! Ids, numbers and facts that the answers of an engine tell a call, for its later requests.
 
 use super::CallScope;
 use super::answer;
 use super::names::Type;
 use super::template::Template;
+use super::writer::scalar;
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,11 +15,11 @@ const MAX_IDS: usize = 4096;
 /// The most bytes of an id.
 const MAX_ID: usize = 256;
 
-/// Something that an answer tells.
+/// The declaration of a learnt value.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Learn {
-    /// The statuses of an answer that tells it.
+    /// The statuses of the answers that tell it.
     pub statuses: Vec<u16>,
     /// Where the list stands in the answer, if there is a list.
     pub items: Option<String>,
@@ -42,7 +43,7 @@ enum Told {
     Fact(Vec<String>),
 }
 
-/// A value, under its name in the file.
+/// A learnt value.
 pub enum Found {
     Ids(Vec<String>),
     FirstNumber(u64),
@@ -165,7 +166,7 @@ impl Learn {
             let Some((Some(value), given)) = parts.split_first() else {
                 return;
             };
-            let mut given = given.iter().map(|given| given.as_ref().map(scalar));
+            let mut given = given.iter().map(|given| given.as_ref().and_then(scalar));
             if !wanted
                 .iter()
                 .all(|wanted| given.next().flatten().as_ref() == Some(wanted))
@@ -231,12 +232,6 @@ pub fn keep(scope: &mut CallScope, found: Vec<(String, Found)>) {
     }
 }
 
-fn scalar(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
-}
-
 fn id(value: &Value, pattern: &Regex) -> Option<String> {
     let found = pattern.captures(value.as_str()?)?;
     let id = found.get(1).or_else(|| found.get(0))?.as_str();
@@ -254,7 +249,7 @@ mod tests {
         toml::from_str(text).unwrap()
     }
 
-    /// What a call knows after these answers.
+    /// The scope of a call after these answers.
     fn after(text: &str, answers: &[(u16, Value)]) -> CallScope {
         let mut scope = CallScope::node("home");
         let name = |template: &Template| Some(template.as_str().replace("{installation}", "home"));

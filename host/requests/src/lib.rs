@@ -1,4 +1,4 @@
-//! The requests to an engine. A driver names a request of its kind's file and gives a few arguments;
+//! The requests to an engine. A driver names a request of its request file and gives a few arguments;
 //! this crate writes method, path, query and body from the file and the scope of the call.
 
 mod answer;
@@ -38,7 +38,7 @@ use template::Template;
 use wharf_domain::blueprint::File;
 use writer::Writer;
 
-/// A file of requests, read and checked.
+/// A request file, read and checked.
 #[derive(Debug, Clone)]
 pub struct RequestFile(Arc<Document>);
 

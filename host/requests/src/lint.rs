@@ -4,19 +4,19 @@ use super::RequestFile;
 use super::argument::{Argument, Form};
 use super::file::{Body, Document, Request, Transfer};
 use super::names::Type;
-use super::node::{Node, Use};
+use super::node::Node;
 use super::publish;
 use super::template::Template;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
-/// Names that tie a request to the instance of the call, its image, or this installation's mark.
+/// Names that tie a request to the instance of the call, to its image, or to this installation's mark.
 const OWN: [&str; 3] = ["instance", "image", "mark"];
 /// A text that only a pattern for any text fits.
 const ANY: &str = "Any text? \u{2026}=*";
 
 impl RequestFile {
-    /// Says which parts need a second look, a sentence for each.
+    /// Names the parts that need a second look, a sentence for each.
     pub fn lint(&self) -> Vec<String> {
         lint(&self.0)
     }
@@ -77,8 +77,8 @@ fn arguments(
     }
 }
 
-/// The search for what ties a request to the instance of the call, or to this installation's mark. Conditions
-/// tie nothing.
+/// The search for a tie of a request to the instance of the call, or to this installation's mark. A condition
+/// is no tie.
 struct Ties<'a> {
     document: &'a Document,
     request: &'a Request,
@@ -101,7 +101,7 @@ impl Ties<'_> {
     }
 
     fn text(&self, text: &Template, seen: &mut Vec<String>) -> bool {
-        text.names().any(|name| self.name(&name, seen))
+        text.names().iter().any(|name| self.name(name, seen))
     }
 
     fn node(&self, node: &Node, seen: &mut Vec<String>) -> bool {
@@ -139,7 +139,7 @@ impl Ties<'_> {
                 Some(Form::OneOf(texts)) => texts.iter().all(|text| self.text(text, seen)),
                 form => matches!(form, Some(Form::Of(_))),
             },
-            // An id that only an id of its own kind ties is tied to nothing.
+            // A chain of ids that ends in itself is no tie.
             "learnt" if seen.iter().any(|one| one == key) => false,
             "learnt" => {
                 seen.push(key.to_owned());
@@ -162,7 +162,7 @@ impl Ties<'_> {
 
 /// The names in a request and in the values that it uses.
 fn names(document: &Document, request: &Request) -> BTreeSet<String> {
-    let mut names: BTreeSet<String> = request.path.names().collect();
+    let mut names = request.path.names();
     names.extend(request.headers.values().flat_map(Template::names));
     names.extend(names_of_arguments(&request.arguments));
     for learn in request.learn.values() {
@@ -229,31 +229,4 @@ fn is_used(names: &BTreeSet<String>, name: &str) -> bool {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
     names.iter().any(is_part)
-}
-
-impl Template {
-    /// The names of its values.
-    fn names(&self) -> impl Iterator<Item = String> + use<> {
-        let mut names = Vec::new();
-        let mut see = |name: &str, _: Use<'_>, _: &[&str]| {
-            names.push(name.to_owned());
-            Ok(())
-        };
-        // The closure has no error.
-        let _ = self.walk(&[], &mut see);
-        names.into_iter()
-    }
-}
-
-impl Node {
-    /// The names of its values.
-    fn names(&self) -> impl Iterator<Item = String> + use<> {
-        let mut names = Vec::new();
-        let mut see = |name: &str, _: Use<'_>, _: &[&str]| {
-            names.push(name.to_owned());
-            Ok(())
-        };
-        let _ = self.walk(&mut Vec::new(), &mut see);
-        names.into_iter()
-    }
 }

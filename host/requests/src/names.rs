@@ -33,8 +33,8 @@ const PUBLISHED: &str = "published";
 const ENVIRONMENT: &str = "environment";
 /// The list of the blueprint's files.
 const FILES: &str = "files";
-/// The list of the instance's networks.
-const NETWORKS: &str = "networks";
+/// A network of the instance.
+const NETWORK: &str = "network";
 
 /// The word for a member of a list, within `each`.
 pub fn word(list: &str) -> &'static str {
@@ -48,10 +48,8 @@ pub fn word(list: &str) -> &'static str {
 
 /// The type of a value of the host, and the calls that have it.
 fn host(name: &str) -> Option<(Type, Calls)> {
-    if let Some(("network" | "public", part)) = name.split_once('.') {
-        // Only of a member is it a question.
-        let found = part_of(NETWORKS, part).filter(|found| *found != Type::Flag);
-        return found.map(|found| (found, Calls::CHANGE));
+    if let Some((NETWORK | "public", part)) = name.split_once('.') {
+        return part_of(NETWORK, part).map(|found| (found, Calls::CHANGE));
     }
     Some(match name {
         "installation" | "installation.end" | "installation.end3" => (Type::Text, Calls::ALL),
@@ -59,9 +57,10 @@ fn host(name: &str) -> Option<(Type, Calls)> {
         "instance" => (Type::Text, Calls::INSTANCE),
         "incarnation" => (Type::Number, Calls::INSTANCE),
         "kind" => (Type::Text, Calls::CHANGE),
-        "size.vcpus" | "size.mem_gib" | "size.mem_mib" | "size.mem_bytes" | "size.disk_gib"
-        | "size.disk_bytes" => (Type::Number, Calls::CHANGE),
-        "ports" | NETWORKS => (Type::List, Calls::CHANGE),
+        "size.vcpus" | "size.mem_gib" | "size.mem_bytes" | "size.disk_gib" | "size.disk_bytes" => {
+            (Type::Number, Calls::CHANGE)
+        }
+        "ports" => (Type::List, Calls::CHANGE),
         "hostname" | "image" => (Type::Text, Calls::CREATE_OR_MOVE),
         "gpus" | "command" | PUBLISHED | ENVIRONMENT => (Type::List, Calls::CREATE_OR_MOVE),
         "images" => (Type::List, Calls::WITH_IMAGES),
@@ -70,7 +69,7 @@ fn host(name: &str) -> Option<(Type, Calls)> {
     })
 }
 
-/// The type of a part of a member of a list.
+/// The type of a part of a member of a list, or of a network.
 fn part_of(list: &str, part: &str) -> Option<Type> {
     Some(match (list, part) {
         (PUBLISHED, "node_port" | "instance_port") => Type::Number,
@@ -78,9 +77,8 @@ fn part_of(list: &str, part: &str) -> Option<Type> {
         (ENVIRONMENT, "name" | "value") => Type::Text,
         (FILES, "uid" | "gid") => Type::Number,
         (FILES, "path" | "mode") => Type::Text,
-        (NETWORKS, "prefix") => Type::Number,
-        (NETWORKS, "public") => Type::Flag,
-        (NETWORKS, "id" | "subnet" | "hex" | "prefix_hex" | "gateway" | "address" | "mac") => {
+        (NETWORK, "prefix") => Type::Number,
+        (NETWORK, "id" | "subnet" | "hex" | "prefix_hex" | "gateway" | "address" | "mac") => {
             Type::Text
         }
         _ => return None,
@@ -141,7 +139,7 @@ impl Document {
             _ if list.starts_with("value.") => Some(Type::Any),
             (_, "") => Some(match list {
                 "ports" => Type::Number,
-                PUBLISHED | ENVIRONMENT | FILES | NETWORKS => Type::Member,
+                PUBLISHED | ENVIRONMENT | FILES => Type::Member,
                 _ => Type::Text,
             }),
             _ => part_of(list, part),

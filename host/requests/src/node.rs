@@ -4,6 +4,7 @@ use super::condition::Condition;
 use super::template::{Expression, Template};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use toml::Table;
 
 /// The deepest tree of a file.
@@ -128,7 +129,7 @@ impl Node {
         Ok(Self::Cases(cases))
     }
 
-    /// Whether it is always the same.
+    /// Whether it has this value in each call.
     pub fn is_constant(&self) -> bool {
         match self {
             Self::Constant(_) => true,
@@ -329,5 +330,30 @@ impl Condition {
             };
             see(&test.name, of, around).map_err(|why| place("when", &why))
         })
+    }
+}
+
+/// The names that a walk sees.
+fn seen(walk: impl FnOnce(&mut See<'_>) -> Result<(), String>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    // The walk itself finds no error.
+    let _ = walk(&mut |name, _, _| {
+        names.insert(name.to_owned());
+        Ok(())
+    });
+    names
+}
+
+impl Template {
+    /// The names of its values.
+    pub fn names(&self) -> BTreeSet<String> {
+        seen(|see| self.walk(&[], see))
+    }
+}
+
+impl Node {
+    /// The names of its values.
+    pub fn names(&self) -> BTreeSet<String> {
+        seen(|see| self.walk(&mut Vec::new(), see))
     }
 }

@@ -163,11 +163,13 @@ fn push_query(target: &mut String, query: &Value) -> Result<(), Fault> {
         .as_object()
         .ok_or_else(|| Fault::refused("query: is no table"))?;
     for (at, (key, value)) in pairs.iter().enumerate() {
-        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
-        if !key.bytes().all(is_plain) {
+        if !path::is_key(key) {
             return Err(Fault::refused(format!("the query key {key:?}")));
         }
         let text = scalar(value).unwrap_or_else(|| value.to_string());
+        if text.chars().any(char::is_control) {
+            return Err(Fault::refused(format!("the value of query key {key:?}")));
+        }
         target.push(if at == 0 { '?' } else { '&' });
         target.push_str(key);
         target.push('=');

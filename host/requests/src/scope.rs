@@ -1,5 +1,5 @@
-//! The scope of a call. A request has no other values: a call about one instance cannot reach the
-//! container of another.
+//! The scope of a call. A request has no values beyond it: a call about one instance cannot reach the
+//! container of another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::blueprint::File;

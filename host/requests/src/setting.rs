@@ -12,7 +12,7 @@ use std::net::IpAddr;
 pub struct Setting {
     /// One sentence for the operator.
     pub about: String,
-    /// Its type, if there is no default that tells it.
+    /// Its type; required unless the default has it.
     #[serde(default, rename = "type")]
     pub kind: Option<SettingType>,
     /// Its value where the node has none. Without a default, the setting is required.
@@ -30,7 +30,7 @@ pub struct Setting {
     /// The greatest number.
     #[serde(default)]
     pub max: Option<u64>,
-    /// The beginning of names of images in whose place it stands.
+    /// The beginning of names of images that it replaces.
     #[serde(default)]
     pub replaces: Option<String>,
 }
@@ -54,7 +54,7 @@ pub enum SettingType {
 }
 
 impl Setting {
-    /// The type, which the default tells if it is not written.
+    /// The type; that of the default if none is declared.
     pub fn kind(&self) -> SettingType {
         self.kind.unwrap_or(match &self.default {
             Some(Value::Number(_)) => SettingType::Integer,

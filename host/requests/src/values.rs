@@ -14,8 +14,6 @@ use wharf_domain::driver::{Network, PublishedPort};
 const INSTALLATION_END: usize = 8;
 /// Characters of its shortest form, which leaves room in the name of an interface.
 const INSTALLATION_END_SHORT: usize = 3;
-/// Mebibytes in a gibibyte.
-const MIB: u64 = 1024;
 /// Bytes in a gibibyte.
 const GIB: u64 = 1 << 30;
 
@@ -82,11 +80,6 @@ impl<'a> Values<'a> {
                 variables.map(pair).collect()
             }
             ("files", _) => self.files()?.iter().map(file).collect(),
-            ("networks", _) => {
-                let subject = self.subject()?;
-                let networks = subject.network.iter().chain(&subject.public_network);
-                networks.map(network).collect()
-            }
             _ => return Err(Fault::absent("the host does not know it")),
         })
     }
@@ -158,7 +151,6 @@ impl<'a> Values<'a> {
         Ok(match key {
             "vcpus" => size.n_vcpus.into(),
             "mem_gib" => mem,
-            "mem_mib" => mem.saturating_mul(MIB),
             "mem_bytes" => mem.saturating_mul(GIB),
             "disk_gib" => disk,
             _ => disk.saturating_mul(GIB),
@@ -181,7 +173,7 @@ impl<'a> Values<'a> {
 
 fn network(network: &Network) -> Value {
     let subnet = network.subnet;
-    let mut parts = json!({
+    json!({
         "id": network.id,
         "subnet": subnet,
         "prefix": subnet.prefix_len(),
@@ -190,13 +182,7 @@ fn network(network: &Network) -> Value {
         "gateway": network.gateway,
         "address": network.address,
         "mac": mac(network.address),
-    });
-    if network.is_public()
-        && let Some(parts) = parts.as_object_mut()
-    {
-        parts.insert("public".to_owned(), true.into());
-    }
-    parts
+    })
 }
 
 fn port(port: &PublishedPort) -> Value {

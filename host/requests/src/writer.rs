@@ -381,7 +381,7 @@ fn splice(list: &mut Vec<Value>, part: Value) {
     }
 }
 
-/// Learnt ids are a text if there is one.
+/// A single learnt id stands for itself in a text.
 fn only_id(placeholder: &Placeholder, value: &Value) -> Option<String> {
     let is_learnt =
         matches!(&placeholder.of, Expression::Name(name) if name.starts_with("learnt."));

@@ -17,7 +17,7 @@ optional = true
 
 [values]
 name = "m-{instance}"
-size = [{ when = "kind = vm", is = "{size.mem_mib + 384}" }, { is = "{size.mem_mib}" }]
+size = [{ when = "kind = vm", is = "{size.mem_gib + 384}" }, { is = "{size.mem_gib}" }]
 
 [request.list]
 about = "Lists machines."
@@ -111,8 +111,8 @@ The driver may copy:
 Values:
   {value.name}: m-{instance}
   {value.size}:
-    when kind = vm: {size.mem_mib + 384}
-    otherwise: {size.mem_mib}
+    when kind = vm: {size.mem_gib + 384}
+    otherwise: {size.mem_gib}
 
 Settings of a node:
   key: Its key. (optional)
@@ -203,7 +203,7 @@ fn a_request_is_shown_with_its_files_and_no_secret() {
   "labels": {
     "LANG": "C.UTF-8"
   },
-  "memory": 1024,
+  "memory": 1,
   "ports": [
     {
       "host": "wharf",

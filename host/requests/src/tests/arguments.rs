@@ -120,7 +120,6 @@ fn an_argument_may_name_a_member_of_a_list_of_the_call() {
     let call = json!({
         "published": [{ "node_port": 20005, "instance_port": 22 }, { "node_port": 20006, "instance_port": 80 }],
         "files": [{ "path": "/etc/motd", "text": "x" }],
-        "public": super::vm()["public"],
     });
     let tables = r#"
         [settings]
@@ -144,12 +143,6 @@ fn an_argument_may_name_a_member_of_a_list_of_the_call() {
             "/etc/motd",
             "/etc/motd 0:0 0644",
         ),
-        (
-            "networks",
-            "{argument.m.address} {argument.m.public}",
-            "0p",
-            "203.0.113.9 true",
-        ),
     ] {
         assert_eq!(of(list, parts, given), Ok(json!({ "a": wanted })), "{list}");
     }
@@ -157,7 +150,6 @@ fn an_argument_may_name_a_member_of_a_list_of_the_call() {
         ("published", "{argument.m.node_port}", "20007"),
         ("published", "{argument.m.node_port}", "22"),
         ("files", "{argument.m.path}", "/etc/passwd"),
-        ("networks", "{argument.m.id}", "o2"),
     ] {
         let refusal = of(list, parts, given).unwrap_err();
         assert!(

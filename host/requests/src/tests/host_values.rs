@@ -25,7 +25,6 @@ fn each_value_is_that_of_the_call() {
         ("images", json!(["registry.example/base:1"])),
         ("size.vcpus", json!(2)),
         ("size.mem_gib", json!(1)),
-        ("size.mem_mib", json!(1024)),
         ("size.mem_bytes", json!(1u64 << 30)),
         ("size.disk_gib", json!(10)),
         ("size.disk_bytes", json!(10u64 << 30)),

@@ -25,6 +25,8 @@ const BODIES: &str = r#"
     a = "{learnt.none}" => there is no {learnt.none} here
     a = "{argument.none}" => there is no {argument.none} here
     a = "{network.public}" => there is no {network.public} here
+    a = "{size.mem_mib}" => there is no {size.mem_mib} here
+    a = { each = "networks", item = 1 } => there is no {networks} here
     a = "{item}" => there is no {item} here
     a = "{n}" => there is no {n} here
     a = "{published.node_port}" => there is no {published.node_port} here

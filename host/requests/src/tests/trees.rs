@@ -58,7 +58,6 @@ const WRITTEN: &str = r#"
     a = { each = "value.words", item = { n = "{n}", w = "{item}" } } => {"a":[{"n":0,"w":"x"},{"n":1,"w":"y"}]}
     a = { each = "value.words", key = "w{n}", item = "{item}" } => {"a":{"w0":"x","w1":"y"}}
     a = { each = "settings.limits", item = "{item.name}={item.value}" } => {"a":["files=7","nproc=9"]}
-    a = { each = "networks", item = "{item.address}" } => {"a":["10.80.1.7"]}
     a = { each = "files", item = "{file.path} {file.mode}" } => {"a":["/etc/wharf/first-boot/password 0644","/etc/motd 0644"]}
     a = { each = "value.words", item = { each = "published", item = "{item}{published.node_port}{n}" } } => {"a":["x200010","y200010"]}
     a = { each = "value.words", key = "k", item = ["{item}"] } => {"a":{"k":["x","y"]}}
