@@ -197,7 +197,7 @@ impl Changes {
         self.and(Change::DropAudit(to))
     }
 
-    /// Adds an instance's new row with the event that led to it and, where what is billed
+    /// Adds an instance's new row with the event that led to it and, where the billed state
     /// changes, a ledger entry. The ledger's time never runs backwards within one instance.
     pub fn record(mut self, mut instance: Instance, now: Timestamp, what: What) -> Self {
         let (at, state) = (now.max(instance.last_event_at), instance.state());

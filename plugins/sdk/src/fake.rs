@@ -1,5 +1,5 @@
-//! Native tests of drivers: requests are written from the request file, as the host writes them, and a
-//! fake engine answers them.
+//! The host's part in native tests of drivers. It writes requests from the request file, and a fake
+//! engine answers them.
 
 use crate::Engine;
 use crate::types::{
@@ -123,14 +123,14 @@ impl<'a> Host<'a> {
         Self::new(file, node, engine, |_| CallScope::node(&node.installation))
     }
 
-    /// `look`.
+    /// The call that surveys the node: `look`.
     #[must_use]
     pub fn look(file: &str, node: &Node, images: &[String], engine: &'a dyn Http) -> Self {
         let scope = |_: &str| CallScope::survey(&node.installation, images);
         Self::new(file, node, engine, scope)
     }
 
-    /// `mark`.
+    /// The call that marks the store: `mark`.
     #[must_use]
     pub fn mark(file: &str, node: &Node, mark: &str, engine: &'a dyn Http) -> Self {
         let scope = |_: &str| CallScope::mark(&node.installation, mark);
@@ -161,7 +161,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// `move_here`.
+    /// The call that moves an instance to the node: `move_here`.
     #[must_use]
     pub fn move_here(file: &str, node: &Node, spec: &'a Spec, engine: &'a dyn Http) -> Self {
         let scope = |kind: &str| CallScope::moves(&node.installation, &to_spec(spec), kind);

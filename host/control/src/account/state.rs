@@ -12,7 +12,7 @@ use wharf_domain::ids::UserId;
 use wharf_domain::time::Timestamp;
 
 tables! {
-    /// Users that are disabled, with the time of it.
+    /// Disabled users, with the time at which they were disabled.
     pub const DISABLED: Table<UserId, (), Timestamp> =
         Table::bounded(b'U', 2, "One row of a user, set by the operator",
             "Until the operator changes it").of(&USERS);

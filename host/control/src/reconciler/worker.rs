@@ -219,8 +219,8 @@ impl Worker {
         }
     }
 
-    /// The end of a step that its node is not asked for: nobody waits for it any more, or the node is out
-    /// of reach.
+    /// The end of a step without a call to the node: no request waits for the step any more, or the node is
+    /// out of reach.
     async fn without_attempt(&mut self, step: Step, instance: &Instance) -> Option<Next> {
         let is_away = self.is_away(Some(&instance.node));
         let state = || self.app.nodes.state(&instance.node).to_string();

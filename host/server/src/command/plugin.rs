@@ -16,7 +16,7 @@ pub struct Plugin {
 
 #[derive(Subcommand)]
 enum PluginCommand {
-    /// Say in words what a driver could do to a node, and what in its requests needs a second look
+    /// Describe the requests of a driver in words, and the parts of them that need a second look
     ///
     /// No server needs to run. The exit status is 1 when the file is not valid, and 0 with warnings.
     Check {
@@ -25,7 +25,7 @@ enum PluginCommand {
     },
     /// Print a request as Wharf would send it in a sample of a call
     ///
-    /// No server needs to run. Files are shown with their sizes, and no secret is.
+    /// No server needs to run. Files are shown with their sizes, and no secret is shown.
     Render {
         /// A file such as driver-x.requests.toml, or the name of a driver that is part of Wharf
         file: PathBuf,
