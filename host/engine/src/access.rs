@@ -136,7 +136,7 @@ impl Access {
         let body = match rendered.body {
             Body::None => None,
             Body::Json(json) => Some(("application/json", json.into())),
-            // Its key would have the secrets of the files.
+            // The key of a job is its whole request, so files would put secrets into it.
             Body::Archive(_) | Body::File(_) if purpose == Purpose::Job => {
                 return Err(EngineError::Refused("a job has no files".into()));
             }

@@ -27,8 +27,8 @@ pub enum Started {
     NoView(String),
 }
 
-/// Starts a container with these limits, which are those of the call. If the engine can change limits only on a running container,
-/// they are changed right after the start.
+/// Starts a container with these limits, which are those of the call. If the engine can change limits only on
+/// a running container, they are changed right after the start.
 ///
 /// # Errors
 /// Those of [`start`].
@@ -46,8 +46,8 @@ pub fn start_sized(
     Ok(started)
 }
 
-/// Gives a running container the limits of the call. A Docker that reports the wanted size needs no request. Podman's
-/// report is unreliable: before 5 it is the size of the creation, later possibly that of a failed
+/// Gives a running container the limits of the call. A Docker that reports the wanted size needs no request.
+/// Podman's report is unreliable: before 5 it is the size of the creation, later possibly that of a failed
 /// update.
 ///
 /// # Errors

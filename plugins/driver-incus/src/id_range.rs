@@ -83,7 +83,7 @@ fn other_with_range(
     let others = disks.into_iter().filter(|name| *name != found.name);
     for name in others.filter(|name| !running.contains(name)) {
         match ctx.api.listed(&name)? {
-            // One whose disk is still being copied to this member is compared when it has come.
+            // An instance whose disk is still being copied to this member is compared after the copy.
             Ok(other) if other.location == ctx.settings.member => {
                 if other.config.get(BASE) == Some(own) {
                     return Ok(Some(name));
@@ -97,7 +97,7 @@ fn other_with_range(
     Ok(None)
 }
 
-/// The time differs between instances, or two of them would choose at one moment again and again.
+/// The time differs between instances. With equal times, two of them would choose at one moment repeatedly.
 fn again_ms(tag: &Tag) -> u32 {
     let digits = tag.instance.len().saturating_sub(3);
     let random = tag.instance.get(digits..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Calls to the node's engine: a driver names requests, and the host writes them.
+//! Requests to the node's engine: a driver names them, and the host writes them.
 
 #[cfg(target_family = "wasm")]
 use crate::bindings::node_driver::wharf::plugin::engine;
@@ -118,7 +118,7 @@ fn no_host() -> EngineError {
 pub struct Call(Request);
 
 impl Call {
-    /// Creates a call of the request with this name, without arguments.
+    /// Creates the request with this name, without arguments.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self(Request {
