@@ -142,7 +142,7 @@ fn write(path: &Path, text: &[u8]) -> Result<()> {
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The configuration with the line. It is the first one: below a `Host` it would belong to that.
+/// The configuration with the line at its beginning. Below a `Host`, the line would belong to that host.
 fn with_include(text: &[u8]) -> Vec<u8> {
     let for_all = lines(text).take_while(|line| !["host", "match"].contains(&&*keyword(line)));
     if { for_all }.any(is_include) {

@@ -21,7 +21,7 @@ tables! {
             "Until the instance is removed, or the state ends").removed_with(&INSTANCES);
 }
 
-/// A start that the node has not taken yet, or has not been seen without after it was withdrawn.
+/// A start that the node has not taken yet, or a withdrawn start that the node may still take.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartRow {
     /// The request.

@@ -1,4 +1,5 @@
-//! The tables of instances, claims, events, the ledger and the audit log. Those of features are beside them.
+//! The tables of instances, claims, events, the ledger and the audit log. Each feature declares its own
+//! tables.
 //!
 //! Claims are in a group of their own, because a start reads all of them.
 
