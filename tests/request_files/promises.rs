@@ -50,6 +50,15 @@ impl Call {
             .map_err(|refusal| refusal.0)
     }
 
+    /// The targets of the transfer, or the refusal.
+    fn copy(&self, arguments: &[(&str, &str)]) -> Result<String, String> {
+        let arguments = texts(arguments);
+        let targets = self.requests.transfer(&self.scope, "content", &arguments);
+        targets
+            .map(|targets| targets.to_string())
+            .map_err(|refusal| refusal.0)
+    }
+
     fn send(&self, name: &str, arguments: &[(&str, &str)]) -> Result<String, String> {
         self.ask(name, arguments, Purpose::Send)
     }
@@ -136,7 +145,7 @@ fn only_ids_that_the_engine_lists_with_the_calls_labels_stand_for_a_container() 
 #[test]
 fn content_goes_from_the_instances_container_to_its_replacement_only() {
     let call = Call::docker(json!({}));
-    let copy = call.ask("content", &[], Purpose::Transfer).unwrap();
+    let copy = call.copy(&[]).unwrap();
     assert_eq!(
         copy,
         format!(
@@ -145,11 +154,11 @@ fn content_goes_from_the_instances_container_to_its_replacement_only() {
         )
     );
     for container in [OTHER, "postgres", &format!("{OWN}-part")] {
-        let answer = call.ask("content", &[("container", container)], Purpose::Transfer);
+        let answer = call.copy(&[("container", container)]);
         refused(answer, "argument container");
     }
     let change = Call::docker(json!({ "call": "change" }));
-    refused(change.ask("content", &[], Purpose::Transfer), "only for");
+    refused(change.copy(&[]), "only for");
     refused(call.send("content", &[]), "is a transfer");
 }
 

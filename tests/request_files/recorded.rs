@@ -25,8 +25,10 @@ fn written(file: &RequestFile, recorded: &Recorded) -> Value {
     let arguments: Vec<_> = recorded.arguments.clone().into_iter().collect();
     let name = &recorded.request;
     let render = |purpose| requests.render(&sample.scope, name, &arguments, purpose);
-    let purposes = [Purpose::Send, Purpose::Job, Purpose::Transfer];
-    let rendered = purposes
+    if let Ok(targets) = requests.transfer(&sample.scope, name, &arguments) {
+        return json!([targets.read, targets.changes, targets.write]);
+    }
+    let rendered = [Purpose::Send, Purpose::Job]
         .into_iter()
         .find_map(|purpose| render(purpose).ok());
     let Some(rendered) = rendered else {
@@ -37,11 +39,7 @@ fn written(file: &RequestFile, recorded: &Recorded) -> Value {
         target,
         body,
         headers,
-        transfer,
     } = rendered;
-    if let Some(targets) = transfer {
-        return json!([targets.read, targets.changes, targets.write]);
-    }
     let mut written = vec![json!(format!("{method} {target}"))];
     if !headers.is_empty() {
         written.push(json!(headers.into_iter().collect::<BTreeMap<_, _>>()));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{debug, warn};
 use wharf_domain::secret::Secrets;
-use wharf_requests::{Body, CallScope, Purpose, Rendered};
+use wharf_requests::{Body, CallScope, Purpose, Refusal, Rendered};
 
 /// Subtracted from the call's deadline, so that the guest has time to return.
 const MARGIN: Duration = Duration::from_millis(250);
@@ -89,10 +89,11 @@ impl Access {
     /// Begins a transfer for the call's instance.
     pub fn begin_transfer(&mut self, request: &Request) -> Result<(), EngineError> {
         let key = self.transfer_key()?;
-        let rendered = self.render(request, Purpose::Transfer)?;
-        let Some(targets) = rendered.transfer else {
-            return Err(EngineError::Refused("this request is no transfer".into()));
-        };
+        let Request {
+            name, arguments, ..
+        } = request;
+        let targets = self.node.requests.transfer(&self.scope, name, arguments);
+        let targets = self.logged(request, targets)?;
         debug!(instance = key, "transfer begins");
         self.node
             .transfers
@@ -136,10 +137,6 @@ impl Access {
         let body = match rendered.body {
             Body::None => None,
             Body::Json(json) => Some(("application/json", json.into())),
-            // The key of a job is its whole request, so files would put secrets into it.
-            Body::Archive(_) | Body::File(_) if purpose == Purpose::Job => {
-                return Err(EngineError::Refused("a job has no files".into()));
-            }
             Body::Archive(files) => {
                 let tar = archive::build(&files, &self.secrets, &mut self.hashes)?;
                 Some(("application/x-tar", tar))
@@ -163,15 +160,26 @@ impl Access {
         } = request;
         let requests = &self.node.requests;
         let rendered = requests.render(&self.scope, name, arguments, purpose);
-        if rendered.is_ok() {
+        self.logged(request, rendered)
+    }
+
+    /// Logs a request as written, or its refusal.
+    fn logged<T>(
+        &mut self,
+        request: &Request,
+        written: Result<T, Refusal>,
+    ) -> Result<T, EngineError> {
+        let Request {
+            name, arguments, ..
+        } = request;
+        if written.is_ok() {
             debug!(
                 request = name,
                 arguments = shortened(&format!("{arguments:?}")),
-                ?purpose,
                 "a driver's request"
             );
         }
-        rendered.map_err(|refusal| {
+        written.map_err(|refusal| {
             let error = EngineError::Refused(refusal.0);
             self.refusals = self.refusals.saturating_add(1);
             if self.refusals <= LOGGED_REFUSALS {

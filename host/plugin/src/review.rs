@@ -42,7 +42,6 @@ impl Review {
         arguments: &[(String, String)],
     ) -> Result<String, String> {
         let sample = Sample::parse(sample).map_err(|why| format!("the sample: {why}"))?;
-        let rendered = sample.render(&self.file, request, arguments)?;
-        Ok(rendered.to_string())
+        sample.render(&self.file, request, arguments)
     }
 }

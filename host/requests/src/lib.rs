@@ -56,8 +56,6 @@ pub enum Purpose {
     Send,
     /// To run it as a long request.
     Job,
-    /// To begin a transfer.
-    Transfer,
     /// To see it.
     Show,
 }
@@ -65,16 +63,14 @@ pub enum Purpose {
 /// A written request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    /// The method; GET for a transfer.
+    /// The method.
     pub method: Method,
-    /// Path and query; empty for a transfer.
+    /// Path and query.
     pub target: String,
     /// Headers beside the usual ones.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Body,
-    /// The targets of a transfer.
-    pub transfer: Option<Targets>,
 }
 
 /// The targets of a transfer.

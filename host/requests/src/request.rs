@@ -7,7 +7,6 @@ use super::path;
 use super::values::Values;
 use super::writer::{Writer, scalar};
 use super::{Body, CallScope, Purpose, Refusal, Rendered, Requests, Targets};
-use http::Method;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -25,17 +24,38 @@ impl Requests {
         arguments: &[(String, String)],
         purpose: Purpose,
     ) -> Result<Rendered, Refusal> {
-        let writer = Writer::new(self.values(scope));
-        let document = &self.document;
-        let written = match (document.request.get(name), document.transfer.get(name)) {
-            (Some(request), _) => request.write(writer, arguments, purpose),
-            (_, Some(transfer)) => transfer.write(writer, arguments, purpose),
-            (None, None) => {
-                let shown: String = name.chars().take(MAX_NAME).collect();
-                return Err(Refusal(format!("there is no request {shown:?}")));
-            }
+        let Some(request) = self.document.request.get(name) else {
+            return Err(self.unknown(name));
         };
+        let written = request.write(Writer::new(self.values(scope)), arguments, purpose);
         written.map_err(|fault| Refusal(format!("{name}: {}", fault.words())))
+    }
+
+    /// Writes the targets of a transfer with these arguments for a call, or refuses it with a reason.
+    pub fn transfer(
+        &self,
+        scope: &CallScope,
+        name: &str,
+        arguments: &[(String, String)],
+    ) -> Result<Targets, Refusal> {
+        let Some(transfer) = self.document.transfer.get(name) else {
+            return Err(self.unknown(name));
+        };
+        let written = transfer.write(Writer::new(self.values(scope)), arguments);
+        written.map_err(|fault| Refusal(format!("{name}: {}", fault.words())))
+    }
+
+    /// The refusal of a name that the file does not have, or has for the other function.
+    fn unknown(&self, name: &str) -> Refusal {
+        let document = &self.document;
+        Refusal(if document.transfer.contains_key(name) {
+            format!("{name}: is a transfer")
+        } else if document.request.contains_key(name) {
+            format!("{name}: is no transfer")
+        } else {
+            let shown: String = name.chars().take(MAX_NAME).collect();
+            format!("there is no request {shown:?}")
+        })
     }
 
     /// The values of a call.
@@ -57,7 +77,6 @@ impl Request {
     ) -> Result<Rendered, Fault> {
         let scope = writer.values().scope;
         match purpose {
-            Purpose::Transfer => return Err(Fault::refused("is no transfer")),
             Purpose::Job if !self.job => return Err(Fault::refused("must not be a job")),
             Purpose::Send if self.job => return Err(Fault::refused("must be a job")),
             Purpose::Send | Purpose::Job if !self.is_read() && !scope.changes => {
@@ -92,7 +111,6 @@ impl Request {
             body: self
                 .body(&mut writer)
                 .map_err(|fault| fault.required().at("body"))?,
-            transfer: None,
         })
     }
 
@@ -127,11 +145,7 @@ impl Transfer {
         &'a self,
         mut writer: Writer<'a>,
         arguments: &[(String, String)],
-        purpose: Purpose,
-    ) -> Result<Rendered, Fault> {
-        if purpose != Purpose::Transfer {
-            return Err(Fault::refused("is a transfer"));
-        }
+    ) -> Result<Targets, Fault> {
         let scope = writer.values().scope;
         self.calls.include(scope).map_err(Fault::refused)?;
         if !scope.changes {
@@ -143,16 +157,10 @@ impl Transfer {
             path::check(&target).map_err(|why| Fault::refused(why).at(key))?;
             Ok(target)
         };
-        Ok(Rendered {
-            method: Method::GET,
-            target: String::new(),
-            headers: Vec::new(),
-            body: Body::None,
-            transfer: Some(Targets {
-                read: target("read", &self.read)?,
-                changes: target("changes", &self.changes)?,
-                write: target("write", &self.write)?,
-            }),
+        Ok(Targets {
+            read: target("read", &self.read)?,
+            changes: target("changes", &self.changes)?,
+            write: target("write", &self.write)?,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Samples of calls, for a review of the requests of a file and for tests.
 
-use crate::{CallScope, CreateScope, Purpose, Rendered, RequestFile, Requests, Subject};
+use crate::{CallScope, CreateScope, Purpose, RequestFile, Requests, Subject};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -207,21 +207,23 @@ impl From<WrittenFile> for File {
 }
 
 impl Sample {
-    /// Writes a request, or a transfer, of a file in this call.
+    /// Writes a request, or a transfer, of a file in this call, as text for a review.
     pub fn render(
         &self,
         file: &RequestFile,
         name: &str,
         arguments: &[(String, String)],
-    ) -> Result<Rendered, String> {
+    ) -> Result<String, String> {
         let requests = Requests::new(file, &self.settings);
         let requests = requests.map_err(|why| format!("settings.{why}"))?;
-        let purpose = if file.0.transfer.contains_key(name) {
-            Purpose::Transfer
+        let scope = &self.scope;
+        let written = if file.0.transfer.contains_key(name) {
+            let targets = requests.transfer(scope, name, arguments);
+            targets.map(|targets| targets.to_string())
         } else {
-            Purpose::Show
+            let rendered = requests.render(scope, name, arguments, Purpose::Show);
+            rendered.map(|rendered| rendered.to_string())
         };
-        let rendered = requests.render(&self.scope, name, arguments, purpose);
-        rendered.map_err(|refusal| refusal.0)
+        written.map_err(|refusal| refusal.0)
     }
 }

@@ -116,22 +116,14 @@ impl CallScope {
     /// A call about one instance that changes nothing.
     pub fn read(installation: &str, tag: Tag) -> Self {
         Self {
-            installation: installation.to_owned(),
-            changes: false,
             subject: Some(Subject::new(tag)),
-            mark: None,
-            survey: None,
-            moves: false,
-            learnt: BTreeMap::new(),
-            numbers: BTreeMap::new(),
-            facts: BTreeSet::new(),
+            ..Self::node(installation)
         }
     }
 
     /// A call that changes an existing instance.
     pub fn change(installation: &str, target: &Target) -> Self {
         Self {
-            installation: installation.to_owned(),
             changes: true,
             subject: Some(Subject {
                 size: Some(target.size),
@@ -141,12 +133,7 @@ impl CallScope {
                     .then(|| target.wan_ports.clone()),
                 ..Subject::new(target.tag)
             }),
-            mark: None,
-            survey: None,
-            moves: false,
-            learnt: BTreeMap::new(),
-            numbers: BTreeMap::new(),
-            facts: BTreeSet::new(),
+            ..Self::node(installation)
         }
     }
 

@@ -1,17 +1,20 @@
 //! A written request as text, for a review. It has files by name and size, and no secret.
 
-use super::{Body, Rendered};
+use super::{Body, Rendered, Targets};
 use serde_json::Value;
 use std::fmt;
 use wharf_domain::blueprint::{Content, File};
 
+impl fmt::Display for Targets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "GET {}", self.read)?;
+        writeln!(f, "GET {}", self.changes)?;
+        writeln!(f, "PUT {}", self.write)
+    }
+}
+
 impl fmt::Display for Rendered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(targets) = &self.transfer {
-            writeln!(f, "GET {}", targets.read)?;
-            writeln!(f, "GET {}", targets.changes)?;
-            return writeln!(f, "PUT {}", targets.write);
-        }
         writeln!(f, "{} {}", self.method, self.target)?;
         for (name, value) in &self.headers {
             writeln!(f, "{name}: {value}")?;

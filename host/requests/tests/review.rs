@@ -221,7 +221,8 @@ fn a_request_is_shown_with_its_files_and_no_secret() {
              /etc/wharf/first-boot/password, a secret\n  /etc/motd, 8 bytes\n"
         )
     );
-    let copy = show("content", &[], Purpose::Transfer).unwrap().to_string();
+    let copy = requests.transfer(&sample.scope, "content", &[]).unwrap();
+    let copy = copy.to_string();
     assert!(
         copy.ends_with(&format!("PUT /machines/{name}-part\n")),
         "{copy}"

@@ -256,10 +256,11 @@ impl Engine for Host<'_> {
     }
 
     fn begin_transfer(&self, request: &Request) -> Result<(), EngineError> {
-        let rendered = self.render(request, Purpose::Transfer)?;
-        let Some(targets) = rendered.transfer else {
-            return Err(EngineError::Refused("this request is no transfer".into()));
-        };
+        let scope = self.scope.borrow();
+        let targets = self
+            .requests
+            .transfer(&scope, &request.name, &request.arguments);
+        let targets = targets.map_err(|refusal| EngineError::Refused(refusal.0))?;
         self.engine.begin_transfer(&Transfer {
             read: targets.read,
             changes: targets.changes,

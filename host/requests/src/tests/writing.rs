@@ -1,7 +1,7 @@
 //! Targets, calls, purposes, transfers and settings.
 
 use super::{container, file, rows, send, write};
-use crate::{Body, Purpose, Requests, Targets};
+use crate::{Body, Purpose, Requests, Sample, Targets};
 use serde_json::json;
 
 #[test]
@@ -90,7 +90,6 @@ const WRONG_PURPOSES: &str = r#"
     survey job DELETE job = true\ncalls = "node" => r: DELETE in a call that changes nothing
     create job GET job = false => r: must not be a job
     create send GET job = true => r: must be a job
-    create transfer GET job = false => r: is no transfer
 "#;
 
 #[test]
@@ -127,8 +126,7 @@ fn a_request_is_for_its_calls_and_its_purpose() {
         };
         let purpose = match purpose {
             "send" => Purpose::Send,
-            "job" => Purpose::Job,
-            _ => Purpose::Transfer,
+            _ => Purpose::Job,
         };
         let call = json!({ "call": call });
         let refusal = send(&of(method, rest), "r", &call, &[], purpose);
@@ -153,36 +151,48 @@ fn a_transfer_has_three_targets() {
         write = "/c/{instance}-part/archive?path=/"
         calls = "create"
         arguments.c = { one-of = ["{hostname}"] }
+        [request.r]
+        about = "x"
+        method = "GET"
+        path = "/r"
         "#,
     )
     .unwrap();
-    let written = send(&file, "content", &container(), &[], Purpose::Transfer).unwrap();
+    let requests = Requests::new(&file, &json!({})).unwrap();
+    let transfer = |call: &serde_json::Value, name: &str, container: &str| {
+        let scope = Sample::parse(&call.to_string()).unwrap().scope;
+        let arguments = [("c".to_owned(), container.to_owned())];
+        let written = requests.transfer(&scope, name, &arguments);
+        written.map_err(|refusal| refusal.0)
+    };
     let wanted = Targets {
         read: "/c/demo/export".to_owned(),
         changes: "/c/demo/changes".to_owned(),
         write: "/c/0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-part/archive?path=/".to_owned(),
     };
-    assert_eq!(written.transfer, Some(wanted));
-    for (call, arguments, purpose, words) in [
-        (container(), vec![], Purpose::Show, "content: is a transfer"),
-        (container(), vec![], Purpose::Send, "content: is a transfer"),
+    assert_eq!(transfer(&container(), "content", "demo"), Ok(wanted));
+    for (call, name, given, words) in [
+        ("create", "r", "demo", "r: is no transfer"),
+        ("create", "other", "demo", "there is no request \"other\""),
         (
-            json!({ "call": "move" }),
-            vec![],
-            Purpose::Transfer,
+            "move",
+            "content",
+            "demo",
             "content: only for the call that creates an instance",
         ),
         (
-            container(),
-            vec![("c", "other")],
-            Purpose::Transfer,
+            "create",
+            "content",
+            "other",
             "content: argument c: \"other\"; it must be {hostname}",
         ),
     ] {
-        assert_eq!(
-            send(&file, "content", &call, &arguments, purpose).unwrap_err(),
-            words
-        );
+        let refusal = transfer(&json!({ "call": call }), name, given);
+        assert_eq!(refusal.unwrap_err(), words);
+    }
+    for purpose in [Purpose::Show, Purpose::Send, Purpose::Job] {
+        let refusal = send(&file, "content", &container(), &[], purpose);
+        assert_eq!(refusal.unwrap_err(), "content: is a transfer");
     }
 }
 
