@@ -47,9 +47,10 @@ impl Config {
         if self.tls.is_some() != new.tls.is_some() {
             fixed.push("tls".to_owned());
         }
-        match fixed.is_empty() {
-            true => Ok((new, changed)),
-            false => Err(ConfigError::Fixed(fixed)),
+        if fixed.is_empty() {
+            Ok((new, changed))
+        } else {
+            Err(ConfigError::Fixed(fixed))
         }
     }
 }

@@ -54,9 +54,10 @@ impl BaseUrl {
     fn of(scheme: &str, host: &str, port: u16) -> Self {
         let usual = if scheme == "https" { 443 } else { 80 };
         let host = host.to_ascii_lowercase();
-        let origin = match port == usual {
-            true => format!("{scheme}://{host}"),
-            false => format!("{scheme}://{host}:{port}"),
+        let origin = if port == usual {
+            format!("{scheme}://{host}")
+        } else {
+            format!("{scheme}://{host}:{port}")
         };
         Self { origin, host }
     }
@@ -104,11 +105,16 @@ impl Config {
         }
         let (ip, port) = (self.listen.ip(), self.listen.port());
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let host = match ip.is_loopback() || ip.is_unspecified() {
-            true if self.web.host.eq_ignore_ascii_case("localhost") => "127.0.0.1".to_owned(),
-            true => "localhost".to_owned(),
-            false if ip.is_ipv6() => format!("[{ip}]"),
-            false => ip.to_string(),
+        let host = if ip.is_loopback() || ip.is_unspecified() {
+            if self.web.host.eq_ignore_ascii_case("localhost") {
+                "127.0.0.1".to_owned()
+            } else {
+                "localhost".to_owned()
+            }
+        } else if ip.is_ipv6() {
+            format!("[{ip}]")
+        } else {
+            ip.to_string()
         };
         BaseUrl::of(scheme, &host, port)
     }

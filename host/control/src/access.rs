@@ -43,9 +43,10 @@ impl Access {
     pub(super) fn set_disabled(&self, user: UserId, disabled: bool) {
         self.0.disabled.rcu(|users| {
             let mut changed = HashSet::clone(users);
-            match disabled {
-                true => changed.insert(user),
-                false => changed.remove(&user),
+            if disabled {
+                changed.insert(user)
+            } else {
+                changed.remove(&user)
             };
             changed
         });
@@ -75,10 +76,12 @@ impl App {
             Credential::Key => self.keys.is_known(&caller.key_id),
             Credential::Session => self.accounts.is_known(&caller.key_id),
         };
-        match is_known {
-            _ if self.keys.access().is_disabled(caller.user) => Invalid::Disabled,
-            true => Invalid::Expired,
-            false => Invalid::Ended,
+        if self.keys.access().is_disabled(caller.user) {
+            Invalid::Disabled
+        } else if is_known {
+            Invalid::Expired
+        } else {
+            Invalid::Ended
         }
     }
 

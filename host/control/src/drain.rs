@@ -59,9 +59,10 @@ impl Operator<'_> {
             if is_drained(view.rows, &id)? == drained {
                 return Ok(((), Changes::none()));
             }
-            let (operation, result) = match drained {
-                true => ("node.drain", "drained"),
-                false => ("node.resume", "resumed"),
+            let (operation, result) = if drained {
+                ("node.drain", "drained")
+            } else {
+                ("node.resume", "resumed")
             };
             let audited = record(view, &Origin::operator(), operation, None, &id.0, result);
             let mut changes = Changes::none()

@@ -41,9 +41,10 @@ pub async fn compare_engines(
                 continue;
             }
             let made = db.read(|read| read.was_made(*id))?;
-            let why = match made {
-                true => "its instance was deleted, and the next start removes it",
-                false => "no instance of this database; Wharf leaves it alone",
+            let why = if made {
+                "its instance was deleted, and the next start removes it"
+            } else {
+                "no instance of this database; Wharf leaves it alone"
             };
             lines.push(format!("{id}: an orphan on node {node}: {why}"));
         }

@@ -117,9 +117,10 @@ pub(super) fn held(lost: &[Allocation]) -> String {
     let names: Vec<String> = lost.iter().map(ToString::to_string).collect();
     let names = names.join(", ");
     // Engines do not tell a device that is in use from one that is gone.
-    match lost.iter().all(|what| matches!(what, Allocation::Gpu(_))) {
-        true => format!("the host cannot provide {names}"),
-        false => format!("something outside Wharf holds {names} on the host"),
+    if lost.iter().all(|what| matches!(what, Allocation::Gpu(_))) {
+        format!("the host cannot provide {names}")
+    } else {
+        format!("something outside Wharf holds {names} on the host")
     }
 }
 

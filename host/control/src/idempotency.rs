@@ -154,9 +154,10 @@ impl App {
         let busy = Arc::clone(&self.in_flight.0);
         let key = (caller.user, key.key);
         let is_new = busy.lock().insert(key);
-        match is_new {
-            true => Ok(HeldKey { busy, key }),
-            false => Err(Error::IdempotencyKeyBusy),
+        if is_new {
+            Ok(HeldKey { busy, key })
+        } else {
+            Err(Error::IdempotencyKeyBusy)
         }
     }
 

@@ -83,9 +83,10 @@ impl SharedInventory {
     /// The quantities that an owner's instances hold. Fails if they are not known, since the row of a VM is
     /// damaged.
     pub fn known_used(&self, owner: UserId) -> Result<Used, Error> {
-        match self.unknown.lock().contains(&owner) {
-            true => Err(Error::internal("the ports of a damaged VM are not known")),
-            false => Ok(self.used(owner)),
+        if self.unknown.lock().contains(&owner) {
+            Err(Error::internal("the ports of a damaged VM are not known"))
+        } else {
+            Ok(self.used(owner))
         }
     }
 

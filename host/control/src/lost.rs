@@ -35,12 +35,10 @@ impl Operator<'_> {
     pub async fn lose_node(&self, name: &str) -> Result<Vec<LostLine>, Error> {
         let node = NodeId(name.to_owned());
         let configured = self.config.node.iter().any(|node| node.name == name);
-        match configured {
-            true => self.check_lost(&node).await?,
-            false if self.db.read(|rows| rows.on_node(&node))?.is_empty() => {
-                return refuse(format!("no node is called {name:?}"));
-            }
-            false => {}
+        if configured {
+            self.check_lost(&node).await?;
+        } else if self.db.read(|rows| rows.on_node(&node))?.is_empty() {
+            return refuse(format!("no node is called {name:?}"));
         }
         let id = node.clone();
         let full = Duration::from_secs(self.config.provisioning_deadline_s);

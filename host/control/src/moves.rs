@@ -42,10 +42,7 @@ fn note_consent(
     if consents(view.rows, user)? == permitted {
         return Ok(Changes::none());
     }
-    let result = match permitted {
-        true => "permitted",
-        false => "refused",
-    };
+    let result = if permitted { "permitted" } else { "refused" };
     let audited = record(view, origin, "user.moves", Some(user), email, result);
     let changes = Changes::none().set(&MOVABLE, user, permitted.then_some(()));
     Ok(changes.with(audited))
@@ -206,9 +203,10 @@ impl App {
             };
             let (moving, consents) = (view.rows.get(&MOVES, id)?, consents(view.rows, row.owner)?);
             let fate = fate(&row, moving.is_some(), consents);
-            let place = match is_drained(view.rows, &row.node)? {
-                true => place(&inventory, view.rows, &row, fate, &to)?,
-                false => None,
+            let place = if is_drained(view.rows, &row.node)? {
+                place(&inventory, view.rows, &row, fate, &to)?
+            } else {
+                None
             };
             let Some(place) = place else {
                 return Ok((false, Changes::none()));
@@ -306,9 +304,10 @@ fn resume(
     let suspended = view.rows.get(&SUSPENDED, row.id)?.is_some()
         || view.rows.get(&SUSPENDED_USERS, row.owner)?.is_some();
     let run = moving.run && !suspended;
-    match run {
-        true => row.intend(Intent::Run, Some(deadline)),
-        false => row.progress = Progress::Settled,
+    if run {
+        row.intend(Intent::Run, Some(deadline))
+    } else {
+        row.progress = Progress::Settled
     }
     Ok((row, run))
 }

@@ -90,9 +90,10 @@ impl App {
             Ok(((changes.instance()?, pending), changes))
         };
         let operation = "instance.ports";
-        let (instance, pending) = match closes {
-            true => self.change_essential(caller, operation, decide).await?,
-            false => self.change(caller, operation, decide).await?,
+        let (instance, pending) = if closes {
+            self.change_essential(caller, operation, decide).await?
+        } else {
+            self.change(caller, operation, decide).await?
         };
         if pending {
             self.nudge(caller, instance.id).await;

@@ -75,14 +75,13 @@ impl App {
             let claim = view.rows.claim(id)?;
             let mut claim = claim.ok_or_else(|| Error::internal(format!("{id} has no claim")))?;
             let held = claim.compute;
-            match held {
+            if held {
                 // A stop in progress still holds its claim, and the restart keeps it.
-                true => inventory.check_gpus(&claim)?,
-                false => {
-                    let limits = quota::limits(view.rows, owner, defaults)?;
-                    quota::reclaim(&inventory, limits, &claim)?;
-                    inventory.reclaim(&claim)?;
-                }
+                inventory.check_gpus(&claim)?
+            } else {
+                let limits = quota::limits(view.rows, owner, defaults)?;
+                quota::reclaim(&inventory, limits, &claim)?;
+                inventory.reclaim(&claim)?;
             }
             if away {
                 let refused = record(&instance, view, origin.clone(), AWAY);
@@ -159,12 +158,13 @@ impl App {
             return Ok(self.view(caller, now));
         }
         let refusal = waiting.refusal(started.generation).and_then(failure);
-        Err(
-            refusal.unwrap_or_else(|| match self.nodes.is_away(&now.node) {
-                true => Error::NodeUnreachable(self.nodes.state(&now.node).to_string()),
-                false => Error::NotStarted("the node did not take the start in time".to_owned()),
-            }),
-        )
+        Err(refusal.unwrap_or_else(|| {
+            if self.nodes.is_away(&now.node) {
+                Error::NodeUnreachable(self.nodes.state(&now.node).to_string())
+            } else {
+                Error::NotStarted("the node did not take the start in time".to_owned())
+            }
+        }))
     }
 }
 

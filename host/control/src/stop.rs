@@ -53,10 +53,12 @@ impl App {
         let pending = now.is_some_and(|now| {
             now.generation == stopped.generation && now.progress == Progress::Pending
         });
-        let outcome = match pending {
-            false => Stopped::Done,
-            true if self.nodes.is_away(&stopped.node) => Stopped::Away,
-            true => Stopped::UnderWay,
+        let outcome = if !pending {
+            Stopped::Done
+        } else if self.nodes.is_away(&stopped.node) {
+            Stopped::Away
+        } else {
+            Stopped::UnderWay
         };
         Ok((self.view(caller, stopped), outcome))
     }

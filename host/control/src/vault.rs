@@ -160,9 +160,10 @@ impl Vault {
                     let any = rows.any_instance(|instance| has(instance))?;
                     Ok(any && !rows.any_instance(|instance| opens(instance))?)
                 })?;
-                match useless {
-                    true => Err(VaultError::Useless { path, found }),
-                    false => Ok(()),
+                if useless {
+                    Err(VaultError::Useless { path, found })
+                } else {
+                    Ok(())
                 }
             }
         }

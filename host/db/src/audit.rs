@@ -95,12 +95,13 @@ pub(super) fn verify(
     }
     if !known_is_there && let Some(known) = known {
         let number = known.number;
-        wrong.push(match number < anchor.number {
-            true => format!(
+        wrong.push(if number < anchor.number {
+            format!(
                 "audit: record {number} was removed by retention, as all records up to {} were",
                 anchor.number
-            ),
-            false => format!("audit: record {number} is missing or has another hash"),
+            )
+        } else {
+            format!("audit: record {number} is missing or has another hash")
         });
     }
     Ok((head, wrong))

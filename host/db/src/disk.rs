@@ -76,13 +76,14 @@ impl Disk {
         let low = free < self.reserve;
         if low != last.is_some_and(|last| last.low) {
             let (free_mib, reserve_mib) = (free >> 20, self.reserve >> 20);
-            match low {
-                true => tracing::warn!(
+            if low {
+                tracing::warn!(
                     free_mib,
                     reserve_mib,
                     "the disk of data_dir is nearly full: only changes that free something are taken"
-                ),
-                false => tracing::info!(free_mib, "the disk of data_dir has room again"),
+                )
+            } else {
+                tracing::info!(free_mib, "the disk of data_dir has room again")
             }
         }
         let at = Instant::now();

@@ -58,12 +58,13 @@ pub fn open(dir: &Path, reserve_mib: u64, schema: &'static Schema) -> Result<Ope
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let remains = REMAINS.map(|name| dir.join(name));
             let remains: Vec<_> = remains.into_iter().filter(|path| path.exists()).collect();
-            match remains.is_empty() {
-                true => make(dir, &path, schema),
-                false => Err(OpenError::Missing {
+            if remains.is_empty() {
+                make(dir, &path, schema)
+            } else {
+                Err(OpenError::Missing {
                     path,
                     remains: list(&remains),
-                }),
+                })
             }
         }
         Err(error) => Err(unreadable(&path, error)),

@@ -196,11 +196,12 @@ impl Pages {
         if u32::from_le_bytes(*check) != sum(HEADER, closed) || !closed.starts_with(&CLOSED) {
             return Ok(());
         }
-        match closed.ends_with(&self.header_sum()?.to_le_bytes()) {
-            true => Ok(()),
-            false => Err(of_content(
+        if closed.ends_with(&self.header_sum()?.to_le_bytes()) {
+            Ok(())
+        } else {
+            Err(of_content(
                 "its header does not have its checksum".to_owned(),
-            )),
+            ))
         }
     }
 

@@ -84,9 +84,10 @@ pub fn content(file: &File, secrets: &Secrets, hashes: &mut Hashes) -> Result<By
             Bytes::copy_from_slice(hashed(secrets, *kind, hashes)?.expose().as_bytes())
         }
     };
-    match content.len() > MAX_BYTES {
-        true => Err(refused(format!("a file of more than {MAX_BYTES} bytes"))),
-        false => Ok(content),
+    if content.len() > MAX_BYTES {
+        Err(refused(format!("a file of more than {MAX_BYTES} bytes")))
+    } else {
+        Ok(content)
     }
 }
 

@@ -42,9 +42,10 @@ impl EngineNode {
         settings: &serde_json::Value,
     ) -> Result<Self, OpenError> {
         if transport.is_in_process() != file.in_process() {
-            let needed = match file.in_process() {
-                true => "simulated:",
-                false => "unix:///path/to/socket or https://HOST:PORT",
+            let needed = if file.in_process() {
+                "simulated:"
+            } else {
+                "unix:///path/to/socket or https://HOST:PORT"
             };
             return Err(OpenError::Mismatch {
                 kind: file.kind().to_owned(),

@@ -92,9 +92,10 @@ impl Body for TarPipe {
         // A piece of the source may yield nothing to send.
         while out.is_empty() {
             let Some(frame) = ready!(Pin::new(&mut self.source).poll_frame(cx)) else {
-                return Poll::Ready(match self.stream.is_whole() {
-                    true => None,
-                    false => Some(Err(io::ErrorKind::UnexpectedEof.into())),
+                return Poll::Ready(if self.stream.is_whole() {
+                    None
+                } else {
+                    Some(Err(io::ErrorKind::UnexpectedEof.into()))
                 });
             };
             let data = match frame {

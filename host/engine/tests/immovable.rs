@@ -131,7 +131,12 @@ async fn moved(name: &str, content: Content) -> Response {
 
 fn access(path: &Path) -> Access {
     let file = RequestFile::parse(REQUESTS).unwrap();
-    let node = EngineNode::open(NodeId("n".into()), Transport::unix(path), &file, &Value::Null);
+    let node = EngineNode::open(
+        NodeId("n".into()),
+        Transport::unix(path),
+        &file,
+        &Value::Null,
+    );
     Access::new(
         Arc::new(node.unwrap()),
         Sample::parse("{}").unwrap().scope,

@@ -132,9 +132,10 @@ impl Recipe {
         let image = response.ok()?.json()?;
         let labels = image.pointer("/Config/Labels");
         let inputs = labels.and_then(|labels| labels.get(INPUTS_LABEL)?.as_str());
-        Ok(match inputs == Some(self.hash()) {
-            true => State::Current,
-            false => State::Other,
+        Ok(if inputs == Some(self.hash()) {
+            State::Current
+        } else {
+            State::Other
         })
     }
 }

@@ -137,9 +137,10 @@ impl NodeDriver {
     fn cached_probe(&self) -> String {
         let cache = self.0.probe_cache.lock();
         let (interruptions, text) = &*cache;
-        match *interruptions == self.interruptions() {
-            true => text.clone(),
-            false => String::new(),
+        if *interruptions == self.interruptions() {
+            text.clone()
+        } else {
+            String::new()
         }
     }
 

@@ -132,33 +132,29 @@ pub async fn driver(
     let linked = link(&linker, &component, name)?;
     let pre = NodeDriverPre::new(linked.clone())
         .map_err(|error| export(name, "wharf:plugin/driver", &error))?;
-    let with_ports = match exports(&component, runner, PORTS) {
-        true => {
-            let pre = NodeDriverWithPortsPre::new(linked.clone());
-            Some(pre.map_err(|error| export(name, PORTS, &error))?)
-        }
-        false => None,
+    let with_ports = if exports(&component, runner, PORTS) {
+        let pre = NodeDriverWithPortsPre::new(linked.clone());
+        Some(pre.map_err(|error| export(name, PORTS, &error))?)
+    } else {
+        None
     };
-    let with_identity = match exports(&component, runner, IDENTITY) {
-        true => {
-            let pre = NodeDriverWithIdentityPre::new(linked.clone());
-            Some(pre.map_err(|error| export(name, IDENTITY, &error))?)
-        }
-        false => None,
+    let with_identity = if exports(&component, runner, IDENTITY) {
+        let pre = NodeDriverWithIdentityPre::new(linked.clone());
+        Some(pre.map_err(|error| export(name, IDENTITY, &error))?)
+    } else {
+        None
     };
-    let with_survey = match exports(&component, runner, SURVEY) {
-        true => {
-            let pre = NodeDriverWithSurveyPre::new(linked.clone());
-            Some(pre.map_err(|error| export(name, SURVEY, &error))?)
-        }
-        false => None,
+    let with_survey = if exports(&component, runner, SURVEY) {
+        let pre = NodeDriverWithSurveyPre::new(linked.clone());
+        Some(pre.map_err(|error| export(name, SURVEY, &error))?)
+    } else {
+        None
     };
-    let with_moves = match exports(&component, runner, MOVES) {
-        true => {
-            let pre = NodeDriverWithMovesPre::new(linked);
-            Some(pre.map_err(|error| export(name, MOVES, &error))?)
-        }
-        false => None,
+    let with_moves = if exports(&component, runner, MOVES) {
+        let pre = NodeDriverWithMovesPre::new(linked);
+        Some(pre.map_err(|error| export(name, MOVES, &error))?)
+    } else {
+        None
     };
     let once = pre.clone();
     let engine_kind = runner

@@ -1,5 +1,7 @@
 //! The memory that a large answer takes.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use wharf_requests::{CallScope, RequestFile, Requests};
 
 const FILE: &str = r#"

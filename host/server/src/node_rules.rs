@@ -49,9 +49,10 @@ fn ruleset() -> Result<String, String> {
         .stdin(Stdio::null())
         .output();
     let output = nft.map_err(|error| format!("nft: {error}"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
     }
 }
 

@@ -282,9 +282,10 @@ impl SimulatedEngine {
     }
 
     fn locked(&self) -> parking_lot::MutexGuard<'_, World> {
-        match exists(self.settings.other_store_while.as_deref()) {
-            true => self.other.lock(),
-            false => self.own.world(),
+        if exists(self.settings.other_store_while.as_deref()) {
+            self.other.lock()
+        } else {
+            self.own.world()
         }
     }
 }

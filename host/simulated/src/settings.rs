@@ -135,9 +135,10 @@ pub enum Fault {
 impl Settings {
     /// The images that the engine does not have now.
     pub fn missing_images(&self) -> &[String] {
-        match super::exists(self.images_while.as_deref()) {
-            true => &[],
-            false => &self.missing_images,
+        if super::exists(self.images_while.as_deref()) {
+            &[]
+        } else {
+            &self.missing_images
         }
     }
 

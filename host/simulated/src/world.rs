@@ -69,9 +69,10 @@ impl World {
 
     /// `GET /marks/INSTALLATION`
     pub fn mark(&self, installation: &str) -> Option<&str> {
-        match self.has_constant_mark {
-            true => Some(IN_MEMORY),
-            false => self.marks.get(installation).map(String::as_str),
+        if self.has_constant_mark {
+            Some(IN_MEMORY)
+        } else {
+            self.marks.get(installation).map(String::as_str)
         }
     }
 

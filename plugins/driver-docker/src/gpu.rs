@@ -11,12 +11,12 @@ const PODMAN_WITH_CDI: (u32, u32) = (4, 1);
 /// Returns whether the engine supports CDI. A Docker with CDI lists the directories of the files.
 #[must_use]
 pub fn are_handed_out(product: &Product, info: &Info) -> bool {
-    match product.is_podman() {
-        true => numbers(&product.version) >= PODMAN_WITH_CDI,
-        false => info
-            .cdi_spec_dirs
+    if product.is_podman() {
+        numbers(&product.version) >= PODMAN_WITH_CDI
+    } else {
+        info.cdi_spec_dirs
             .as_ref()
-            .is_some_and(|dirs| !dirs.is_empty()),
+            .is_some_and(|dirs| !dirs.is_empty())
     }
 }
 

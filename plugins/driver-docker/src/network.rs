@@ -130,9 +130,10 @@ pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
          `lan_cidr` or `public_ipv4`",
         network.subnet
     );
-    Err(Error::held(match is_public(network) {
-        true => "public_ipv4",
-        false => "lan_subnet",
+    Err(Error::held(if is_public(network) {
+        "public_ipv4"
+    } else {
+        "lan_subnet"
     }))
 }
 

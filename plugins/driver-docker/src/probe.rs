@@ -51,9 +51,10 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             // Virtual machines are untested on Podman.
             vms: !product.is_podman(),
             live_resize: product.resizes_live() && !takes_no_limits(&info),
-            disk_grow: match product.moves_content() {
-                true => DiskGrow::Stopped,
-                false => DiskGrow::No,
+            disk_grow: if product.moves_content() {
+                DiskGrow::Stopped
+            } else {
+                DiskGrow::No
             },
             disk_limit: ctx.settings.disk_limit.is_certain(disk_limit::of(&info)),
             gpus: gpu::are_handed_out(&product, &info),

@@ -61,9 +61,10 @@ pub fn withdraw(ctx: &Context, network: &str, instance: &str) -> Result<(), Erro
         }
     }
     // A refusal because of a member that is down does not keep the forward.
-    match !refused || own(ctx, network, instance)?.is_empty() {
-        true => Ok(()),
-        false => Err(Error::RetryLater(REMOVAL_AGAIN_MS)),
+    if !refused || own(ctx, network, instance)?.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::RetryLater(REMOVAL_AGAIN_MS))
     }
 }
 

@@ -47,9 +47,10 @@ fn place(ctx: &Context, tag: &Tag, reply: Reply<Instance>) -> Result<Place, Erro
     }
     let is_here = details.location == ctx.settings.member;
     let found = Found { details, name };
-    Ok(match is_here {
-        true => Place::Here(found),
-        false => Place::Elsewhere(found),
+    Ok(if is_here {
+        Place::Here(found)
+    } else {
+        Place::Elsewhere(found)
     })
 }
 

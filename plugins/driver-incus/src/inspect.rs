@@ -44,15 +44,16 @@ pub fn list(ctx: &Context) -> Result<Vec<Observed>, Error> {
     let running = metrics::running(&metrics);
     let mut all = Vec::new();
     for tag in tags {
-        let phase = match running.contains(names::instance(ctx.installation, &tag).as_str()) {
-            true => Phase::Ready,
-            false => match find_listed(ctx, &tag) {
+        let phase = if running.contains(names::instance(ctx.installation, &tag).as_str()) {
+            Phase::Ready
+        } else {
+            match find_listed(ctx, &tag) {
                 Ok(Some(found)) => found.phase(),
                 Ok(None) => continue,
                 // Its disk is here: another member has taken it over since.
                 Err(Error::Conflict(_)) => continue,
                 Err(other) => return Err(other),
-            },
+            }
         };
         all.push(Observed { tag, phase });
     }

@@ -54,10 +54,13 @@ pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Err
     let reason = match found.phase() {
         Phase::Stopped(reason) => reason,
         Phase::Creating => Some("never started".into()),
-        _ => match end(ctx, grace_ms)? {
-            true => None,
-            false => return Ok(settled(target.generation, Phase::Absent)),
-        },
+        _ => {
+            if end(ctx, grace_ms)? {
+                None
+            } else {
+                return Ok(settled(target.generation, Phase::Absent));
+            }
+        }
     };
     Ok(settled(target.generation, Phase::Stopped(reason)))
 }

@@ -72,15 +72,16 @@ fn fits(project: &Project, ovn: &Ovn) -> Result<(), Error> {
         let (of, cidr) = subnet.split_once(':').unwrap_or_default();
         of == uplink && ovn.publish.is_within(cidr)
     };
-    match subnets.any(covers) {
-        true => Ok(()),
-        false => unfit(
+    if subnets.any(covers) {
+        Ok(())
+    } else {
+        unfit(
             "publish_cidr",
             &format!(
                 "the project {name:?} needs these addresses in `restricted.networks.subnets`, as \
                  \"{uplink}:CIDR\""
             ),
-        ),
+        )
     }
 }
 

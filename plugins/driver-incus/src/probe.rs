@@ -69,9 +69,10 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             containers: true,
             vms: false,
             live_resize: true,
-            disk_grow: match limits_disks {
-                true => DiskGrow::Running,
-                false => DiskGrow::No,
+            disk_grow: if limits_disks {
+                DiskGrow::Running
+            } else {
+                DiskGrow::No
             },
             disk_limit: limits_disks,
             gpus: !gpus.is_empty(),
@@ -107,9 +108,10 @@ fn gib(bytes: u64) -> u32 {
 /// A card that a program of its maker drives. The graphics of a server's board have none.
 fn gpu(card: &Card) -> Option<Gpu> {
     (!card.pci_address.is_empty() && card.driver == "nvidia").then(|| Gpu {
-        model: match card.product.is_empty() {
-            true => card.vendor.clone(),
-            false => card.product.clone(),
+        model: if card.product.is_empty() {
+            card.vendor.clone()
+        } else {
+            card.product.clone()
         },
         device: card.pci_address.clone(),
     })

@@ -84,9 +84,10 @@ pub fn repeat_interrupted(ctx: &Context, found: &Found) -> Result<Option<Started
         "the start of {} was interrupted; it is started again",
         found.name
     );
-    match lifecycle::kill(ctx)? {
-        true => start_sized(ctx, found).map(Some),
-        false => Ok(Some(Started::Gone)),
+    if lifecycle::kill(ctx)? {
+        start_sized(ctx, found).map(Some)
+    } else {
+        Ok(Some(Started::Gone))
     }
 }
 

@@ -136,9 +136,10 @@ fn commands(shell: &Shell) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for name in listed(&shell.ok(&["--help"]).unwrap(), "Commands for users:") {
         let below = listed(&shell.ok(&[&name, "--help"]).unwrap(), "Commands:");
-        match below.is_empty() {
-            true => drop(found.insert(name)),
-            false => found.extend(below.iter().map(|sub| format!("{name} {sub}"))),
+        if below.is_empty() {
+            drop(found.insert(name))
+        } else {
+            found.extend(below.iter().map(|sub| format!("{name} {sub}")))
         }
     }
     found

@@ -65,9 +65,10 @@ impl Accounts {
         };
         // The password may have been changed meanwhile.
         let session = self.begin_session(visitor, user, "password", move |view, _| {
-            match view.rows.get(&PASSWORDS, user)? == row {
-                true => Ok(Changes::none()),
-                false => Err(Error::SignInRefused),
+            if view.rows.get(&PASSWORDS, user)? == row {
+                Ok(Changes::none())
+            } else {
+                Err(Error::SignInRefused)
             }
         });
         let session = session.await;

@@ -14,9 +14,10 @@ impl Accounts {
     /// Refuses a caller whose sign-in is not recent.
     pub(super) fn require_recent(&self, caller: &Caller) -> Result<(), Error> {
         let began = self.begin_of(caller);
-        match began.is_some_and(|began| is_recent(began, self.clock.system())) {
-            true => Ok(()),
-            false => Err(Error::StaleSignIn),
+        if began.is_some_and(|began| is_recent(began, self.clock.system())) {
+            Ok(())
+        } else {
+            Err(Error::StaleSignIn)
         }
     }
 }

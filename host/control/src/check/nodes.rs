@@ -147,9 +147,10 @@ pub fn shortcomings(
                     }
                 };
                 if shows_machine && !is_off("lxcfs") {
-                    let remedy = match driver.has_setting("lxcfs") {
-                        true => "install and start lxcfs where the engine sees /var/lib/lxcfs",
-                        false => "let the engine show instances their own size",
+                    let remedy = if driver.has_setting("lxcfs") {
+                        "install and start lxcfs where the engine sees /var/lib/lxcfs"
+                    } else {
+                        "let the engine show instances their own size"
                     };
                     warn(
                         "`free`, `top` and `uptime` in instances show the node's size".to_owned(),

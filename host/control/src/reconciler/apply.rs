@@ -120,9 +120,10 @@ impl Apply {
                 return Ok(changes.record(row, view.now, What::Released));
             };
             let changes = changes.remove(&STARTS, row.id);
-            Ok(match start.claimed {
-                true => changes.put_instance(row),
-                false => changes.record(row, view.now, What::Released),
+            Ok(if start.claimed {
+                changes.put_instance(row)
+            } else {
+                changes.record(row, view.now, What::Released)
             })
         })
         .await
@@ -222,18 +223,17 @@ fn note_key(
     if before.contains(key) {
         return Ok(changes);
     }
-    let changes = match before.is_empty() {
-        true => changes,
-        false => {
-            let row = changes.instance()?;
-            let HostKey {
-                algorithm,
-                fingerprint,
-                ..
-            } = key;
-            let what = What::HostKeyChanged(format!("{algorithm} {fingerprint}"));
-            changes.record(row, view.now, what)
-        }
+    let changes = if before.is_empty() {
+        changes
+    } else {
+        let row = changes.instance()?;
+        let HostKey {
+            algorithm,
+            fingerprint,
+            ..
+        } = key;
+        let what = What::HostKeyChanged(format!("{algorithm} {fingerprint}"));
+        changes.record(row, view.now, what)
     };
     Ok(changes.put(&HOST_KEYS, id, vec![key.clone()]))
 }

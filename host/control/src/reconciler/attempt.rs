@@ -144,9 +144,10 @@ impl Attempt<'_> {
         }
         let row = self.app.db.read(|rows| rows.instance(self.instance.id))?;
         // The target lacks a change that came in between, such as a port.
-        match row.is_some_and(|row| row.version == self.instance.version + 1) {
-            true => Ok(()),
-            false => Err(Next::Look),
+        if row.is_some_and(|row| row.version == self.instance.version + 1) {
+            Ok(())
+        } else {
+            Err(Next::Look)
         }
     }
 

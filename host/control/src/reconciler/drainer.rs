@@ -46,7 +46,7 @@ impl Drainer {
     }
 
     async fn look(&mut self) -> Result<(), Error> {
-        let drained = self.app.db.read(|rows| drained(rows))?;
+        let drained = self.app.db.read(drained)?;
         if drained.is_empty() {
             self.tried.clear();
         }

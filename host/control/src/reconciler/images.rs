@@ -37,9 +37,10 @@ impl Images {
         driver: &NodeDriver,
         verified_at: u64,
     ) -> Result<(), PluginError> {
-        let every = match self.missing.is_empty() {
-            true => Duration::from_millis(app.config().limits.probe_every_ms),
-            false => WHILE_MISSING,
+        let every = if self.missing.is_empty() {
+            Duration::from_millis(app.config().limits.probe_every_ms)
+        } else {
+            WHILE_MISSING
         };
         if self.looked.is_some_and(|at| at.elapsed() < every) {
             return Ok(());

@@ -89,9 +89,10 @@ impl Attempt<'_> {
             Err(error @ (PluginError::RetryLater(_) | PluginError::Busy)) => Err(error.into()),
             Err(error) => {
                 self.history.broke_off += 1;
-                match self.history.broke_off > MAX_BROKE_OFF {
-                    true => Err(self.stay(error.to_string()).await),
-                    false => Err(error.into()),
+                if self.history.broke_off > MAX_BROKE_OFF {
+                    Err(self.stay(error.to_string()).await)
+                } else {
+                    Err(error.into())
                 }
             }
         }

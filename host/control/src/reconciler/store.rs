@@ -188,10 +188,13 @@ fn verdict(row: &NodeRow, mark: &StoreMark, found: &Differences) -> Verdict {
     let vanished = |at_least: usize| found.present == 0 && found.lost.len() >= at_least;
     match (&row.mark, mark) {
         (_, mark) if mark.is_volatile() => Verdict::Own,
-        (Some(pinned), StoreMark::Is(mark)) if pinned == mark => match vanished(TOGETHER) {
-            true => Verdict::Outage(Outage::AllAbsent),
-            false => Verdict::Own,
-        },
+        (Some(pinned), StoreMark::Is(mark)) if pinned == mark => {
+            if vanished(TOGETHER) {
+                Verdict::Outage(Outage::AllAbsent)
+            } else {
+                Verdict::Own
+            }
+        }
         // Nothing is at stake on a node without instances.
         (Some(_), StoreMark::Is(mark)) if found.rows == 0 => Verdict::Pin(mark.clone()),
         (Some(_), StoreMark::Is(_)) => Verdict::Outage(Outage::OtherMark),

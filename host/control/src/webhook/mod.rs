@@ -51,7 +51,6 @@ pub(super) struct NewWebhooks {
 }
 
 impl NewWebhooks {
-
     fn add(&self, owner: UserId, id: WebhookId) {
         self.made.lock().push((owner, id));
         self.notice.send_replace(());

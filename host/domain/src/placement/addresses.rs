@@ -75,9 +75,10 @@ impl Lan {
                 (self.addresses_out.entry(index).or_default(), offset)
             }
         };
-        match out {
-            true => set.insert(number),
-            false => set.remove(&number),
+        if out {
+            set.insert(number)
+        } else {
+            set.remove(&number)
         };
     }
 
@@ -226,9 +227,10 @@ impl Public {
 
     /// Keeps an address out, or offers it again.
     pub fn keep_out(&mut self, address: Ipv4Addr, out: bool) {
-        match out {
-            true => self.out.insert(address),
-            false => self.out.remove(&address),
+        if out {
+            self.out.insert(address)
+        } else {
+            self.out.remove(&address)
         };
     }
 

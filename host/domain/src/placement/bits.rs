@@ -19,10 +19,7 @@ impl Bits {
         let Some(word) = self.words.get_mut(index) else {
             return;
         };
-        match taken {
-            true => *word |= bit,
-            false => *word &= !bit,
-        }
+        if taken { *word |= bit } else { *word &= !bit }
     }
 
     /// Returns the lowest free number in `from..to` that is not kept out.

@@ -89,9 +89,10 @@ impl Inventory {
         let Some(node) = self.node_mut(&claim.node) else {
             return;
         };
-        match held {
-            true => node.add(claim),
-            false => node.remove(claim),
+        if held {
+            node.add(claim)
+        } else {
+            node.remove(claim)
         }
         let lan = node.lan;
         let (owner, subnet, address) = (claim.owner, claim.lan_subnet, claim.lan_ipv4);
@@ -222,9 +223,10 @@ impl Inventory {
         if let Some(port) = claim.web_port {
             self.web.set(port, taken);
             let owned = self.web_ports.entry(claim.owner).or_default();
-            *owned = match taken {
-                true => owned.saturating_add(1),
-                false => owned.saturating_sub(1),
+            *owned = if taken {
+                owned.saturating_add(1)
+            } else {
+                owned.saturating_sub(1)
             };
             if *owned == 0 {
                 self.web_ports.remove(&claim.owner);

@@ -42,13 +42,14 @@ impl Inventory {
         allowed: impl Fn(&NodeId) -> bool,
     ) -> Option<MovePlace> {
         let (size, from) = (request.placement.size, &request.claim.node);
-        let needed = match request.run {
-            true => size,
-            false => Size {
+        let needed = if request.run {
+            size
+        } else {
+            Size {
                 n_vcpus: 0,
                 mem_gib: 0,
                 ..size
-            },
+            }
         };
         let mut best: Option<(f64, MovePlace)> = None;
         for node in &self.nodes {
@@ -76,17 +77,19 @@ impl Inventory {
         let ports = self.ssh.get(ssh_host);
         let is_out = ports.is_some_and(|ports| ports.is_out(claim.ssh_port));
         let keeps_ssh_port = ssh_host == request.ssh_host && !is_out;
-        let ssh_port = match keeps_ssh_port {
-            true => claim.ssh_port,
-            false => ports.and_then(PortPool::free)?,
+        let ssh_port = if keeps_ssh_port {
+            claim.ssh_port
+        } else {
+            ports.and_then(PortPool::free)?
         };
         let lan = self.lan(node)?;
         let in_pool = self
             .node(&claim.node)
             .is_some_and(|from| from.lan == node.lan);
-        let (lan_subnet, lan_ipv4) = match in_pool && lan.keeps(claim.lan_subnet, claim.lan_ipv4) {
-            true => (claim.lan_subnet, claim.lan_ipv4),
-            false => lan.free(claim.owner)?,
+        let (lan_subnet, lan_ipv4) = if in_pool && lan.keeps(claim.lan_subnet, claim.lan_ipv4) {
+            (claim.lan_subnet, claim.lan_ipv4)
+        } else {
+            lan.free(claim.owner)?
         };
         let public_ipv4 = match claim.public_ipv4 {
             Some(_) => Some(node.public.free()?),

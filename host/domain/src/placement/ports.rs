@@ -45,9 +45,10 @@ impl PortPool {
         let Some(offset) = port.checked_sub(self.from).map(u32::from) else {
             return;
         };
-        match out {
-            true => self.out.insert(offset),
-            false => self.out.remove(&offset),
+        if out {
+            self.out.insert(offset)
+        } else {
+            self.out.remove(&offset)
         };
     }
 

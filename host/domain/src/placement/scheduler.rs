@@ -139,9 +139,10 @@ impl Inventory {
         let Some(node) = self.node(&claim.node) else {
             return Err(gone(to));
         };
-        let free = match node.drained {
-            true => Size::default(),
-            false => node.free(),
+        let free = if node.drained {
+            Size::default()
+        } else {
+            node.free()
         };
         let held = claim.size;
         let mut fields = Vec::new();

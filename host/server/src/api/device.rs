@@ -80,12 +80,11 @@ pub async fn approve(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, E
     let deny = checked.is_true("deny");
     let expiry = expiry(&mut checked);
     checked.errors.into_result()?;
-    match deny {
-        true => api.app.deny_device(&user_code)?,
-        false => {
-            let approved = api.app.approve_device(caller, &user_code, scopes, expiry);
-            approved.await?;
-        }
+    if deny {
+        api.app.deny_device(&user_code)?
+    } else {
+        let approved = api.app.approve_device(caller, &user_code, scopes, expiry);
+        approved.await?;
     }
     Ok(Reply::Gone)
 }

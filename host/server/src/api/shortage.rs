@@ -32,9 +32,10 @@ impl<'a> Shortage<'a> {
         } = shortfall;
         let bottleneck: Vec<&str> = fields.iter().map(|row| row.0).collect();
         let names = bottleneck.join(", ");
-        let freeing = match freeing {
-            true => " Deleted instances are still being removed; try again shortly.",
-            false => "",
+        let freeing = if *freeing {
+            " Deleted instances are still being removed; try again shortly."
+        } else {
+            ""
         };
         let message = match no_image {
             Some(flavor) => format!(

@@ -180,9 +180,10 @@ async fn require_host(request: Request, next: Next) -> Response {
         Version::HTTP_11 => hosts == 1,
         _ => hosts <= 1,
     };
-    match right {
-        true => next.run(request).await,
-        false => HttpError::Host.into_response(),
+    if right {
+        next.run(request).await
+    } else {
+        HttpError::Host.into_response()
     }
 }
 

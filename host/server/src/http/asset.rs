@@ -94,11 +94,10 @@ impl Asset {
         let convert = || {
             let mut content = Vec::new();
             // Reading from memory cannot fail, and the embedded file is whole.
-            let _ = match gzip {
-                true => {
-                    GzEncoder::new(self.embedded, Compression::best()).read_to_end(&mut content)
-                }
-                false => GzDecoder::new(self.embedded).read_to_end(&mut content),
+            let _ = if gzip {
+                GzEncoder::new(self.embedded, Compression::best()).read_to_end(&mut content)
+            } else {
+                GzDecoder::new(self.embedded).read_to_end(&mut content)
             };
             content.into()
         };

@@ -40,10 +40,11 @@ pub(super) async fn authenticate(
     let is_metrics = path == METRICS;
     if is_metrics || path == "/api" || path.starts_with("/api/") {
         let app = interface.api.app();
-        let caller = match request.headers().contains_key(AUTHORIZATION) {
-            true => bearer(request.headers())
-                .and_then(|key| authenticated(&request, |id| app.authenticate(key, id))),
-            false => session(&interface, &request),
+        let caller = if request.headers().contains_key(AUTHORIZATION) {
+            bearer(request.headers())
+                .and_then(|key| authenticated(&request, |id| app.authenticate(key, id)))
+        } else {
+            session(&interface, &request)
         };
         let Some(caller) = caller else {
             return HttpError::Unauthorized.into_response();
@@ -58,11 +59,14 @@ pub(super) async fn authenticate(
             let console = same_origin::shown(&request, &app.config());
             return HttpError::Origin(console).into_response();
         }
-        let needed: &[Scope] = match request.method().is_safe() {
-            _ if is_metrics => &[Scope::Metrics],
-            true => &[Scope::Read],
-            false if path.starts_with(WEBHOOKS) => &[Scope::Write, Scope::Read],
-            false => &[Scope::Write],
+        let needed: &[Scope] = if is_metrics {
+            &[Scope::Metrics]
+        } else if request.method().is_safe() {
+            &[Scope::Read]
+        } else if path.starts_with(WEBHOOKS) {
+            &[Scope::Write, Scope::Read]
+        } else {
+            &[Scope::Write]
         };
         if let Some(lacking) = needed.iter().find(|scope| !caller.scopes.has(**scope)) {
             return HttpError::Scope(*lacking).into_response();
@@ -79,9 +83,10 @@ pub(super) fn session(interface: &Interface, request: &Request) -> Option<Caller
     }
     let app = interface.api.app();
     let cookies = Cookies::of(app, &app.config());
-    let part = match cookies.are_whole() {
-        true => None,
-        false => Some(part(app, request)?),
+    let part = if cookies.are_whole() {
+        None
+    } else {
+        Some(part(app, request)?)
     };
     let mut sessions = cookies.sessions(request.headers());
     sessions.find_map(|cookie| {

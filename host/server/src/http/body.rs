@@ -46,17 +46,19 @@ pub(super) fn require_json(headers: &HeaderMap) -> Result<(), HttpError> {
     if !is_json || types.next().is_some() {
         return Err(HttpError::MediaType);
     }
-    match coded {
-        true => Err(HttpError::ContentCoding),
-        false => Ok(()),
+    if coded {
+        Err(HttpError::ContentCoding)
+    } else {
+        Ok(())
     }
 }
 
 /// Refuses a body whose declared size is above the limit.
 fn check_size(body: &Body, most: usize) -> Result<(), HttpError> {
-    match body.size_hint().lower() > most as u64 {
-        true => Err(HttpError::TooLarge(most)),
-        false => Ok(()),
+    if body.size_hint().lower() > most as u64 {
+        Err(HttpError::TooLarge(most))
+    } else {
+        Ok(())
     }
 }
 
@@ -85,9 +87,10 @@ pub(super) fn awaits_continue(version: Version, headers: &HeaderMap) -> bool {
 }
 
 fn broken(error: &(dyn std::error::Error + 'static), most: usize) -> HttpError {
-    match error.is::<LengthLimitError>() {
-        true => HttpError::TooLarge(most),
-        false => HttpError::BodyBroken,
+    if error.is::<LengthLimitError>() {
+        HttpError::TooLarge(most)
+    } else {
+        HttpError::BodyBroken
     }
 }
 

@@ -32,9 +32,10 @@ pub(super) async fn handler(
     let responded = query.map_err(Error::from).and_then(|mut query| {
         query.after = last_event_id(&headers)?.or(query.after);
         let instance = events::instance(&interface.api, &call.caller, &query)?;
-        match accepts_stream(&headers) {
-            true => stream(&interface, &call, instance, &query),
-            false => page(&interface, &call, instance, &query),
+        if accepts_stream(&headers) {
+            stream(&interface, &call, instance, &query)
+        } else {
+            page(&interface, &call, instance, &query)
         }
     });
     responded.unwrap_or_else(|error| call.fail(&error))

@@ -97,9 +97,10 @@ impl FromRequest<Arc<Interface>> for Json {
 
     async fn from_request(request: Request, state: &Arc<Interface>) -> Result<Self, HttpError> {
         body::require_json(request.headers())?;
-        let most = match request.uri().path().starts_with("/auth/") {
-            true => body::MAX_AUTH_BYTES,
-            false => body::MAX_BYTES,
+        let most = if request.uri().path().starts_with("/auth/") {
+            body::MAX_AUTH_BYTES
+        } else {
+            body::MAX_BYTES
         };
         let party = Party::of(request.extensions());
         let begun = state.bodies.hold(party, WAITING + head_bytes(&request));
@@ -114,9 +115,10 @@ impl FromRequest<Arc<Interface>> for OptionalJson {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &Arc<Interface>) -> Result<Self, HttpError> {
-        let body = match request.headers().contains_key(CONTENT_TYPE) {
-            true => Some(Json::from_request(request, state).await?),
-            false => NoBody::from_request(request, state).await.map(|_| None)?,
+        let body = if request.headers().contains_key(CONTENT_TYPE) {
+            Some(Json::from_request(request, state).await?)
+        } else {
+            NoBody::from_request(request, state).await.map(|_| None)?
         };
         Ok(Self(body))
     }

@@ -89,9 +89,10 @@ pub(super) async fn on_worker<T: Send + 'static>(
     let shared = Arc::clone(&interface);
     let done = interface.workers.run(user, move || {
         // Requests that waited for a worker passed the limit before the others were rendered.
-        match shared.unsent.is_full(Party::User(user), None) {
-            true => Err(Error::Overloaded),
-            false => work(&shared),
+        if shared.unsent.is_full(Party::User(user), None) {
+            Err(Error::Overloaded)
+        } else {
+            work(&shared)
         }
     });
     let done = done.await;

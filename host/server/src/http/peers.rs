@@ -50,9 +50,10 @@ impl Peers {
         activity: &Arc<Activity>,
     ) -> Option<PeerConnection> {
         let peer = network(address);
-        let limit = match peer.is_loopback() || self.proxies.has(address) {
-            true => self.local_limit,
-            false => self.limit,
+        let limit = if peer.is_loopback() || self.proxies.has(address) {
+            self.local_limit
+        } else {
+            self.limit
         };
         let mut open = self.open.lock();
         let arrival = open.arrivals;

@@ -411,9 +411,10 @@ fn error_of_field(field: &str, message: &str) -> Response {
 }
 
 fn entity_tags(name: &HeaderName) -> (&'static str, &'static str) {
-    let field = match *name == IF_MATCH {
-        true => "If-Match",
-        false => "If-None-Match",
+    let field = if *name == IF_MATCH {
+        "If-Match"
+    } else {
+        "If-None-Match"
     };
     (
         field,

@@ -286,19 +286,22 @@ async fn health(_: NoBody) -> Response {
 }
 
 async fn ready(State(interface): Shared, _: NoBody) -> Result<Response, HttpError> {
-    match interface.api.app().ready() {
-        true if interface.api.app().is_damaged() => {
-            let notice = respond::DAMAGED;
-            Ok(respond::ok(&json!({ "status": "ready", "notice": notice })))
-        }
-        // Reads are served, and deletions make room.
-        true if interface.api.app().disk().is_low() => {
-            let notice = respond::DISK_FULL;
-            Ok(respond::ok(&json!({ "status": "ready", "notice": notice })))
-        }
-        true => Ok(respond::ok(&json!({ "status": "ready" }))),
-        false => Err(HttpError::NotReady),
+    let app = interface.api.app();
+    if !app.ready() {
+        return Err(HttpError::NotReady);
     }
+    let notice = if app.is_damaged() {
+        Some(respond::DAMAGED)
+    } else if app.disk().is_low() {
+        // Reads are served, and deletions make room.
+        Some(respond::DISK_FULL)
+    } else {
+        None
+    };
+    Ok(respond::ok(&match notice {
+        Some(notice) => json!({ "status": "ready", "notice": notice }),
+        None => json!({ "status": "ready" }),
+    }))
 }
 
 async fn document(State(interface): Shared, headers: HeaderMap, _: NoBody) -> Response {

@@ -57,9 +57,10 @@ fn of_console(request: &Request, config: &Config) -> BaseUrl {
 /// The address of the console for a page that is refused. None signs in on the host of instances' pages.
 pub(super) fn shown(request: &Request, config: &Config) -> BaseUrl {
     let console = of_console(request, config);
-    match console.host().eq_ignore_ascii_case(&config.web.host) {
-        true => config.base_url(),
-        false => console,
+    if console.host().eq_ignore_ascii_case(&config.web.host) {
+        config.base_url()
+    } else {
+        console
     }
 }
 

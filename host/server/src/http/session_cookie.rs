@@ -67,9 +67,10 @@ impl Cookies {
             Purpose::Attempt => "wharf-attempt",
             Purpose::Browser => "wharf-browser",
         };
-        match self.is_https {
-            true => format!("__Host-{what}"),
-            false => format!("{what}-{}", self.installation),
+        if self.is_https {
+            format!("__Host-{what}")
+        } else {
+            format!("{what}-{}", self.installation)
         }
     }
 

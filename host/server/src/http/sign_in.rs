@@ -233,9 +233,10 @@ async fn password(State(interface): Shared, visit: Visit<Json>) -> Answer {
     let changed = api::account::password(&interface.api, caller, &visit.body.0).await;
     let is_changed = changed.is_ok();
     let response = visit.respond(changed);
-    Ok(match is_changed {
-        true => remembered(response, &interface, caller.user),
-        false => response,
+    Ok(if is_changed {
+        remembered(response, &interface, caller.user)
+    } else {
+        response
     })
 }
 

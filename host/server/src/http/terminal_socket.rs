@@ -128,9 +128,10 @@ async fn receive(
             Some(Ok(Message::Close(_))) => return Last::Closed,
             Some(Err(error)) => {
                 tracing::debug!("terminal: {error}");
-                return match is_too_large(&error) {
-                    true => Last::TooLarge,
-                    false => Last::Gone,
+                return if is_too_large(&error) {
+                    Last::TooLarge
+                } else {
+                    Last::Gone
                 };
             }
             None => return Last::Gone,

@@ -188,9 +188,10 @@ impl UnsentBody {
             Some(Static) => RESPONSE,
             None => RESPONSE.saturating_add(response.body().size_hint().lower()),
         };
-        let held = match is_done || activity.unsent.load(Ordering::Relaxed) < FEW {
-            true => unsent.memory.hold_anyway(party, bytes),
-            false => unsent.memory.hold_refusal(party, bytes).ok_or(Unread)?,
+        let held = if is_done || activity.unsent.load(Ordering::Relaxed) < FEW {
+            unsent.memory.hold_anyway(party, bytes)
+        } else {
+            unsent.memory.hold_refusal(party, bytes).ok_or(Unread)?
         };
         let sending = Sending {
             activity: Arc::clone(activity),

@@ -233,9 +233,10 @@ impl Provider {
         let Some(code) = parameter("code").filter(|_| error.is_none()) else {
             tracing::info!(?error, "the provider refused a sign-in");
             let is_denied = error.is_some_and(|error| DENIALS.contains(&&*error));
-            return Err(match is_denied {
-                true => SignInFailure::Denied,
-                false => SignInFailure::Failed,
+            return Err(if is_denied {
+                SignInFailure::Denied
+            } else {
+                SignInFailure::Failed
             });
         };
         let document = self.document(config, false).await?;
@@ -301,9 +302,10 @@ impl Provider {
     ) -> Result<TokenResponse, SignInFailure> {
         let secret = secret(config).await?;
         let mut client = Some((config.client_id.as_str(), secret.expose()));
-        let in_form = match document.reads_secret_from_form() {
-            true => client.take(),
-            false => None,
+        let in_form = if document.reads_secret_from_form() {
+            client.take()
+        } else {
+            None
         };
         let in_form = in_form.map(|(id, secret)| [("client_id", id), ("client_secret", secret)]);
         let form = Serializer::new(String::new())

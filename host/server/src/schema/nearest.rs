@@ -20,10 +20,10 @@ pub fn nearest<'a>(field: &str, known: impl Iterator<Item = &'a String>) -> Opti
 fn similarity(field: &str, name: &str) -> f64 {
     // A part of the name, such as `vcpus` of `n_vcpus`, is what people leave out.
     let part = field.len() >= 3 && name.split('_').any(|part| part == field);
-    match part {
-        true => 1.0,
-        false => strsim::jaro_winkler(field, name)
-            .max(strsim::normalized_damerau_levenshtein(field, name)),
+    if part {
+        1.0
+    } else {
+        strsim::jaro_winkler(field, name).max(strsim::normalized_damerau_levenshtein(field, name))
     }
 }
 

@@ -30,9 +30,10 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     let mut places: HashMap<UserId, Places> = HashMap::new();
     loop {
         made.mark_unchanged();
-        let found = match looks_at_all {
-            true => app.webhook_ids(),
-            false => Ok(app.take_new_webhooks()),
+        let found = if looks_at_all {
+            app.webhook_ids()
+        } else {
+            Ok(app.take_new_webhooks())
         };
         match found {
             Ok(webhooks) => {

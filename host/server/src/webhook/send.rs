@@ -150,11 +150,12 @@ impl Resolve for Resolver {
             let permitted: Vec<SocketAddr> = { found.into_iter().flatten() }
                 .filter(|address| permits(&config.webhook, &own, address.ip()))
                 .collect();
-            match permitted.is_empty() {
+            if permitted.is_empty() {
                 // One error for names without an address and for private ones, or the user could tell
                 // the names of the service's network from others.
-                true => Err(Refused.into()),
-                false => Ok(Box::new(permitted.into_iter()) as Addrs),
+                Err(Refused.into())
+            } else {
+                Ok(Box::new(permitted.into_iter()) as Addrs)
             }
         })
     }

@@ -89,9 +89,10 @@ mod tests {
                 let starts = Arc::clone(&starts);
                 tasks.start(id, || async move {
                     starts.lock().unwrap().push((id, begin.elapsed()));
-                    match id == bad {
-                        true => panic!("on purpose"),
-                        false => sleep(Duration::from_secs(3600)).await,
+                    if id == bad {
+                        panic!("on purpose")
+                    } else {
+                        sleep(Duration::from_secs(3600)).await
                     }
                 });
             }

@@ -41,9 +41,10 @@ impl Refusal {
     #[must_use]
     pub fn read(answer: &Answer) -> Self {
         let failure = answer.json::<Failure>().unwrap_or_default();
-        let message = match failure.error.is_empty() {
-            true => String::from_utf8_lossy(&answer.body).trim().to_owned(),
-            false => failure.error,
+        let message = if failure.error.is_empty() {
+            String::from_utf8_lossy(&answer.body).trim().to_owned()
+        } else {
+            failure.error
         };
         Self {
             status: match failure.error_code {

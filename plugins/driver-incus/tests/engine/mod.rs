@@ -159,9 +159,10 @@ impl Fake {
                     "resources": { "instances": instances.keys().map(path).collect::<Vec<_>>() },
                 });
                 let ended = json!({ "status_code": 200, "resources": null });
-                match self.operating.get() {
-                    true => sync(json!({ "running": [running], "success": [ended] })),
-                    false => sync(json!({ "success": [ended] })),
+                if self.operating.get() {
+                    sync(json!({ "running": [running], "success": [ended] }))
+                } else {
+                    sync(json!({ "success": [ended] }))
                 }
             }
             (Method::Get, ["storage-pools", "default", "volumes", "container"]) => {

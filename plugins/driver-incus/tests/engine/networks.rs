@@ -53,9 +53,10 @@ impl Fake {
                 let mut found = network.body.clone();
                 // Incus adds keys of its own.
                 found["config"]["volatile.network.ipv4.address"] = "198.18.40.10".into();
-                found["status"] = match network.status.is_empty() {
-                    true => "Created".into(),
-                    false => network.status.as_str().into(),
+                found["status"] = if network.status.is_empty() {
+                    "Created".into()
+                } else {
+                    network.status.as_str().into()
                 };
                 sync(found)
             }

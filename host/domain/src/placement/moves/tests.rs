@@ -59,9 +59,10 @@ fn host(claim: &Claim) -> &'static str {
 fn request(vm: bool, gpu: bool, disk_size_gib: u32) -> PlacementRequest {
     PlacementRequest {
         owner: OWNER,
-        resource_type: match vm {
-            true => ResourceType::Vm,
-            false => ResourceType::Container,
+        resource_type: if vm {
+            ResourceType::Vm
+        } else {
+            ResourceType::Container
         },
         size: Size {
             n_vcpus: 2,

@@ -68,9 +68,10 @@ fn info(world: &World) -> Value {
 }
 
 fn version(world: &World) -> Answer {
-    let (name, version) = match world.podman {
-        true => ("Podman Engine", "4.3.1"),
-        false => ("Engine", "20.10.24"),
+    let (name, version) = if world.podman {
+        ("Podman Engine", "4.3.1")
+    } else {
+        ("Engine", "20.10.24")
     };
     let body = json!({
         "Components": [{ "Name": name }], "Version": version, "ApiVersion": "1.41",

@@ -163,13 +163,15 @@ impl Http for Fake {
             name: name.into(),
             value: value.into(),
         };
-        let server = match self.world.borrow().podman {
-            true => "Libpod/4.3.1 (linux)",
-            false => "Docker/20.10.24+dfsg1 (linux)",
+        let server = if self.world.borrow().podman {
+            "Libpod/4.3.1 (linux)"
+        } else {
+            "Docker/20.10.24+dfsg1 (linux)"
         };
-        let headers = match self.world.borrow().headless {
-            true => Vec::new(),
-            false => vec![header("server", server), header("api-version", "1.41")],
+        let headers = if self.world.borrow().headless {
+            Vec::new()
+        } else {
+            vec![header("server", server), header("api-version", "1.41")]
         };
         Ok(Response {
             status,
