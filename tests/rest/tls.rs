@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use wharf_tests::{Ports, Server, simulated_node};
+use wharf_tests::{Authority, Ports, Server, simulated_node};
 
 /// The settings of a new certificate of its own authority, for 127.0.0.1.
 pub fn self_signed(dir: &Path) -> String {
@@ -70,4 +70,41 @@ fn an_unusable_certificate_is_named() {
         panic!("started without a certificate");
     };
     assert!(format!("{error:#}").contains("cert.pem"), "{error:#}");
+}
+
+/// The address of an engine and the name in its certificate differ.
+#[test]
+fn images_are_those_of_the_address_whatever_the_name_of_its_certificate() {
+    let authority = Authority::new().unwrap();
+    let issued = authority.issue("engine", &["127.0.0.2"]).unwrap();
+    let (cert, key) = (issued.cert.display(), issued.key.display());
+    let tls = format!("[tls]\ncert = \"{cert}\"\nkey = \"{key}\"\n");
+    let (ports, node) = (Ports::take().settings(), simulated_node("one", ""));
+    // A server of Wharf speaks TLS as an engine does, and has none of its paths.
+    let engine = Server::start(&format!("{tls}{ports}{node}")).unwrap();
+    let own = authority.issue("wharf", &[]).unwrap();
+    let own = own.node_tls(&authority.ca());
+    for (name, words) in [("127.0.0.2", "missing"), ("127.0.0.3", "certificate")] {
+        let named = own.replace(" }\n", &format!(", server_name = \"{name}\" }}\n"));
+        let url = engine.base_url();
+        let node = format!(
+            "[[node]]\nname = \"far\"\ndriver = \"docker\"\nendpoint = \"{url}\"\n\
+             capacity = {{ n_vcpus = 1, mem_gib = 1, disk_size_gib = 10 }}\n{named}"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join("wharf.toml");
+        let settings = "listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n";
+        std::fs::write(&config, format!("{settings}{node}")).unwrap();
+        let shown = Command::new(wharf_tests::wharf_binary())
+            .args(["images", "--recipes"])
+            .arg(wharf_testkit::images::recipes().directory)
+            .arg("--config")
+            .arg(&config)
+            .output()
+            .unwrap();
+        let said = [shown.stdout, shown.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains(words), "{name}: {said}");
+    }
+    engine.finish().unwrap();
 }

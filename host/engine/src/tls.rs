@@ -1,5 +1,6 @@
 //! TLS to an engine: the client's certificate, the trust in the server's, and the causes of failures.
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::{
@@ -28,8 +29,8 @@ impl Debug for Identity {
 /// The engines that Wharf believes.
 #[derive(Debug)]
 pub enum Trust {
-    /// Those with a valid certificate from these issuers for the expected name.
-    Issuers(Vec<CertificateDer<'static>>),
+    /// Those with a valid certificate from these issuers for this name.
+    Issuers(Vec<CertificateDer<'static>>, ServerName<'static>),
     /// Those with exactly this certificate, whatever its name and dates.
     Pinned(CertificateDer<'static>),
 }
@@ -42,48 +43,64 @@ pub fn client_config(identity: Identity, trust: Trust) -> Result<ClientTls, Erro
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?;
-    let builder = match trust {
-        Trust::Issuers(issuers) => {
+    let accepted = match trust {
+        Trust::Issuers(issuers, name) => {
             let mut roots = RootCertStore::empty();
             for issuer in issuers {
                 roots.add(issuer)?;
             }
-            builder.with_root_certificates(roots)
+            let provider = Arc::clone(&provider);
+            let issued = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+            let issued = issued.build();
+            Accepted::Issued(
+                issued.map_err(|error| Error::General(error.to_string()))?,
+                name,
+            )
         }
-        Trust::Pinned(certificate) => {
-            builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Pinned {
-                    certificate,
-                    provider,
-                }))
-        }
+        Trust::Pinned(certificate) => Accepted::Pinned(certificate),
     };
+    let verifier = Arc::new(Verifier { accepted, provider });
+    let builder = builder
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
     Ok(Arc::new(
         builder.with_client_auth_cert(identity.chain, identity.key)?,
     ))
 }
 
-/// Accepts one certificate. The handshake proves that the server has its key.
+/// Accepts certificates of one engine. The handshake proves that the server has the key.
 #[derive(Debug)]
-struct Pinned {
-    certificate: CertificateDer<'static>,
+struct Verifier {
+    accepted: Accepted,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Pinned {
+#[derive(Debug)]
+enum Accepted {
+    /// Certificates for this name.
+    Issued(Arc<WebPkiServerVerifier>, ServerName<'static>),
+    /// One certificate.
+    Pinned(CertificateDer<'static>),
+}
+
+impl ServerCertVerifier for Verifier {
+    /// An HTTP client may take the name of the connection from the address.
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
+        intermediates: &[CertificateDer<'_>],
         _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
+        ocsp: &[u8],
+        now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if *end_entity == self.certificate {
-            Ok(ServerCertVerified::assertion())
-        } else {
-            Err(CertificateError::ApplicationVerificationFailure.into())
+        match &self.accepted {
+            Accepted::Issued(issued, name) => {
+                issued.verify_server_cert(end_entity, intermediates, name, ocsp, now)
+            }
+            Accepted::Pinned(certificate) if end_entity == certificate => {
+                Ok(ServerCertVerified::assertion())
+            }
+            Accepted::Pinned(_) => Err(CertificateError::ApplicationVerificationFailure.into()),
         }
     }
 

@@ -96,7 +96,10 @@ pub fn read(node: &NodeConfig, host: &str) -> Result<NodeTls, (&'static str, Nod
     let tls = node.tls.as_ref().ok_or(("tls", NodeTlsError::Missing))?;
     let server_name = name(tls, host).map_err(|error| ("tls.server_name", error))?;
     let trust = match (&tls.ca, &tls.server_cert) {
-        (Some(ca), None) => Trust::Issuers(certificates(ca).map_err(|error| ("tls.ca", error))?),
+        (Some(ca), None) => {
+            let issuers = certificates(ca).map_err(|error| ("tls.ca", error))?;
+            Trust::Issuers(issuers, server_name.clone())
+        }
         (None, Some(file)) => {
             let mut found = certificates(file).map_err(|error| ("tls.server_cert", error))?;
             Trust::Pinned(found.swap_remove(0))

@@ -22,7 +22,7 @@ pub enum Endpoint {
         address: String,
         /// The name in the server's certificate.
         server_name: ServerName<'static>,
-        /// Client certificate and trust.
+        /// Client certificate, and trust in certificates for this name.
         config: Arc<ClientConfig>,
     },
 }
@@ -52,36 +52,44 @@ impl Endpoint {
             Self::Tcp(_) => client,
             Self::Tls {
                 address,
-                server_name,
+                server_name: ServerName::DnsName(name),
                 ..
             } => {
                 let found: Vec<_> = tokio::net::lookup_host(address).await?.collect();
-                client.resolve_to_addrs(&server_name.to_str(), &found)
+                client.resolve_to_addrs(name.as_ref(), &found)
             }
+            Self::Tls { .. } => client,
         };
         let tls = match self {
-            Self::Tls { config, .. } => ClientConfig::clone(config),
+            Self::Tls {
+                config,
+                server_name,
+                ..
+            } => {
+                let mut tls = ClientConfig::clone(config);
+                tls.enable_sni = matches!(server_name, ServerName::DnsName(_));
+                tls
+            }
             Self::Unix(_) | Self::Tcp(_) => unused_tls()?,
         };
         Ok(client.tls_backend_preconfigured(tls).build()?)
     }
 
-    /// The URL of a path. Its host is the name in the server's certificate, which TLS compares.
+    /// The URL of a path. Its host is the DNS name in the server's certificate, which TLS asks for. A client
+    /// connects to an IP address in a URL, so a certificate for one leaves the host of the server there.
     pub(super) fn url(&self, path: &str) -> String {
         match self {
             Self::Unix(_) => format!("http://localhost{path}"),
             Self::Tcp(address) => format!("http://{address}{path}"),
             Self::Tls {
                 address,
-                server_name,
+                server_name: ServerName::DnsName(name),
                 ..
             } => {
                 let (_, port) = address.rsplit_once(':').unwrap_or_default();
-                match server_name.to_str() {
-                    name if name.contains(':') => format!("https://[{name}]:{port}{path}"),
-                    name => format!("https://{name}:{port}{path}"),
-                }
+                format!("https://{}:{port}{path}", name.as_ref())
             }
+            Self::Tls { address, .. } => format!("https://{address}{path}"),
         }
     }
 
