@@ -18,6 +18,11 @@ fn errors_name_the_setting_and_the_valid_values() {
         (format!("listne = 1\n{node}"), "listne"),
         (format!("{node}colour = 1\n"), "colour"),
         (format!("[limits]\nanswer_wait = 1\n{node}"), "answer_wait"),
+        // A retired setting is accepted, and lines have their numbers nevertheless.
+        (
+            format!("[limits]\nstreams_per_connection = 1\nanswer_wait = 1\n{node}"),
+            " | answer_wait",
+        ),
         (
             format!("[limits]\nheader_timeout_ms = 0\n{node}"),
             "`limits.header_timeout_ms`: must be at least 1",

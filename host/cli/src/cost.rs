@@ -1,7 +1,7 @@
 //! `wharf cost`.
 
 use crate::connection::Connection;
-use crate::output::Column::{Number, Text};
+use crate::output::Column::{Number, Text, Whole};
 use crate::output::{hourly_usd, line, or_none, table, time, usd};
 use anyhow::Result;
 use clap::Args;
@@ -27,7 +27,7 @@ impl Cost {
         let usage = request.send().await?;
         let columns = [
             Text("INSTANCE"),
-            Text("STATE"),
+            Whole("STATE"),
             Text("FLAVOR"),
             Text("SIZE"),
             Number("USD PER HOUR"),

@@ -9,6 +9,7 @@ use crate::ssh_keys::{public_key, saved};
 use crate::wait::{Awaited, Limit, wait_for};
 use anyhow::{Context, Result};
 use clap::Args;
+use serde_json::Value;
 use std::env;
 use std::io::stdin;
 use std::path::PathBuf;
@@ -84,11 +85,13 @@ impl Create {
         let body = self.body(&client).await?;
         let created = send(&client, &body).await;
         let created = created.map_err(|error| shortage::of_creation(error.into()))?;
-        let (name, id) = match created.body()? {
-            InstanceOrState::Instance(instance) => (instance.name, instance.uuid),
-            // A key without the scope `read` sees no name.
-            InstanceOrState::ChangedInstance(changed) => (changed.uuid.to_string(), changed.uuid),
+        // Any answer tells of the instance. A key without the scope `read` sees no name.
+        let field = |name| created.value().get(name).and_then(Value::as_str);
+        let Some(id) = field("uuid") else {
+            instance_as(&self.connection, &created)?;
+            return Ok(created.body().map(drop)?);
         };
+        let name = field("name").unwrap_or(id);
         if !self.wait {
             if !self.connection.is_json() {
                 note(&format!(
@@ -99,18 +102,19 @@ impl Create {
         }
         // An interrupted wait must not hide the name that the server made.
         note(&format!("{name} is created and starting."));
-        match wait_for(&client, (&name, &id), Awaited::Running, self.limit).await? {
+        match wait_for(&client, (name, id), Awaited::Running, self.limit).await? {
             Some(running) => instance_as(&self.connection, &running),
             None => instance_as(&self.connection, &created),
         }
     }
 
     async fn body(&self, client: &Client) -> Result<CreateRequest> {
-        let mut body = CreateRequest::new(self.disk, self.mem, self.vcpus, self.kind);
+        let kind = self.kind.clone();
+        let mut body = CreateRequest::new(self.disk, self.mem, self.vcpus, kind);
         body.name.clone_from(&self.name);
         body.flavor.clone_from(&self.flavor);
         body.gpu_model.clone_from(&self.gpu);
-        body.cpu_tier = self.tier;
+        body.cpu_tier.clone_from(&self.tier);
         body.public_key = match (&self.key, &self.ssh_key) {
             (Some(file), _) => Some(public_key(file)?),
             (None, Some(name)) => Some(saved(client, name).await?.public_key),

@@ -43,8 +43,17 @@ pub fn note(text: &str) {
 #[derive(Clone, Copy)]
 pub enum Column {
     Text(&'static str),
+    /// A column whose cells have one line on each terminal, such as a name.
+    Whole(&'static str),
     /// A column of numbers, which end below each other.
     Number(&'static str),
+}
+
+impl Column {
+    fn name(self) -> &'static str {
+        let (Self::Text(name) | Self::Whole(name) | Self::Number(name)) = self;
+        name
+    }
 }
 
 /// Prints rows below their header. On a terminal that is too narrow, cells take several lines.
@@ -65,21 +74,20 @@ fn arranged<const N: usize>(
     width: Option<u16>,
 ) -> String {
     let mut table = comfy_table::Table::new();
-    table.set_header(columns.map(|(Column::Text(name) | Column::Number(name))| name));
+    table.set_header(columns.map(Column::name));
     table.add_rows(rows.into_iter().map(|row| row.map(|cell| plain(&cell))));
     if let Some(width) = width {
         table.set_content_arrangement(ContentArrangement::Dynamic);
         table.set_width(width);
     }
     for (number, (column, of)) in table.column_iter_mut().zip(columns).enumerate() {
-        let (Column::Text(name) | Column::Number(name)) = of;
         if let Column::Number(_) = of {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        let least = u16::try_from(name.len()).unwrap_or_default() + GAP;
-        column.set_constraint(match number {
+        let least = u16::try_from(of.name().len()).unwrap_or_default() + GAP;
+        column.set_constraint(match (number, of) {
             // The first column names things for other commands.
-            0 => ColumnConstraint::ContentWidth,
+            (0, _) | (_, Column::Whole(_)) => ColumnConstraint::ContentWidth,
             // The header has one line.
             _ => ColumnConstraint::LowerBoundary(Width::Fixed(least)),
         });
@@ -131,7 +139,7 @@ fn coloured(row: &str) -> String {
     cells.collect::<Vec<_>>().join("  ")
 }
 
-/// Turns colours off if `NO_COLOR` is set, whatever the other variables say.
+/// Turns colours off if `NO_COLOR` is set; other variables do not count then.
 pub fn heed_no_color() {
     if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
         console::set_colors_enabled(false);
@@ -176,7 +184,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// An amount with so many decimals that people read it. An amount that would show as nothing has its bound.
+/// An amount with this number of decimals, for people. An amount that would show as zero has its bound.
 pub fn rounded(amount: f64, decimals: usize) -> String {
     let shown = format!("{amount:.decimals$}");
     let is_zero = shown
@@ -224,7 +232,7 @@ pub fn progress(text: &str) -> ProgressBar {
 
 #[cfg(test)]
 mod tests {
-    use super::Column::{Number, Text};
+    use super::Column::{Number, Text, Whole};
     use super::{arranged, coloured, rounded, text_of};
     use serde_json::json;
 
@@ -254,6 +262,21 @@ mod tests {
             let fits = lines.iter().all(|line| line.len() <= width.into());
             assert!(fits || width < 25, "{width}\n{text}");
         }
+    }
+
+    #[test]
+    fn a_narrow_terminal_splits_no_state_and_no_address() {
+        let columns = [Text("NAME"), Whole("STATE"), Text("SIZE"), Whole("ADDRESS")];
+        let row = [
+            "box",
+            "running",
+            "1 vCPU, 1 GiB, 10 GiB",
+            "ssh -p 1 a@example.org",
+        ];
+        let text = arranged(columns, [row.map(str::to_owned)], Some(40));
+        assert!(text.contains("running "), "{text}");
+        assert!(text.contains("ssh -p 1 a@example.org"), "{text}");
+        assert!(!text.contains("1 vCPU, 1 GiB, 10 GiB"), "{text}");
     }
 
     #[test]

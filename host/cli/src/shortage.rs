@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use anyhow::Error;
 use std::collections::BTreeMap;
 use std::env;
+use std::ffi::OsString;
 use wharf_client::Error as ClientError;
 use wharf_client::types::Shortage;
 
@@ -20,7 +21,9 @@ type Fitting = (&'static str, u64);
 /// Adds the command that would succeed to the shortage of a new instance.
 pub fn of_creation(error: Error) -> Error {
     explain(error, |options, has_gpu| {
-        Some(own_command(options, has_gpu))
+        let arguments = env::args_os().skip(1).map(OsString::into_string);
+        let arguments: Result<Vec<_>, _> = arguments.collect();
+        Some(with_other_amounts(arguments.ok()?, options, has_gpu))
     })
 }
 
@@ -63,11 +66,17 @@ fn options_that_fit(shortage: &Shortage) -> Option<Vec<Fitting>> {
     options.collect()
 }
 
-/// The command of this process with other amounts, and without a GPU if there is none.
-fn own_command(options: &[Fitting], has_gpu: bool) -> String {
+/// A command with other amounts, and without a GPU if there is none.
+fn with_other_amounts(arguments: Vec<String>, options: &[Fitting], has_gpu: bool) -> String {
     let mut words = vec!["wharf".to_owned()];
-    let mut arguments = env::args().skip(1);
+    let mut names = Vec::new();
+    let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
+        // No option follows it.
+        if argument == "--" {
+            names = [argument].into_iter().chain(arguments).collect();
+            break;
+        }
         let (name, has_value) = match argument.split_once('=') {
             Some((name, _)) => (name, true),
             None => (argument.as_str(), false),
@@ -84,6 +93,7 @@ fn own_command(options: &[Fitting], has_gpu: bool) -> String {
             .iter()
             .map(|(option, amount)| format!("{option} {amount}")),
     );
+    words.extend(names.iter().map(|name| quoted(name)));
     words.join(" ")
 }
 
@@ -115,7 +125,7 @@ fn message(shortage: &Shortage, command: Option<String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{quoted, with_other_amounts};
 
     #[test]
     fn words_are_quoted_for_a_shell() {
@@ -123,5 +133,23 @@ mod tests {
         assert_eq!(quoted("a b"), "'a b'");
         assert_eq!(quoted("it's"), r"'it'\''s'");
         assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn options_are_replaced_before_the_names() {
+        for (before, after) in [
+            (
+                "create --vcpus 9 a --disk=90",
+                "wharf create a --vcpus 4 --disk 20",
+            ),
+            (
+                "create --vcpus=9 --gpu x -- --vcpus",
+                "wharf create --vcpus 4 --disk 20 -- --vcpus",
+            ),
+        ] {
+            let arguments = before.split(' ').map(str::to_owned).collect();
+            let fitting = [("--vcpus", 4), ("--disk", 20)];
+            assert_eq!(with_other_amounts(arguments, &fitting, false), after);
+        }
     }
 }

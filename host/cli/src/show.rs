@@ -1,10 +1,9 @@
 //! `wharf ls` and `wharf show`.
 
 use crate::connection::{Connection, Named};
-use crate::output::Column::{Number, Text};
-use crate::output::{fields, hourly_usd, list as print_list, or_none, table, usd};
+use crate::output::Column::{Number, Text, Whole};
+use crate::output::{fields, hourly_usd, json, list as print_list, or_none, table, usd};
 use anyhow::Result;
-use serde::de::DeserializeOwned;
 use wharf_client::Reply;
 use wharf_client::types::{EventList, InstanceFields, State, Usage, Uuid};
 
@@ -16,14 +15,14 @@ pub async fn list(connection: &Connection) -> Result<()> {
         .await?;
     let columns = [
         Text("NAME"),
-        Text("STATE"),
+        Whole("STATE"),
         Text("TYPE"),
         Text("FLAVOR"),
         Number("VCPUS"),
         Number("MEM"),
         Number("DISK"),
         Text("GPU"),
-        Text("ADDRESS"),
+        Whole("ADDRESS"),
     ];
     connection.print(&instances, |instances| {
         table(columns, instances.0.iter().map(|instance| row(instance)))
@@ -98,9 +97,12 @@ const FIRST: [&str; 10] = [
     "public_ipv4",
 ];
 
-/// Prints an instance. Only JSON has the password.
-pub fn instance_as<T: DeserializeOwned>(connection: &Connection, reply: &Reply<T>) -> Result<()> {
-    connection.print(reply, |_| print_list(&rows(reply)))
+/// Prints an instance, whatever its fields. Only JSON has the password.
+pub fn instance_as<T>(connection: &Connection, reply: &Reply<T>) -> Result<()> {
+    if connection.is_json() {
+        return json(reply.value());
+    }
+    print_list(&rows(reply))
 }
 
 fn rows<T>(reply: &Reply<T>) -> Vec<(&str, String)> {

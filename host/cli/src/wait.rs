@@ -48,12 +48,12 @@ pub struct Limit {
 }
 
 impl Awaited {
-    fn is(self, state: State) -> bool {
+    fn is(self, state: &State) -> bool {
         match self {
-            Self::Running => state == State::Running,
-            Self::Stopped => [State::ShutOff, State::Exited].contains(&state),
-            Self::Error => state == State::Error,
-            Self::Deleted => state == State::Deleted,
+            Self::Running => *state == State::Running,
+            Self::Stopped => [State::ShutOff, State::Exited].contains(state),
+            Self::Error => *state == State::Error,
+            Self::Deleted => *state == State::Deleted,
         }
     }
 
@@ -136,7 +136,7 @@ async fn poll(
                 let instance = reply.body()?;
                 id = instance.uuid.0;
                 state = instance.state.to_string();
-                if awaited.is(instance.state) {
+                if awaited.is(&instance.state) {
                     let moves = match awaited {
                         Awaited::Running => moves.look(client, &id).await?,
                         _ => None,

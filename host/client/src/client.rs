@@ -48,23 +48,25 @@ impl Client {
             .default_headers(headers)
             .connect_timeout(CONNECT_LIMIT)
             .read_timeout(READ_LIMIT);
-        Self::build(base, http, tls::trusting_system())
+        let way = Way::new(&base);
+        Self::build((base, way), http, tls::trusting_system())
     }
 
-    /// Creates a client of the server at a Unix socket, which has `limit` for each answer.
+    /// Creates a client of the server at a Unix socket, which has `limit` for each answer. It waits for no
+    /// server with too many requests.
     pub fn at_socket(socket: &Path, limit: Duration) -> Result<Self, Error> {
         let http = reqwest::Client::builder()
             .unix_socket(socket)
-            .read_timeout(limit);
-        Self::build(base("http://localhost")?, http, tls::trusting_none())
+            .timeout(limit);
+        let base = base("http://localhost")?;
+        Self::build((base, Way::of_socket(socket)), http, tls::trusting_none())
     }
 
     fn build(
-        base: Url,
+        (base, way): (Url, Way),
         mut http: reqwest::ClientBuilder,
         tls: Result<ClientConfig, rustls::Error>,
     ) -> Result<Self, Error> {
-        let way = Way::new(&base);
         if way.proxy.is_none() {
             http = http.no_proxy();
         }

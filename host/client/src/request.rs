@@ -136,7 +136,8 @@ impl<'c, T> Request<'c, T> {
             let bytes = response.bytes().await;
             let bytes = bytes.map_err(|error| way.unreachable(error))?;
             let refusal = Refusal::new(status, &headers, &bytes, way.proxy.as_deref());
-            let pause = refusal.pause().map(|pause| pause.max(SHORTEST_PAUSE));
+            let pause = refusal.pause().filter(|_| !way.is_socket());
+            let pause = pause.map(|pause| pause.max(SHORTEST_PAUSE));
             match pause.filter(|pause| waited + *pause <= LONGEST_WAIT) {
                 Some(pause) => tokio::time::sleep(pause).await,
                 None => return Err(Error::Refused(Box::new(refusal))),

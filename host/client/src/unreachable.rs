@@ -7,12 +7,13 @@ use std::error::Error;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
+use std::path::Path;
 
 /// A server that could not be reached, or whose connection broke.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Unreachable {
-    /// The URL of the server.
+    /// The URL of the server, or the path of its socket.
     pub url: String,
     /// The proxy that the environment names for it.
     pub proxy: Option<String>,
@@ -49,7 +50,10 @@ fn place(url: &str, proxy: Option<&str>) -> String {
 /// The way to a server.
 #[derive(Debug, Clone)]
 pub(crate) struct Way {
-    url: Url,
+    /// The URL, or the path of a socket.
+    place: String,
+    /// Whether it is TLS; none at a socket.
+    tls: Option<bool>,
     pub proxy: Option<String>,
 }
 
@@ -61,7 +65,8 @@ impl Way {
             .filter(|_| !is_loopback(url))
             .and_then(|destination| Matcher::from_system().intercept(&destination));
         Self {
-            url: url.clone(),
+            place: url.to_string(),
+            tls: Some(url.scheme() == "https"),
             // Without the user name and password that the variable may have.
             proxy: proxy.map(|proxy| {
                 let (uri, port) = (proxy.uri(), proxy.uri().port_u16());
@@ -72,9 +77,21 @@ impl Way {
         }
     }
 
+    pub fn of_socket(socket: &Path) -> Self {
+        Self {
+            place: socket.display().to_string(),
+            tls: None,
+            proxy: None,
+        }
+    }
+
+    pub fn is_socket(&self) -> bool {
+        self.tls.is_none()
+    }
+
     /// The server, and the proxy before it.
     pub fn place(&self) -> String {
-        place(self.url.as_str(), self.proxy.as_deref())
+        place(&self.place, self.proxy.as_deref())
     }
 
     pub fn unreachable(&self, error: reqwest::Error) -> crate::Error {
@@ -82,9 +99,9 @@ impl Way {
         let source = error.without_url();
         let is_late = source.is_timeout() && !source.is_connect();
         let unreachable = Box::new(Unreachable {
-            url: self.url.to_string(),
+            url: self.place.clone(),
             proxy: self.proxy.clone(),
-            reason: reason(&source, self.url.scheme() == "https"),
+            reason: reason(&source, self.tls),
             source,
         });
         if is_late {
@@ -119,9 +136,10 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
 const IS_PLAIN: &str = "; if it has no TLS, its URL begins with http://";
 const IS_TLS: &str = "; if it has TLS, its URL begins with https://";
 
-fn reason(error: &reqwest::Error, is_https: bool) -> String {
-    if let Some(tls) = causes(error).find_map(of_tls) {
-        return tls;
+fn reason(error: &reqwest::Error, tls: Option<bool>) -> String {
+    let is_plain = tls == Some(false);
+    if let Some(of_tls) = causes(error).find_map(of_tls) {
+        return of_tls;
     }
     if error.is_timeout() {
         let is_connect = error.is_connect();
@@ -141,14 +159,14 @@ fn reason(error: &reqwest::Error, is_https: bool) -> String {
     };
     let (is_strange, is_cut) = causes(error).find_map(of_hyper).unwrap_or_default();
     if is_strange {
-        let hint = if is_https { "" } else { IS_TLS };
+        let hint = if is_plain { IS_TLS } else { "" };
         return format!("its answer is not HTTP{hint}");
     }
     let of_io = |cause: &(dyn Error + 'static)| Some(cause.downcast_ref::<io::Error>()?.kind());
     let kind = causes(error).filter_map(of_io).last();
-    let hint = match (is_https, error.is_connect()) {
-        (true, true) => IS_PLAIN,
-        (false, false) => IS_TLS,
+    let hint = match (tls, error.is_connect()) {
+        (Some(true), true) => IS_PLAIN,
+        (Some(false), false) => IS_TLS,
         _ => "",
     };
     match kind {

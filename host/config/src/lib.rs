@@ -247,16 +247,15 @@ impl Config {
             path: path.to_owned(),
             message: error.to_string().trim_end().to_owned(),
         };
-        let mut source: toml::Table = toml::from_str(&text).map_err(parse)?;
-        let limits = source.get_mut("limits").and_then(toml::Value::as_table_mut);
-        let retired: Vec<String> = limits.into_iter().flat_map(limits::take_retired).collect();
-        let mut config: Self = match retired.as_slice() {
-            // Errors in a text have line numbers.
-            [] => toml::from_str(&text).map_err(parse)?,
-            _ => source.clone().try_into().map_err(parse)?,
-        };
-        config.source = source;
-        config.retired = retired;
+        let mut config: Self = toml::from_str(&text).map_err(parse)?;
+        config.source = toml::from_str(&text).map_err(parse)?;
+        let limits = config.source.get_mut("limits");
+        if let Some(limits) = limits.and_then(toml::Value::as_table_mut) {
+            for setting in config.limits.retired() {
+                limits.remove(setting);
+                config.retired.push(format!("limits.{setting}"));
+            }
+        }
         path.clone_into(&mut config.path);
         let base = path.parent().unwrap_or(Path::new(""));
         let absolute = |p: &mut PathBuf| *p = base.join(&*p);

@@ -1,20 +1,7 @@
 //! `[limits]`: bounds on time, size and number.
 
 use serde::Deserialize;
-
-/// Settings of earlier versions that are constants now.
-const RETIRED: &[&str] = &[
-    "answer_cache_mib",
-    "queue_per_node",
-    "shutdown_timeout_ms",
-    "streams_per_connection",
-];
-
-/// Removes the retired settings of a table, and returns their names.
-pub fn take_retired(limits: &mut toml::Table) -> impl Iterator<Item = String> {
-    let found = RETIRED.iter().filter(|key| limits.remove(**key).is_some());
-    found.map(|key| format!("limits.{key}"))
-}
+use serde::de::IgnoredAny;
 
 /// Limits on time, size and number. The defaults suit one server for a team.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -122,11 +109,37 @@ pub struct Limits {
     /// events, ledger entries, keys, and idempotency keys. Default 200000, about 60 MiB and 20000 lives of
     /// instances; 0 means no limit. Further changes get a 429; the budget is regained evenly.
     pub records_per_user_per_day: u32,
+    /// Retired, as the three below: earlier versions had them, and they are constants now.
+    pub answer_cache_mib: Option<IgnoredAny>,
+    /// Retired.
+    pub queue_per_node: Option<IgnoredAny>,
+    /// Retired.
+    pub shutdown_timeout_ms: Option<IgnoredAny>,
+    /// Retired.
+    pub streams_per_connection: Option<IgnoredAny>,
+}
+
+impl Limits {
+    /// The names of the retired settings that the file has.
+    pub(crate) fn retired(&self) -> impl Iterator<Item = &'static str> {
+        let settings = [
+            ("answer_cache_mib", self.answer_cache_mib),
+            ("queue_per_node", self.queue_per_node),
+            ("shutdown_timeout_ms", self.shutdown_timeout_ms),
+            ("streams_per_connection", self.streams_per_connection),
+        ];
+        let set = settings.into_iter().filter(|(_, value)| value.is_some());
+        set.map(|(name, _)| name)
+    }
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            answer_cache_mib: None,
+            queue_per_node: None,
+            shutdown_timeout_ms: None,
+            streams_per_connection: None,
             max_connections: 10_000,
             connections_per_peer: 500,
             connections_per_local_peer: 9_000,

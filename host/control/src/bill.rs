@@ -12,7 +12,7 @@ use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::What;
 use wharf_domain::ids::InstanceId;
 use wharf_domain::ledger::Correction;
-use wharf_domain::time::Timestamp;
+use wharf_domain::time::{Timestamp, rfc3339};
 
 /// The longest reason of a correction in bytes.
 const MAX_REASON: usize = 500;
@@ -22,6 +22,7 @@ const MAX_REASON: usize = 500;
 pub struct Bill {
     pub lines: Vec<BillLine>,
     /// The end of its time span, if the requested one is in the future.
+    #[serde(with = "rfc3339::option")]
     pub cut_at: Option<Timestamp>,
 }
 

@@ -12,7 +12,7 @@ use wharf_config::ClockConfig;
 use wharf_db::{Changes, Db, Read as _, Rows as _, Table, Times, View, tables};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
-use wharf_domain::time::Timestamp;
+use wharf_domain::time::{Timestamp, rfc3339};
 
 tables! {
     /// The time at which the database was last in use.
@@ -47,8 +47,10 @@ pub struct Clock {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockState {
     /// Wharf's time.
+    #[serde(with = "rfc3339")]
     pub now: Timestamp,
     /// The time of the system's clock.
+    #[serde(with = "rfc3339")]
     pub system: Timestamp,
     /// Whether Wharf ignores the difference.
     pub refused: bool,

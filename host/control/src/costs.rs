@@ -7,7 +7,7 @@ use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::ledger::{Cost, Entry, by_month};
 use wharf_domain::month::Month;
-use wharf_domain::time::Timestamp;
+use wharf_domain::time::{Timestamp, rfc3339};
 
 /// The cost of one instance in a time span.
 #[derive(Debug, Default)]
@@ -34,6 +34,7 @@ impl InstanceCost {
 /// A correction of a bill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CorrectionLine {
+    #[serde(with = "rfc3339")]
     pub at: Timestamp,
     pub nano_usd: i128,
     pub reason: String,

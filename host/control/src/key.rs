@@ -24,7 +24,7 @@ use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::UserId;
 use wharf_domain::scope::{Scope, Scopes};
 use wharf_domain::secret::SecretText;
-use wharf_domain::time::Timestamp;
+use wharf_domain::time::{Timestamp, rfc3339};
 
 /// Prefix of all keys, by which secret scanners recognize a leaked key.
 const PREFIX: &str = "wharf";
@@ -68,10 +68,14 @@ pub struct KeyInfo {
     /// Name that its creator gave the key.
     pub name: String,
     pub scopes: Vec<Scope>,
+    #[serde(with = "rfc3339")]
     pub created_at: Timestamp,
+    #[serde(with = "rfc3339::option")]
     pub expires_at: Option<Timestamp>,
     /// Last use, to the minute.
+    #[serde(with = "rfc3339::option")]
     pub last_used_at: Option<Timestamp>,
+    #[serde(with = "rfc3339::option")]
     pub revoked_at: Option<Timestamp>,
 }
 

@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wharf_db::{Changes, Read as _, Rows as _};
 use wharf_domain::audit::Origin;
-use wharf_domain::capacity::Size;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::NodeId;
-use wharf_domain::time::Timestamp;
+use wharf_domain::time::{Timestamp, rfc3339};
 
 /// A node with its claims.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +21,7 @@ pub struct NodeLine {
     /// The state for display; `None` if no server runs.
     pub state: Option<String>,
     /// The time since which it is in this state.
+    #[serde(with = "rfc3339::option")]
     pub since: Option<Timestamp>,
     /// The node takes no new instances.
     pub retired: bool,
@@ -29,19 +29,27 @@ pub struct NodeLine {
     pub drained: bool,
     /// Number of instances, those that are being deleted included.
     pub instances: usize,
-    /// Claimed vCPUs, GiB of RAM and GiB of disk.
-    pub used: [u64; 3],
-    /// vCPUs that may be claimed, GiB of RAM and GiB of disk.
-    pub capacity: [u32; 3],
+    /// Claimed amounts.
+    pub used: NodeAmounts<u64>,
+    /// Amounts that may be claimed.
+    pub capacity: NodeAmounts<u32>,
     /// Ports, addresses and GPUs that something outside Wharf holds.
     #[serde(default)]
     pub kept_out: Vec<String>,
 }
 
+/// vCPUs, GiB of RAM and GiB of disk of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NodeAmounts<T> {
+    pub n_vcpus: T,
+    pub mem_gib: T,
+    pub disk_size_gib: T,
+}
+
 #[derive(Default)]
 struct Sum {
     instances: usize,
-    used: [u64; 3],
+    used: NodeAmounts<u64>,
 }
 
 impl Operator<'_> {
@@ -52,20 +60,14 @@ impl Operator<'_> {
             rows.each_claim(|_, claim| {
                 let sum = sums.entry(claim.node.clone()).or_default();
                 sum.instances += 1;
-                let [n_vcpus, mem_gib, disk_size_gib] = &mut sum.used;
-                let Size {
-                    n_vcpus: more_vcpus,
-                    mem_gib: more_mem,
-                    disk_size_gib: more_disk,
-                } = claim.size;
-                *disk_size_gib += u64::from(more_disk);
+                sum.used.disk_size_gib += u64::from(claim.size.disk_size_gib);
                 if claim.compute {
-                    *n_vcpus += u64::from(more_vcpus);
-                    *mem_gib += u64::from(more_mem);
+                    sum.used.n_vcpus += u64::from(claim.size.n_vcpus);
+                    sum.used.mem_gib += u64::from(claim.size.mem_gib);
                 }
             })
         })?;
-        let drained = self.db.read(|rows| drained(rows))?;
+        let drained = self.db.read(drained)?;
         let kept_out = self.inventory.kept_out();
         let mut lines = Vec::new();
         for node in &self.config.node {
@@ -86,11 +88,11 @@ impl Operator<'_> {
                 drained,
                 instances: sum.instances,
                 used: sum.used,
-                capacity: [
-                    node.claimable_vcpus(),
-                    capacity.mem_gib,
-                    capacity.disk_size_gib,
-                ],
+                capacity: NodeAmounts {
+                    n_vcpus: node.claimable_vcpus(),
+                    mem_gib: capacity.mem_gib,
+                    disk_size_gib: capacity.disk_size_gib,
+                },
                 kept_out,
             });
         }
@@ -103,7 +105,7 @@ impl Operator<'_> {
             drained: false,
             instances: sum.instances,
             used: sum.used,
-            capacity: [0; 3],
+            capacity: NodeAmounts::default(),
             kept_out: Vec::new(),
         }));
         Ok(lines)

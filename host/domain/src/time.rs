@@ -46,6 +46,41 @@ impl Timestamp {
     }
 }
 
+/// For `#[serde(with)]`: JSON for people has [`Timestamp::to_rfc3339`]. Rows have the number.
+pub mod rfc3339 {
+    use super::Timestamp;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(at: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&at.to_rfc3339())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
+        let text = String::deserialize(from)?;
+        Timestamp::parse(&text).ok_or_else(|| D::Error::custom("not an ISO 8601 time"))
+    }
+
+    /// For an `Option`.
+    pub mod option {
+        use super::{Deserialize, Deserializer, Serializer, Timestamp};
+        use serde::Serialize;
+
+        #[derive(Serialize, Deserialize)]
+        struct Text(#[serde(with = "super")] Timestamp);
+
+        pub fn serialize<S: Serializer>(at: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
+            at.map(Text).serialize(to)
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(
+            from: D,
+        ) -> Result<Option<Timestamp>, D::Error> {
+            Ok(Option::deserialize(from)?.map(|Text(at)| at))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Timestamp;

@@ -109,7 +109,7 @@ fn unnamed_proxy(config: &Config) -> Option<Finding> {
 
 /// Reads the claims from the running server, or else from a copy of the database.
 async fn books(config: &Config) -> Result<Books> {
-    if let Some(server) = AdminClient::connect(&config.admin_socket())? {
+    if let Some(server) = AdminClient::connect(&config.admin_socket()).await? {
         return Ok(server.perform(&ListClaims {}).await?);
     }
     if Db::bytes_in(&config.data_dir) == 0 {

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use wharf_cli::output::json;
 use wharf_config::Config;
-use wharf_control::{Accounts, Keys, Operator, SecretsSource};
+use wharf_control::{Accounts, Clock, Keys, Operator, SecretsSource, SharedInventory};
+use wharf_db::Db;
 use wharf_domain::error::Error;
 
 /// An operation with its arguments. The admin socket carries it as JSON.
@@ -53,27 +54,60 @@ pub trait Operation: Serialize + DeserializeOwned + Send + Sync + 'static {
     }
 }
 
-/// Runs an operation in the server of this configuration, or on its database if no server runs.
-pub async fn perform<O: Operation>(config: &Config, operation: &O) -> Result<O::Reply> {
-    if let Some(server) = AdminClient::connect(&config.admin_socket())? {
-        return Ok(server.perform(operation).await?);
+/// The running server of a configuration, or its database if no server runs.
+pub enum Performer {
+    Server(AdminClient),
+    Database(Box<Opened>),
+}
+
+/// An open database, and the parts that operations need.
+pub struct Opened {
+    db: Db,
+    inventory: SharedInventory,
+    clock: Clock,
+    keys: Keys,
+    accounts: Accounts,
+    config: Arc<Config>,
+}
+
+impl Performer {
+    pub async fn find(config: &Config) -> Result<Self> {
+        if let Some(server) = AdminClient::connect(&config.admin_socket()).await? {
+            return Ok(Self::Server(server));
+        }
+        let (db, inventory, clock) = open_db(config)?;
+        let keys = Keys::load(db.clone(), clock.clone())?;
+        let accounts = Accounts::load(db.clone(), clock.clone(), keys.access().clone())?;
+        Ok(Self::Database(Box::new(Opened {
+            db,
+            inventory,
+            clock,
+            keys,
+            accounts,
+            config: Arc::new(config.clone()),
+        })))
     }
-    let (db, inventory, clock) = open_db(config)?;
-    let keys = Keys::load(db.clone(), clock.clone())?;
-    let accounts = Accounts::load(db.clone(), clock.clone(), keys.access().clone())?;
-    let operator = Operator {
-        db: &db,
-        keys: &keys,
-        accounts: &accounts,
-        inventory: &inventory,
-        config: Arc::new(config.clone()),
-        clock: &clock,
-        secrets: SecretsSource::In(&config.data_dir),
-        app: None,
-    };
-    match operation.run(operator).await {
-        Ok(reply) => Ok(reply),
-        Err(Error::Fields(errors)) => bail!("{errors}"),
-        Err(error) => bail!("{}", error.chain()),
+
+    /// Runs an operation.
+    pub async fn perform<O: Operation>(&self, operation: &O) -> Result<O::Reply> {
+        let opened = match self {
+            Self::Server(server) => return Ok(server.perform(operation).await?),
+            Self::Database(opened) => opened,
+        };
+        let operator = Operator {
+            db: &opened.db,
+            keys: &opened.keys,
+            accounts: &opened.accounts,
+            inventory: &opened.inventory,
+            config: Arc::clone(&opened.config),
+            clock: &opened.clock,
+            secrets: SecretsSource::In(&opened.config.data_dir),
+            app: None,
+        };
+        match operation.run(operator).await {
+            Ok(reply) => Ok(reply),
+            Err(Error::Fields(errors)) => bail!("{errors}"),
+            Err(error) => bail!("{}", error.chain()),
+        }
     }
 }

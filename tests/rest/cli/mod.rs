@@ -1,6 +1,7 @@
 //! The commands for users, against a real server with the simulated engine.
 
 mod account;
+mod admin_socket;
 mod agent;
 mod completions;
 mod config_ssh;
@@ -10,6 +11,7 @@ mod follow;
 mod json;
 mod login;
 mod names;
+mod newer;
 mod operator;
 mod public_keys;
 mod secrets;

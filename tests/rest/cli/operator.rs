@@ -109,7 +109,14 @@ fn replies_are_json_for_programs() {
     for running in [true, false] {
         let printed = |args: &[&str]| server.cli(&[args, &["-o", "json"]].concat()).unwrap();
         let json = |args: &[&str]| -> Value { serde_json::from_str(&printed(args)).unwrap() };
-        assert_eq!(json(&["node", "list"])[0]["name"], "one");
+        let nodes = json(&["node", "list"]);
+        assert_eq!(nodes[0]["name"], "one");
+        assert!(nodes[0]["used"]["n_vcpus"].is_u64(), "{nodes}");
+        let keys = json(&["key", "list"]);
+        let made = keys[0]["created_at"].as_str().unwrap();
+        assert!(made.starts_with("20") && made.ends_with('Z'), "{keys}");
+        assert_eq!(keys[0]["expires_at"], Value::Null);
+        assert!(json(&["clock", "show"])["now"].is_string());
         assert_eq!(json(&["user", "list"])[0]["email"], "ann@example.com");
         assert!(json(&["key", "list"])[0]["scopes"].is_array());
         assert!(json(&["key", "new", "bob@example.com"])["key"].is_string());

@@ -11,6 +11,7 @@ mod docs;
 mod operations;
 mod schema;
 mod types;
+mod unknown;
 
 use anyhow::{Context, Result, bail};
 use proc_macro2::TokenStream;

@@ -1,6 +1,7 @@
 //! The types of bodies.
 
 use crate::schema::{SECRET, enumerations, simplify};
+use crate::unknown;
 use anyhow::{Context, Result, anyhow};
 use heck::ToUpperCamelCase;
 use proc_macro2::TokenStream;
@@ -41,6 +42,7 @@ pub fn generate(document: &Value) -> Result<TokenStream> {
         .map_err(|error| anyhow!("the schemas have no Rust types: {error}"))?;
     let mut file: File = syn::parse2(space.to_stream())?;
     file.items.retain(|item| !is_conversion(item));
+    unknown::accept(&mut file);
     let mut constructors = Vec::new();
     for item in &mut file.items {
         if let Item::Struct(item) = item

@@ -42,7 +42,6 @@ pub enum ActionResultOrState {
     ::serde::Deserialize,
     ::serde::Serialize,
     Clone,
-    Copy,
     Debug,
     Eq,
     Hash,
@@ -50,6 +49,7 @@ pub enum ActionResultOrState {
     PartialEq,
     PartialOrd
 )]
+#[non_exhaustive]
 pub enum ActionResultState {
     /// `shut_off`.
     #[serde(rename = "shut_off")]
@@ -57,12 +57,16 @@ pub enum ActionResultState {
     /// `running`.
     #[serde(rename = "running")]
     Running,
+    /// A value that this version does not know.
+    #[serde(untagged)]
+    Unknown(::std::string::String),
 }
 impl ::std::fmt::Display for ActionResultState {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
         match *self {
             Self::ShutOff => f.write_str("shut_off"),
             Self::Running => f.write_str("running"),
+            Self::Unknown(ref text) => f.write_str(text),
         }
     }
 }
@@ -154,7 +158,6 @@ pub struct ChangedPreferences {
     ::serde::Deserialize,
     ::serde::Serialize,
     Clone,
-    Copy,
     Debug,
     Eq,
     Hash,
@@ -162,6 +165,7 @@ pub struct ChangedPreferences {
     PartialEq,
     PartialOrd
 )]
+#[non_exhaustive]
 pub enum CpuTier {
     /// `general-purpose`.
     #[serde(rename = "general-purpose")]
@@ -169,12 +173,16 @@ pub enum CpuTier {
     /// `high-performance`.
     #[serde(rename = "high-performance")]
     HighPerformance,
+    /// A value that this version does not know.
+    #[serde(untagged)]
+    Unknown(::std::string::String),
 }
 impl ::std::fmt::Display for CpuTier {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
         match *self {
             Self::GeneralPurpose => f.write_str("general-purpose"),
             Self::HighPerformance => f.write_str("high-performance"),
+            Self::Unknown(ref text) => f.write_str(text),
         }
     }
 }
@@ -930,7 +938,6 @@ impl ::std::str::FromStr for Rate {
     ::serde::Deserialize,
     ::serde::Serialize,
     Clone,
-    Copy,
     Debug,
     Eq,
     Hash,
@@ -938,6 +945,7 @@ impl ::std::str::FromStr for Rate {
     PartialEq,
     PartialOrd
 )]
+#[non_exhaustive]
 pub enum ResourceType {
     /// `vm`.
     #[serde(rename = "vm")]
@@ -945,12 +953,16 @@ pub enum ResourceType {
     /// `container`.
     #[serde(rename = "container")]
     Container,
+    /// A value that this version does not know.
+    #[serde(untagged)]
+    Unknown(::std::string::String),
 }
 impl ::std::fmt::Display for ResourceType {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
         match *self {
             Self::Vm => f.write_str("vm"),
             Self::Container => f.write_str("container"),
+            Self::Unknown(ref text) => f.write_str(text),
         }
     }
 }
@@ -972,7 +984,6 @@ metrics of the service. Only the operator gives `metrics`.*/
     ::serde::Deserialize,
     ::serde::Serialize,
     Clone,
-    Copy,
     Debug,
     Eq,
     Hash,
@@ -980,6 +991,7 @@ metrics of the service. Only the operator gives `metrics`.*/
     PartialEq,
     PartialOrd
 )]
+#[non_exhaustive]
 pub enum Scope {
     /// `read`.
     #[serde(rename = "read")]
@@ -990,6 +1002,9 @@ pub enum Scope {
     /// `metrics`.
     #[serde(rename = "metrics")]
     Metrics,
+    /// A value that this version does not know.
+    #[serde(untagged)]
+    Unknown(::std::string::String),
 }
 impl ::std::fmt::Display for Scope {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
@@ -997,6 +1012,7 @@ impl ::std::fmt::Display for Scope {
             Self::Read => f.write_str("read"),
             Self::Write => f.write_str("write"),
             Self::Metrics => f.write_str("metrics"),
+            Self::Unknown(ref text) => f.write_str(text),
         }
     }
 }
@@ -1053,7 +1069,6 @@ pub struct Session {
     ::serde::Deserialize,
     ::serde::Serialize,
     Clone,
-    Copy,
     Debug,
     Eq,
     Hash,
@@ -1061,6 +1076,7 @@ pub struct Session {
     PartialEq,
     PartialOrd
 )]
+#[non_exhaustive]
 pub enum SessionKind {
     /// `session`.
     #[serde(rename = "session")]
@@ -1068,12 +1084,16 @@ pub enum SessionKind {
     /// `key`.
     #[serde(rename = "key")]
     Key,
+    /// A value that this version does not know.
+    #[serde(untagged)]
+    Unknown(::std::string::String),
 }
 impl ::std::fmt::Display for SessionKind {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
         match *self {
             Self::Session => f.write_str("session"),
             Self::Key => f.write_str("key"),
+            Self::Unknown(ref text) => f.write_str(text),
         }
     }
 }
@@ -1170,7 +1190,6 @@ pub struct SshKeyRequest {
     ::serde::Deserialize,
     ::serde::Serialize,
     Clone,
-    Copy,
     Debug,
     Eq,
     Hash,
@@ -1178,6 +1197,7 @@ pub struct SshKeyRequest {
     PartialEq,
     PartialOrd
 )]
+#[non_exhaustive]
 pub enum State {
     /// `provisioning`.
     #[serde(rename = "provisioning")]
@@ -1197,6 +1217,9 @@ pub enum State {
     /// `deleted`.
     #[serde(rename = "deleted")]
     Deleted,
+    /// A value that this version does not know.
+    #[serde(untagged)]
+    Unknown(::std::string::String),
 }
 impl ::std::fmt::Display for State {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
@@ -1207,6 +1230,7 @@ impl ::std::fmt::Display for State {
             Self::Exited => f.write_str("exited"),
             Self::Error => f.write_str("error"),
             Self::Deleted => f.write_str("deleted"),
+            Self::Unknown(ref text) => f.write_str(text),
         }
     }
 }
@@ -1327,7 +1351,6 @@ pub struct Usage {
     ::serde::Deserialize,
     ::serde::Serialize,
     Clone,
-    Copy,
     Debug,
     Eq,
     Hash,
@@ -1335,6 +1358,7 @@ pub struct Usage {
     PartialEq,
     PartialOrd
 )]
+#[non_exhaustive]
 pub enum UserScope {
     /// `read`.
     #[serde(rename = "read")]
@@ -1342,12 +1366,16 @@ pub enum UserScope {
     /// `write`.
     #[serde(rename = "write")]
     Write,
+    /// A value that this version does not know.
+    #[serde(untagged)]
+    Unknown(::std::string::String),
 }
 impl ::std::fmt::Display for UserScope {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
         match *self {
             Self::Read => f.write_str("read"),
             Self::Write => f.write_str("write"),
+            Self::Unknown(ref text) => f.write_str(text),
         }
     }
 }
@@ -1451,7 +1479,6 @@ impl ::std::ops::Deref for WebhookDeliveryList {
     ::serde::Deserialize,
     ::serde::Serialize,
     Clone,
-    Copy,
     Debug,
     Eq,
     Hash,
@@ -1459,6 +1486,7 @@ impl ::std::ops::Deref for WebhookDeliveryList {
     PartialEq,
     PartialOrd
 )]
+#[non_exhaustive]
 pub enum WebhookDeliveryState {
     /// `pending`.
     #[serde(rename = "pending")]
@@ -1469,6 +1497,9 @@ pub enum WebhookDeliveryState {
     /// `failed`.
     #[serde(rename = "failed")]
     Failed,
+    /// A value that this version does not know.
+    #[serde(untagged)]
+    Unknown(::std::string::String),
 }
 impl ::std::fmt::Display for WebhookDeliveryState {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
@@ -1476,6 +1507,7 @@ impl ::std::fmt::Display for WebhookDeliveryState {
             Self::Pending => f.write_str("pending"),
             Self::Delivered => f.write_str("delivered"),
             Self::Failed => f.write_str("failed"),
+            Self::Unknown(ref text) => f.write_str(text),
         }
     }
 }

@@ -17,7 +17,7 @@ use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::UserId;
 use wharf_domain::secret::SecretText;
-use wharf_domain::time::Timestamp;
+use wharf_domain::time::{Timestamp, rfc3339};
 
 /// The time in milliseconds in which an invitation can be accepted: 72 hours.
 const LIFETIME_MS: i64 = 72 * 3_600_000;
@@ -43,6 +43,7 @@ pub struct InviteRow {
 pub struct Invitation {
     /// The link of the console. Its fragment has the token, and never reaches a server's log.
     pub url: SecretText,
+    #[serde(with = "rfc3339")]
     pub expires_at: Timestamp,
 }
 

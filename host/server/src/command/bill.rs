@@ -6,7 +6,7 @@ use crate::operation::Operation;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use wharf_cli::output::Column::{Number, Text};
+use wharf_cli::output::Column::{Number, Text, Whole};
 use wharf_cli::output::{line, note, or_none, table};
 use wharf_control::bill::{self, BillLine};
 use wharf_control::{Operator, Selector};
@@ -80,7 +80,7 @@ impl Operation for ShowBill {
         }
         let columns = [
             Text("NAME"),
-            Text("INSTANCE"),
+            Whole("INSTANCE"),
             Text("FLAVOR"),
             Text("SIZE"),
             Number("USD"),

@@ -65,7 +65,7 @@ impl Operation for ListNodes {
 
 /// The columns of a node; claimed and configured amounts.
 fn row(node: &NodeLine) -> [String; 8] {
-    let ([vcpus, mem, disk], [all_vcpus, all_mem, all_disk]) = (node.used, node.capacity);
+    let (used, all) = (node.used, node.capacity);
     let state = match node.driver {
         None => "not configured",
         Some(_) => node.state.as_deref().unwrap_or("the server does not run"),
@@ -77,9 +77,9 @@ fn row(node: &NodeLine) -> [String; 8] {
         or_none(node.driver.as_ref()),
         or_none(node.since.map(Timestamp::to_rfc3339)),
         node.instances.to_string(),
-        format!("{vcpus}/{all_vcpus}"),
-        format!("{mem}/{all_mem} GiB"),
-        format!("{disk}/{all_disk} GiB"),
+        format!("{}/{}", used.n_vcpus, all.n_vcpus),
+        format!("{}/{} GiB", used.mem_gib, all.mem_gib),
+        format!("{}/{} GiB", used.disk_size_gib, all.disk_size_gib),
         marks.chain([state]).collect(),
     ]
 }

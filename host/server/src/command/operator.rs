@@ -3,7 +3,7 @@
 use super::{ConfigFile, runtime};
 use crate::http::AdminRouter;
 use crate::log;
-use crate::operation::{Operation, perform};
+use crate::operation::{Operation, Performer};
 use anyhow::Result;
 use clap::Args;
 use wharf_cli::output::OutputFormat;
@@ -83,8 +83,9 @@ impl Settings {
         let runtime = runtime()?;
         let _log = log::to_stderr(false);
         let config = self.config.load()?;
+        let performer = runtime.block_on(Performer::find(&config))?;
         loop {
-            let reply = runtime.block_on(perform(&config, &operation))?;
+            let reply = runtime.block_on(performer.perform(&operation))?;
             match self.output {
                 OutputFormat::Table => operation.print(&reply)?,
                 OutputFormat::Json => operation.print_json(&reply)?,

@@ -5,7 +5,7 @@ use super::user::EndAccess;
 use super::{ConfigFile, runtime};
 use crate::http::AdminClient;
 use crate::log;
-use crate::operation::{Operation, perform};
+use crate::operation::{Operation, Performer};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
@@ -32,7 +32,9 @@ impl OperatorCommand for Restore {
     fn run(self) -> Result<()> {
         let _log = log::to_stderr(false);
         let config = self.config.load()?;
-        if AdminClient::connect(&config.admin_socket())?.is_some() {
+        let runtime = runtime()?;
+        let socket = config.admin_socket();
+        if runtime.block_on(AdminClient::connect(&socket))?.is_some() {
             bail!("the server is running: stop it first");
         }
         wharf_secure_fs::make_dir(&config.data_dir)
@@ -54,7 +56,8 @@ impl OperatorCommand for Restore {
             println!("{BACK}");
             return Ok(());
         }
-        let ended = runtime()?.block_on(perform(&config, &EndAccess::ALL))?;
+        let performer = runtime.block_on(Performer::find(&config))?;
+        let ended = runtime.block_on(performer.perform(&EndAccess::ALL))?;
         EndAccess::ALL.print(&ended)
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use wharf_cli::output::{line, note};
 use wharf_control::{EndedAccess, Invitation, Operator, UserQuota};
 use wharf_domain::email::canonical;
-use wharf_domain::error::Error;
+use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::quota::{Amounts, UserLimit};
 
 operator_commands! {
@@ -115,6 +115,9 @@ impl Operation for EndAccess {
     type Reply = Vec<EndedAccess>;
 
     async fn run(&self, operator: Operator<'_>) -> Result<Vec<EndedAccess>, Error> {
+        if self.email.is_some() == self.all {
+            return Err(FieldErrors::one("email", "name a user, or all").into());
+        }
         operator.end_access(self.email.as_deref()).await
     }
 
