@@ -96,8 +96,6 @@ struct Seen {
     verified: Option<(u64, u64)>,
 }
 
-impl Node {}
-
 impl Nodes {
     pub fn new(nodes: impl Iterator<Item = NodeId>) -> Self {
         Self(nodes.map(|node| (node, Node::default())).collect())

@@ -1,12 +1,12 @@
 //! Rotation of the key of the secrets. Every step leaves all secrets readable, and a rotation that was
 //! interrupted is continued by the next one.
 
-use super::idempotency::IDEMPOTENT;
+use super::idempotency::{IDEMPOTENT, IdempotencyDigest};
 use super::vault::Vault;
 use serde::{Deserialize, Serialize};
 use wharf_db::{Changes, Db, PROVISIONING_SPECS, ProvisioningSpec, Read as _, Rows as _, View};
 use wharf_domain::error::Error;
-use wharf_domain::ids::InstanceId;
+use wharf_domain::ids::{InstanceId, UserId};
 
 /// Instances in one write, so that other writes wait for a few milliseconds only.
 const BATCH: usize = 128;
@@ -60,15 +60,15 @@ impl Vault {
 
     /// Encrypts the passwords again that replays of create requests show. They outlive their instances.
     async fn renew_replays(&self, db: &Db) -> Result<(), Error> {
-        let mut after = None;
+        let mut from = (UserId(0), IdempotencyDigest::default());
         loop {
             let vault = self.clone();
             let written = db.write_essential(move |view| {
                 let mut changes = Changes::none();
-                let keys = view.rows.keys_after(&IDEMPOTENT, after)?.take(BATCH);
-                let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
-                let last = keys.last().copied();
-                for key in keys {
+                let keys = view.rows.keys_under_from(&IDEMPOTENT, &(), from)?;
+                let keys: Vec<_> = keys.take(BATCH + 1).collect::<Result<_, _>>()?;
+                let next = keys.get(BATCH).copied();
+                for key in keys.into_iter().take(BATCH).map(|key| ((), key)) {
                     let Some(mut create) = view.rows.get(&IDEMPOTENT, key)? else {
                         continue;
                     };
@@ -79,10 +79,10 @@ impl Vault {
                         changes = changes.rewrite(&IDEMPOTENT, key, create);
                     }
                 }
-                Ok((last, changes))
+                Ok((next, changes))
             });
             match written.await? {
-                Some(last) => after = Some(last),
+                Some(next) => from = next,
                 None => return Ok(()),
             }
         }

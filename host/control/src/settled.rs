@@ -20,8 +20,6 @@ struct Waited {
     refused: Mutex<Option<(Generation, What)>>,
 }
 
-impl Waited {}
-
 impl Settled {
     /// Begins to wait for an instance. A refusal from now on is not missed.
     pub fn enter(&self, id: InstanceId) -> Waiting<'_> {

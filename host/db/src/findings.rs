@@ -132,7 +132,7 @@ impl Check {
         self.findings.push(text);
     }
 
-    /// Compares an index with the entries that follow from its table. If rows of that cannot be read, an
+    /// Compares an index with the entries that follow from its table. If rows of that table cannot be read, an
     /// entry may be of one of them.
     fn index(
         &mut self,
@@ -141,24 +141,26 @@ impl Check {
         is_whole: bool,
     ) -> Result<(), Error> {
         let (name, id) = (index.facts().name.to_ascii_lowercase(), index.facts().id);
-        let stored: BTreeMap<_, _> = index.bytes(rows)?.into_iter().collect();
         for (_, key, rows) in self.twice.iter().filter(|(of, ..)| *of == id) {
             let [one, other] = rows.each_ref().map(|row| index.describe(key, row));
             let text = format!("{name} is to have {one} and {other}");
             self.findings.push(text);
         }
-        for (key, (of, row)) in &self.derived {
-            if *of == id && stored.get(key) != Some(row) {
-                let text = format!("{name} lacks {}", index.describe(key, row));
-                let (key, row) = (key.clone(), Some(row.clone()));
-                self.findings.fixable(text, Fix { key, row });
-            }
+        let mut extra = Vec::new();
+        index.each_bytes(rows, &mut |key, row| match self.derived.get(key) {
+            // An index may be as large as the database.
+            Some((_, derived)) if derived == row => drop(self.derived.remove(key)),
+            None if is_whole => extra.push((key.to_vec(), index.describe(key, row))),
+            _ => {}
+        })?;
+        for (key, (_, row)) in self.derived.extract_if(.., |_, (of, _)| *of == id) {
+            let text = format!("{name} lacks {}", index.describe(&key, &row));
+            let row = Some(row);
+            self.findings.fixable(text, Fix { key, row });
         }
-        let extra = stored.iter().filter(|_| is_whole);
-        for (key, row) in extra.filter(|(key, _)| !self.derived.contains_key(*key)) {
-            let entry = index.describe(key, row);
+        for (key, entry) in extra {
             let text = format!("{name} has {entry}, which no row says");
-            self.findings.fixable(text, Fix::remove(key.clone()));
+            self.findings.fixable(text, Fix::remove(key));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The declaration of a table: everything that is said about it, beside the feature that has it.
+//! The declaration of a table, which stands beside the feature that has it.
 //!
 //! A commit writes a page of each leaf that it changes, with all pages above it. So all tables are
 //! in one tree. A key is the table's group, the first part of the row's key, the table's kind, and the
@@ -29,9 +29,9 @@ pub(super) enum Relation {
     None,
     /// Its rows follow from those of the other table.
     IndexOf(&'static dyn Declared),
-    /// Its keys begin with those of the other table, which has those rows.
+    /// Its keys begin with keys of the other table, whose rows exist.
     Of(&'static dyn Declared),
-    /// They do, and its rows are removed with those of the other table.
+    /// [`Self::Of`], and its rows are removed with those of the other table.
     PartOf(&'static dyn Declared),
 }
 
@@ -47,7 +47,7 @@ pub struct Facts {
     pub bound: &'static str,
     /// The time for which rows are kept, in words for operators.
     pub kept: &'static str,
-    /// Rows of it are in the budget of a user.
+    /// Whether its rows are in the budget of a user.
     pub budgeted: bool,
     pub(super) id: Id,
     pub(super) relation: Relation,
@@ -314,7 +314,10 @@ impl Entries {
     }
 }
 
-/// A table whatever its types.
+/// Takes a key and a row.
+type VisitBytes<'v> = &'v mut dyn FnMut(&[u8], &[u8]);
+
+/// A table with keys and rows of any type.
 pub trait Declared: Sync {
     /// The part that does not depend on its types.
     fn facts(&self) -> &Facts;
@@ -330,9 +333,9 @@ pub trait Declared: Sync {
     /// The words for an entry of an index.
     #[doc(hidden)]
     fn describe(&self, key: &[u8], row: &[u8]) -> String;
-    /// The keys and rows as bytes.
+    /// Visits the keys and rows as bytes.
     #[doc(hidden)]
-    fn bytes(&self, rows: &Snapshot) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error>;
+    fn each_bytes(&self, rows: &Snapshot, visit: VisitBytes<'_>) -> Result<(), Error>;
 }
 
 /// A key as text, without an empty part.
@@ -419,15 +422,14 @@ impl<F: Part, R: Part, V: Row> Declared for Table<F, R, V> {
         }
     }
 
-    fn bytes(&self, rows: &Snapshot) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
-        let mut found = Vec::new();
+    fn each_bytes(&self, rows: &Snapshot, visit: VisitBytes<'_>) -> Result<(), Error> {
         for row in rows.range(&[self.group()], &[self.group() + 1])? {
             let (key, row) = row?;
             if self.parse(key.value())?.is_some() {
-                found.push((key.value().to_vec(), row.value().to_vec()));
+                visit(key.value(), row.value());
             }
         }
-        Ok(found)
+        Ok(())
     }
 }
 

@@ -18,7 +18,7 @@ tables! {
     pub const IDENTITIES: Table<UserId, IdentityDigest, IdentityRow> =
         Table::bounded(b'I', 0, "One of a user at each provider", "Until the user removes it")
             .of(&USERS)
-    .indexed(|user, digest, _, entries| entries.put(&IDENTITY_USERS, *digest, user));
+            .indexed(|user, digest, _, entries| entries.put(&IDENTITY_USERS, *digest, user));
     /// Digest of an identity → user.
     pub const IDENTITY_USERS: Table<(), IdentityDigest, UserId> =
         Table::index_of(&IDENTITIES, b'I', 1);
