@@ -65,8 +65,8 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         rates.push((*clients as f64, ours.per_second()));
         baselines.push((*clients as f64, baseline.per_second()));
         let target = match clients {
-            1 => 0.9,
-            64 => 4.0,
+            1 => 0.3,
+            64 => 2.0,
             _ => continue,
         };
         table.row(

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Of the baseline's requests per second.
-const TARGET: f64 = 0.6;
+const TARGET: f64 = 0.45;
 
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {

@@ -213,7 +213,7 @@ fn beside_one_node(
                 format!("{:.0}/s, one node", baseline.per_second()),
             ),
             ratio,
-            Target::AtLeast(0.9),
+            Target::AtLeast(0.6),
         );
     }
     Ok(())
