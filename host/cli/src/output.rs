@@ -75,7 +75,9 @@ fn arranged<const N: usize>(
 ) -> String {
     let mut table = comfy_table::Table::new();
     table.set_header(columns.map(Column::name));
-    table.add_rows(rows.into_iter().map(|row| row.map(|cell| plain(&cell))));
+    let rows = rows.into_iter().map(|row| row.map(|cell| plain(&cell)));
+    let rows: Vec<_> = rows.collect();
+    table.add_rows(rows.clone());
     if let Some(width) = width {
         table.set_content_arrangement(ContentArrangement::Dynamic);
         table.set_width(width);
@@ -84,11 +86,17 @@ fn arranged<const N: usize>(
         if let Column::Number(_) = of {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        let least = u16::try_from(of.name().len()).unwrap_or_default() + GAP;
+        let mut least = of.name().len();
+        if let Column::Number(_) = of {
+            let cells = rows.iter().filter_map(|row| row.get(number));
+            let words = cells.flat_map(|cell| cell.split(' '));
+            least = words.map(str::len).fold(least, usize::max);
+        }
+        let least = u16::try_from(least).unwrap_or_default() + GAP;
         column.set_constraint(match (number, of) {
             // The first column names things for other commands.
             (0, _) | (_, Column::Whole(_)) => ColumnConstraint::ContentWidth,
-            // The header has one line.
+            // The header has one line, and so has a number.
             _ => ColumnConstraint::LowerBoundary(Width::Fixed(least)),
         });
     }
@@ -265,16 +273,24 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_splits_no_state_and_no_address() {
-        let columns = [Text("NAME"), Whole("STATE"), Text("SIZE"), Whole("ADDRESS")];
+    fn a_narrow_terminal_splits_no_state_no_address_and_no_number() {
+        let columns = [
+            Text("NAME"),
+            Whole("STATE"),
+            Text("SIZE"),
+            Number("USD"),
+            Whole("ADDRESS"),
+        ];
         let row = [
             "box",
             "running",
             "1 vCPU, 1 GiB, 10 GiB",
+            "0.00131",
             "ssh -p 1 a@example.org",
         ];
         let text = arranged(columns, [row.map(str::to_owned)], Some(40));
         assert!(text.contains("running "), "{text}");
+        assert!(text.contains("0.00131 "), "{text}");
         assert!(text.contains("ssh -p 1 a@example.org"), "{text}");
         assert!(!text.contains("1 vCPU, 1 GiB, 10 GiB"), "{text}");
     }
