@@ -103,12 +103,13 @@ impl Clock {
         let reading = read();
         let now = self.pace.lock().now(reading);
         let difference = reading.wall.0.saturating_sub(now.0);
-        match difference.abs() < 1000 {
-            true => Times::agreed(now),
-            false => Times {
+        if difference.abs() < 1000 {
+            Times::agreed(now)
+        } else {
+            Times {
                 now,
                 system: reading.wall,
-            },
+            }
         }
     }
 

@@ -241,12 +241,12 @@ impl<F: Part, R: Part, V> Table<F, R, V> {
     }
 }
 
+/// The key of a changed row, and the row before and after.
+pub type ChangedRow<'f, F, R, V> = (&'f (F, R), Option<&'f V>, Option<&'f V>);
+
 impl<F: Part, R: Part, V: Row> Table<F, R, V> {
     /// The key and the row before and after a change; none if the change is of another table.
-    pub fn change<'f>(
-        &self,
-        change: &'f Followed,
-    ) -> Option<(&'f (F, R), Option<&'f V>, Option<&'f V>)> {
+    pub fn change<'f>(&self, change: &'f Followed) -> Option<ChangedRow<'f, F, R, V>> {
         change.of(self.facts.id)
     }
 

@@ -137,9 +137,9 @@ fn commands(shell: &Shell) -> BTreeSet<String> {
     for name in listed(&shell.ok(&["--help"]).unwrap(), "Commands for users:") {
         let below = listed(&shell.ok(&[&name, "--help"]).unwrap(), "Commands:");
         if below.is_empty() {
-            drop(found.insert(name))
+            found.insert(name);
         } else {
-            found.extend(below.iter().map(|sub| format!("{name} {sub}")))
+            found.extend(below.iter().map(|sub| format!("{name} {sub}")));
         }
     }
     found

@@ -201,9 +201,10 @@ fn target(
     let identities = identities(rows, user)?;
     let mut identities = identities.iter();
     Ok(
-        match identities.any(|(_, row)| row.issuer == identity.issuer) {
-            true => IdentityUser::OtherIdentity,
-            false => IdentityUser::Link(user),
+        if identities.any(|(_, row)| row.issuer == identity.issuer) {
+            IdentityUser::OtherIdentity
+        } else {
+            IdentityUser::Link(user)
         },
     )
 }

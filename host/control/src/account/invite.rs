@@ -154,9 +154,10 @@ pub(super) fn valid(
 ) -> Result<InviteRow, Error> {
     let row = rows.get(&INVITES, user)?.ok_or_else(invalid)?;
     let right = bool::from(row.sha256.ct_eq(&digest(&SecretText::new(token))));
-    match right && now < row.expires_at && !is_disabled(rows, user)? {
-        true => Ok(row),
-        false => Err(invalid()),
+    if right && now < row.expires_at && !is_disabled(rows, user)? {
+        Ok(row)
+    } else {
+        Err(invalid())
     }
 }
 
