@@ -71,19 +71,22 @@ impl<'de> Visitor<'de> for Items<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
-        let mut has_list = false;
+        let mut has_list = None;
         while let Some(key) = map.next_key::<String>()? {
             let Some(rest) = after(self.rest, &key) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            has_list = map.next_value_seed(Items {
+            if has_list.is_some() {
+                return Err(A::Error::custom("a list twice"));
+            }
+            has_list = Some(map.next_value_seed(Items {
                 rest,
                 pointers: self.pointers,
                 each: &mut *self.each,
-            })?;
+            })?);
         }
-        Ok(has_list)
+        Ok(has_list.unwrap_or_default())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {

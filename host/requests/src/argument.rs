@@ -148,14 +148,28 @@ pub fn check<'a>(
     Ok(values)
 }
 
+/// The number that is written so.
+fn number(text: &str) -> Option<u64> {
+    let number = text.parse::<u64>().ok();
+    number.filter(|number| number.to_string() == text)
+}
+
+/// Whether a pattern may permit a text. In a path, a slash would begin another part of it.
+fn is_plain(text: &str) -> bool {
+    !text.contains(|c: char| c == '/' || c.is_control())
+}
+
 impl Argument {
-    /// Whether its value can be this text.
+    /// Whether its value can be this text, or is written so.
     pub fn may_be(&self, text: &str) -> bool {
         match &self.form {
             Form::OneOf(all) => all
                 .iter()
                 .any(|one| !one.is_constant() || one.as_str() == text),
-            _ => true,
+            Form::Flag => text == "true",
+            Form::Max(max) => number(text).is_some_and(|number| number <= *max),
+            Form::Pattern(pattern) => is_plain(text) && pattern.is_match(text),
+            Form::Of(_) => true,
         }
     }
 
@@ -193,18 +207,18 @@ impl Argument {
                 "false" => None,
                 _ => return Err(wrong("true or false".to_owned())),
             },
-            Form::Max(max) => {
-                let number = given.parse::<u64>().ok();
-                match number.filter(|number| number <= max && number.to_string() == given) {
-                    Some(number) => Some(number.into()),
-                    None => return Err(wrong(format!("an integer up to {max}"))),
-                }
-            }
+            Form::Max(max) => match number(given).filter(|number| number <= max) {
+                Some(number) => Some(number.into()),
+                None => return Err(wrong(format!("an integer up to {max}"))),
+            },
             Form::Pattern(pattern) => {
-                // In a path, a slash would begin another part of it.
-                let is_plain = !given.contains(|c: char| c == '/' || c.is_control());
-                if !is_plain || !pattern.is_match(given) {
-                    return Err(wrong(format!("text of the form {}", shown(pattern))));
+                let form = || format!("text of the form {}", shown(pattern));
+                if !is_plain(given) {
+                    let form = form();
+                    return Err(wrong(format!("{form}, without / and control characters")));
+                }
+                if !pattern.is_match(given) {
+                    return Err(wrong(form()));
                 }
                 Some(given.into())
             }

@@ -3,10 +3,11 @@
 use super::argument::{Argument, Form, Members};
 use super::call::Calls;
 use super::file::{Body, Document, Request, Transfer};
-use super::names::{Known, word};
+use super::names::{Known, Type, word};
 use super::node::{MAX_DEPTH, Node, See, Use, place};
+use super::path;
 use super::publish;
-use super::template::Template;
+use super::template::{Part, Template};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,6 +92,11 @@ impl Document {
             let kind = self.type_of_node(query, &mut Vec::new());
             let checked = here.node(query).and(kind.permits(Use::Members));
             checked.map_err(|why| place("query", &why))?;
+            if let Some(key) = wrong_key(query) {
+                return Err(format!(
+                    "query: the key {key:?} has other characters than letters, digits, - and _"
+                ));
+            }
         }
         for (name, template) in &request.headers {
             // Other headers have a meaning for HTTP, or identify the host.
@@ -156,6 +162,10 @@ impl Document {
                 let mut declared = self.arguments().filter_map(|all| all.get(key));
                 declared.any(|argument| argument.may_be(text))
             }
+            Some(("learnt", _)) => {
+                let found = self.type_of(name, Known::Nothing, &[]);
+                found != Some(Type::Flag) || text == "true"
+            }
             _ => true,
         }
     }
@@ -166,6 +176,33 @@ impl Document {
         here.path("read", &transfer.read)?;
         here.path("changes", &transfer.changes)?;
         here.path("write", &transfer.write)
+    }
+}
+
+/// The path with plain text in place of its values.
+fn stand_in(path: &Template) -> String {
+    let parts = path.parts().iter().enumerate();
+    let texts = parts.map(|(at, part)| match part {
+        Part::Literal(text) => text.as_str(),
+        Part::Placeholder(_) if at == 0 => "/x",
+        Part::Placeholder(_) => "x",
+    });
+    texts.collect()
+}
+
+/// The first constant key of a query that no query has.
+fn wrong_key(query: &Node) -> Option<&str> {
+    match query {
+        Node::Object(object) => {
+            let mut keys = object.members.iter().map(|member| &member.key);
+            let is_wrong = |key: &&Template| key.is_constant() && !path::is_key(key.as_str());
+            keys.find(is_wrong).map(Template::as_str)
+        }
+        Node::Cases(cases) => {
+            let mut values = cases.iter().filter_map(|case| case.is.as_ref());
+            values.find_map(wrong_key)
+        }
+        _ => None,
     }
 }
 
@@ -326,7 +363,8 @@ impl<'a> Here<'a> {
         if !path.as_str().starts_with(['/', '{']) {
             return Err(format!("{key}: must begin with /"));
         }
-        self.text(path).map_err(|why| format!("{key}: {why}"))
+        let checked = self.text(path).and_then(|()| path::check(&stand_in(path)));
+        checked.map_err(|why| format!("{key}: {why}"))
     }
 
     fn text(&self, template: &Template) -> Result<(), String> {

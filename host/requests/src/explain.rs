@@ -5,6 +5,7 @@ use super::argument::{Argument, Form};
 use super::file::{Body, Document, Request, Transfer};
 use super::node::{Case, Member, Node};
 use super::setting::shown;
+use super::show::escaped;
 use super::template::Template;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -65,7 +66,7 @@ struct Lines(String);
 impl Lines {
     fn add(&mut self, depth: usize, words: impl Display) {
         self.0.push_str(&"  ".repeat(depth));
-        self.0.push_str(&words.to_string());
+        self.0.push_str(&escaped(&words.to_string()));
         self.0.push('\n');
     }
 
@@ -78,21 +79,25 @@ impl Lines {
     ) {
         let mut items = items.into_iter().peekable();
         if items.peek().is_some() {
-            self.add(0, format!("\n{title}"));
+            self.0.push('\n');
+            self.add(0, title);
             items.for_each(|item| add(self, item));
         }
     }
 
     fn request(&mut self, name: &str, request: &Request) {
         self.add(1, format!("{name}: {}", request.about));
-        let members = match &request.query {
-            Some(Node::Object(query)) => query.members.as_slice(),
-            _ => &[],
+        let (members, whole) = match &request.query {
+            Some(Node::Object(query)) if query.with.is_empty() => (query.members.as_slice(), None),
+            other => (&[][..], other.as_ref()),
         };
         let keys: Vec<_> = members.iter().map(key_of_query).collect();
         let mark = if keys.is_empty() { "" } else { "?" };
         let target = format!("{}{mark}{}", request.path, keys.join("&"));
         self.add(DETAIL, format!("{} {target}", request.method));
+        if let Some(query) = whole {
+            self.node(DETAIL, "with the query", query);
+        }
         for member in members
             .iter()
             .filter(|member| plain(&member.value).is_none())
@@ -120,7 +125,10 @@ impl Lines {
             let statuses = statuses.join(" or ");
             self.add(
                 DETAIL,
-                format!("its answer {statuses} tells {{learnt.{name}}}"),
+                format!(
+                    "its answer {statuses} tells {{learnt.{name}}}: {}",
+                    learn.described()
+                ),
             );
         }
     }
@@ -130,6 +138,10 @@ impl Lines {
         self.add(
             DETAIL,
             format!("from {} to {}", transfer.read, transfer.write),
+        );
+        self.add(
+            DETAIL,
+            format!("by the list of changes at {}", transfer.changes),
         );
         self.add(DETAIL, format!("only in {}", transfer.calls.described()));
         self.arguments(&transfer.arguments);

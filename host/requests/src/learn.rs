@@ -3,6 +3,7 @@
 use super::CallScope;
 use super::answer;
 use super::names::Type;
+use super::setting::shown;
 use super::template::Template;
 use super::writer::scalar;
 use regex::Regex;
@@ -101,6 +102,12 @@ impl TryFrom<Written> for Learn {
                 ));
             }
         }
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        if let Some(path) = items.as_ref().filter(|path| path.split('/').any(is_number)) {
+            return Err(format!(
+                "items: {path:?} has a number; its parts are keys of objects"
+            ));
+        }
         if items.is_none() && !conditions.is_empty() {
             return Err("`where` needs `items`".to_owned());
         }
@@ -145,6 +152,22 @@ impl Learn {
             Told::FirstNumber | Told::Sum => Type::Number,
             Told::Fact(_) => Type::Flag,
         }
+    }
+
+    /// The value and its place in the answer, in words.
+    pub fn described(&self) -> String {
+        let pointer = &self.pointer;
+        let mut words = vec![match &self.told {
+            Told::Id(pattern) => format!("an id at {pointer:?} of the form {}", shown(pattern)),
+            Told::FirstNumber => format!("the first number above zero at {pointer:?}"),
+            Told::Sum => format!("the sum of the numbers at {pointer:?}"),
+            Told::Fact(said) => format!("whether it says one of {said:?}"),
+        }];
+        let items = self.items.iter();
+        words.extend(items.map(|items| format!("for each item of the list at {items:?}")));
+        let conditions = self.conditions.iter();
+        words.extend(conditions.map(|(at, value)| format!("where {at:?} is {value}")));
+        words.join(", ")
     }
 
     fn find(&self, body: &[u8], text: &dyn Fn(&Template) -> Option<String>) -> Option<Found> {
@@ -355,6 +378,17 @@ mod tests {
     }
 
     #[test]
+    fn a_list_under_two_equal_keys_tells_nothing() {
+        let row = r#"[{ "owner": "home", "n": 3, "id": "0000000a" }]"#;
+        let name = |_: &Template| Some("home".to_owned());
+        let text = LIST.replace(r#", "/n" = "3""#, "");
+        for other in [row, "[]", "5"] {
+            let rows = format!(r#"{{ "rows": {row}, "a": 1, "rows": {other} }}"#);
+            assert!(find(&entries(&text), 200, rows.as_bytes(), &name).is_empty());
+        }
+    }
+
+    #[test]
     fn a_sum_is_of_the_positive_numbers_of_the_last_list() {
         let text = r#"image = { status = 200, items = "", sum = "/Size" }"#;
         let sizes = json!([{ "Size": 5 }, { "Size": -1 }, {}, { "Size": 7 }]);
@@ -406,6 +440,10 @@ mod tests {
             (
                 r#"status = 200, pointer = "/a", pattern = "(""#,
                 "not a pattern",
+            ),
+            (
+                r#"status = 200, items = "/rows/0/ids", pointer = "", pattern = "x""#,
+                "items: \"/rows/0/ids\" has a number",
             ),
             (
                 r#"status = 200, pointer = "/a", pattern = "x", where = { "/b" = "c" }"#,

@@ -104,7 +104,14 @@ pub struct Refusal(pub String);
 impl RequestFile {
     /// Reads and checks a file. An error names the place in it.
     pub fn parse(text: &str) -> Result<Self, String> {
-        Document::parse(text).map(|document| Self(Arc::new(document)))
+        match Document::parse(text) {
+            Ok(document) => Ok(Self(Arc::new(document))),
+            // An error cites the file.
+            Err(error) => {
+                let lines: Vec<_> = error.lines().map(show::escaped).collect();
+                Err(lines.join("\n"))
+            }
+        }
     }
 
     /// The kind of engine that it is for.

@@ -4,8 +4,9 @@ use super::RequestFile;
 use super::argument::{Argument, Form};
 use super::file::{Body, Document, Request, Transfer};
 use super::names::Type;
-use super::node::Node;
+use super::node::{Node, Use};
 use super::publish;
+use super::show::escaped;
 use super::template::Template;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
@@ -18,7 +19,8 @@ const ANY: &str = "Any text? \u{2026}=*";
 impl RequestFile {
     /// Names the parts that need a second look, a sentence for each.
     pub fn lint(&self) -> Vec<String> {
-        lint(&self.0)
+        let findings = lint(&self.0).into_iter();
+        findings.map(|finding| escaped(&finding)).collect()
     }
 }
 
@@ -29,18 +31,12 @@ fn lint(document: &Document) -> Vec<String> {
         let names = names(document, request);
         let mut add = |what: String| findings.push(format!("request.{name}: {what}"));
         arguments(&request.arguments, &names, &mut add);
-        for placeholder in request.path.names() {
-            let argument = placeholder.strip_prefix("argument.");
-            let argument = argument.and_then(|argument| request.arguments.get(argument));
-            if argument.is_some_and(|argument| matches!(argument.form, Form::Pattern(_))) {
-                add(format!(
-                    "the path {} leaves a part to the driver",
-                    request.path
-                ));
-            }
-        }
-        let ties = Ties { document, request };
-        if !request.is_read() && !ties.request(&mut Vec::new()) {
+        let ties = Ties {
+            document,
+            arguments: &request.arguments,
+        };
+        ties.path(&request.path, &mut add);
+        if !request.is_read() && !ties.request(request) {
             add("nothing ties this change to the instance of the call".to_owned());
         }
         for (id, learn) in &request.learn {
@@ -55,6 +51,16 @@ fn lint(document: &Document) -> Vec<String> {
         let names = names_of_transfer(document, transfer);
         let mut add = |what: String| findings.push(format!("transfer.{name}: {what}"));
         arguments(&transfer.arguments, &names, &mut add);
+        let ties = Ties {
+            document,
+            arguments: &transfer.arguments,
+        };
+        for target in [&transfer.read, &transfer.changes, &transfer.write] {
+            ties.path(target, &mut add);
+            if !ties.text(target, &mut Vec::new()) {
+                add(format!("nothing ties {target} to the instance of the call"));
+            }
+        }
         used.extend(names);
     }
     unused(document, &used, &mut findings);
@@ -81,23 +87,40 @@ fn arguments(
 /// is no tie.
 struct Ties<'a> {
     document: &'a Document,
-    request: &'a Request,
+    arguments: &'a BTreeMap<String, Argument>,
 }
 
 impl Ties<'_> {
-    fn request(&self, seen: &mut Vec<String>) -> bool {
-        let request = self.request;
+    /// Finds parts of a path that may be any text of a form, in named values too.
+    fn path(&self, path: &Template, add: &mut dyn FnMut(String)) {
+        let names = with_values(self.document, path.names(), written);
+        let mut arguments = names
+            .iter()
+            .filter_map(|name| self.arguments.get(name.strip_prefix("argument.")?));
+        if arguments.any(|argument| matches!(argument.form, Form::Pattern(_))) {
+            add(format!("the path {path} leaves a part to the driver"));
+        }
+    }
+
+    fn request(&self, request: &Request) -> bool {
+        let seen = &mut Vec::new();
+        let query = request.query.as_ref();
+        if self.text(&request.path, seen) || query.is_some_and(|query| self.node(query, seen)) {
+            return true;
+        }
+        // A path with one of these is that of another object, which the rest of the request may only mention.
+        let names = with_values(self.document, request.path.names(), written);
+        let is_of_other =
+            |name: &String| name.starts_with("argument.") || name.starts_with("learnt.");
+        if names.iter().any(is_of_other) {
+            return false;
+        }
         let body = match &request.body {
             Body::Json(body) => Some(body),
             Body::None | Body::Archive | Body::File => None,
         };
-        let mut texts = iter::once(&request.path).chain(request.headers.values());
-        texts.any(|text| self.text(text, seen))
-            || request
-                .query
-                .iter()
-                .chain(body)
-                .any(|node| self.node(node, seen))
+        let mut headers = request.headers.values();
+        headers.any(|text| self.text(text, seen)) || body.is_some_and(|body| self.node(body, seen))
     }
 
     fn text(&self, text: &Template, seen: &mut Vec<String>) -> bool {
@@ -135,9 +158,9 @@ impl Ties<'_> {
                 let value = self.document.values.get(key);
                 value.is_some_and(|value| self.node(value, seen))
             }
-            "argument" => match self.request.arguments.get(argument).map(|it| &it.form) {
+            "argument" => match self.arguments.get(argument).map(|it| &it.form) {
                 Some(Form::OneOf(texts)) => texts.iter().all(|text| self.text(text, seen)),
-                form => matches!(form, Some(Form::Of(_))),
+                _ => false,
             },
             // A chain of ids that ends in itself is no tie.
             "learnt" if seen.iter().any(|one| one == key) => false,
@@ -146,7 +169,10 @@ impl Ties<'_> {
                 let mut sources = self.document.request.values();
                 let is_tied = sources.all(|request| match request.learn.get(key) {
                     Some(learn) => {
-                        let ties = Ties { request, ..*self };
+                        let ties = Ties {
+                            arguments: &request.arguments,
+                            ..*self
+                        };
                         let mut texts = iter::once(&request.path).chain(learn.conditions.values());
                         texts.any(|text| ties.text(text, seen))
                     }
@@ -172,14 +198,14 @@ fn names(document: &Document, request: &Request) -> BTreeSet<String> {
     if let Body::Json(body) = &request.body {
         names.extend(body.names());
     }
-    with_values(document, names)
+    with_values(document, names, Node::names)
 }
 
 fn names_of_transfer(document: &Document, transfer: &Transfer) -> BTreeSet<String> {
     let templates = [&transfer.read, &transfer.changes, &transfer.write];
     let mut names: BTreeSet<String> = templates.into_iter().flat_map(Template::names).collect();
     names.extend(names_of_arguments(&transfer.arguments));
-    with_values(document, names)
+    with_values(document, names, Node::names)
 }
 
 fn names_of_arguments(arguments: &BTreeMap<String, Argument>) -> Vec<String> {
@@ -194,14 +220,31 @@ fn names_of_arguments(arguments: &BTreeMap<String, Argument>) -> Vec<String> {
     names
 }
 
-/// Adds the names in the values among the names.
-fn with_values(document: &Document, mut names: BTreeSet<String>) -> BTreeSet<String> {
+/// The names of a value without those of its conditions.
+fn written(node: &Node) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    // The walk itself finds no error.
+    let _ = node.walk(&mut Vec::new(), &mut |name, of, _| {
+        if !matches!(of, Use::Tested | Use::Compared(_)) {
+            names.insert(name.to_owned());
+        }
+        Ok(())
+    });
+    names
+}
+
+/// Adds the names that `inner` finds in the values among the names.
+fn with_values(
+    document: &Document,
+    mut names: BTreeSet<String>,
+    inner: fn(&Node) -> BTreeSet<String>,
+) -> BTreeSet<String> {
     let mut rest: Vec<String> = names.iter().cloned().collect();
     while let Some(name) = rest.pop() {
         let value = name.strip_prefix("value.");
         let value = value.and_then(|value| document.values.get(value));
-        let inner = value.into_iter().flat_map(Node::names);
-        rest.extend(inner.filter(|name| names.insert(name.clone())));
+        let found = value.into_iter().flat_map(inner);
+        rest.extend(found.filter(|name| names.insert(name.clone())));
     }
     names
 }

@@ -27,7 +27,9 @@ pub fn check(target: &str) -> Result<(), String> {
     for segment in path.split('/') {
         let is_dots = segment.bytes().all(|b| b == b'.');
         if is_dots || !segment.bytes().all(is_plain) {
-            return Err(format!("the path part {segment:?}"));
+            return Err(format!(
+                "the path part {segment:?}; one has letters, digits and -._~:@, and is not only dots"
+            ));
         }
     }
     Ok(())

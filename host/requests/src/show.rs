@@ -2,8 +2,24 @@
 
 use super::{Body, Rendered, Targets};
 use serde_json::Value;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use wharf_domain::blueprint::{Content, File};
+
+/// A text of a file on one line. Control characters and marks of the direction of text are escaped: they
+/// would hide words from the reader.
+pub fn escaped(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        let hides = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+        if c.is_control() || hides {
+            // Writing to a text cannot fail.
+            let _ = write!(shown, "{}", c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
 
 impl fmt::Display for Targets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

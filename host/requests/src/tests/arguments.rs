@@ -61,8 +61,8 @@ const REFUSED: &str = r#"
     { max = 60 } <= - => r: argument a: required
     { pattern = "[0-9]+G" } <= x10G => it must be text of the form [0-9]+G
     { pattern = "a|b" } <= ab => it must be text of the form a|b
-    { pattern = "[^x]*" } <= a/../b => it must be text of the form
-    { pattern = "[^x]*" } <= a\nb => it must be text of the form
+    { pattern = "[^x]*" } <= a/../b => it must be text of the form [^x]*, without / and control characters
+    { pattern = "[^x]*" } <= a\nb => it must be text of the form [^x]*, without / and control characters
     { pattern = "x" } <= - => r: argument a: required
     { flag = true, when = ["settings.on", "settings.off"] } <= true => r: argument a: only when settings.on and settings.off
     { flag = true, when = "learnt.accepted" } <= true => only when learnt.accepted

@@ -54,6 +54,13 @@ const BODIES: &str = r#"
     a = { when = "settings.switch = of", is = "x" } => {settings.switch} is never "of"
     a = { when = "settings.count = 10", is = "x" } => {settings.count} is never "10"
     a = { when = "argument.p = pubic", is = "x" }\n[request.r.arguments]\np = { one-of = ["own", "public"] } => {argument.p} is never "pubic"
+    a = { when = "argument.p = false", is = "x" }\n[request.r.arguments]\np = { flag = true } => {argument.p} is never "false"
+    a = { when = "argument.p = 10", is = "x" }\n[request.r.arguments]\np = { max = 9 } => {argument.p} is never "10"
+    a = { when = "argument.p = 09", is = "x" }\n[request.r.arguments]\np = { max = 9 } => {argument.p} is never "09"
+    a = { when = "argument.p = x", is = "x" }\n[request.r.arguments]\np = { max = 9 } => {argument.p} is never "x"
+    a = { when = "argument.p = ab", is = "x" }\n[request.r.arguments]\np = { pattern = "[ab]" } => {argument.p} is never "ab"
+    a = { when = "argument.p = a/b", is = "x" }\n[request.r.arguments]\np = { pattern = ".*" } => {argument.p} is never "a/b"
+    a = { when = "learnt.l = false", is = "x" }\n[request.l]\nabout = "x"\nmethod = "GET"\npath = "/l"\nlearn.l = { status = 200, says = ["x"] } => {learnt.l} is never "false"
     with = ["value.word"] => {value.word} is a text, and `with` takes a table
     "a?" = 1 => a constant is never left out
     "a?" = { b = ["x", { c = true }] } => a constant is never left out
@@ -77,6 +84,13 @@ const BODIES: &str = r#"
 const REQUESTS: &str = r#"
     path = "a" => request.r.path: must begin with /
     path = "/{images}"\ncalls = "survey" => {images} is a list
+    path = "/a b" => request.r.path: the path part "a b"; one has letters
+    path = "/a/" => request.r.path: the path part ""
+    path = "/a//{installation}" => request.r.path: the path part ""
+    path = "/../{installation}" => request.r.path: the path part ".."
+    query = { "a.b" = "c" } => request.r.query: the key "a.b" has other characters
+    query = [{ when = "installation", is = { "a b?" = "{installation}" } }] => request.r.query: the key "a b" has other characters
+    [transfer.t]\nabout = "x"\nread = "/a"\nchanges = "/b"\nwrite = "{installation}/c/?path=/"\ncalls = "create" => transfer.t.write: the path part ""
     calls = "ensure" => node, survey, mark, instance, change, create, move
     calls = [] => a request needs a call
     other = 1 => unknown field `other`
@@ -95,13 +109,13 @@ const REQUESTS: &str = r#"
     path = "/a?b=c" => request.r.path: its query stands in `query`
     job = true\nbody = "archive"\ncalls = "create" => request.r.job: takes no files, and learns nothing
     job = true\nlearn.a = { status = 200, says = ["x"] } => request.r.job: takes no files, and learns nothing
-    [request.s]\nabout = "x"\nmethod = "POST"\npath = "/" => request.s.calls: required for a change
+    [request.s]\nabout = "x"\nmethod = "POST"\npath = "/p" => request.s.calls: required for a change
     arguments.a = { of = "published" } => arguments.a: only the call that creates an instance or the call that moves an instance here has {published}
     arguments = { a = { flag = true, when = "argument.b" }, b = { flag = true } } => arguments.a: when: there is no {argument.b} here
     arguments = { a = { one-of = ["{value.v}"] }, b = { max = 1 } }\n[values]\nv = "{argument.b}" => there is no {argument.b} here
-    path = "/{value.v}"\n[values]\nv = "{argument.b}"\n[request.s]\nabout = "x"\nmethod = "GET"\npath = "/"\narguments.b = { max = 1 } => request.r.path: /{value.v}: values.v: {argument.b}: there is no {argument.b} here
+    path = "/{value.v}"\n[values]\nv = "{argument.b}"\n[request.s]\nabout = "x"\nmethod = "GET"\npath = "/p"\narguments.b = { max = 1 } => request.r.path: /{value.v}: values.v: {argument.b}: there is no {argument.b} here
     learn.a = { status = 200, items = "", where = { "/a" = "{nothing}" }, pointer = "/b", pattern = "x" } => learn.a.where."/a": {nothing}: there is no
-    learn.a = { status = 200, says = ["x"] }\n[request.s]\nabout = "x"\nmethod = "GET"\npath = "/"\nlearn.a = { status = 200, pointer = "/b", number = "first" } => another request learns another kind of value
+    learn.a = { status = 200, says = ["x"] }\n[request.s]\nabout = "x"\nmethod = "GET"\npath = "/p"\nlearn.a = { status = 200, pointer = "/b", number = "first" } => another request learns another kind of value
     [transfer.t]\nabout = "x"\nread = "/a"\nchanges = "b"\nwrite = "/c"\ncalls = "create" => transfer.t.changes: must begin with /
     [transfer.r]\nabout = "x"\nread = "/a"\nchanges = "/b"\nwrite = "/c"\ncalls = "create" => transfer.r: a request has this name
     [values]\na = "{value.b}"\nb = ["{value.a}"] => is a part of itself
@@ -141,14 +155,14 @@ fn a_file_is_refused_for_a_request_or_a_table() {
         let path = if rest.starts_with("path") {
             ""
         } else {
-            "path = \"/\"\n"
+            "path = \"/p\"\n"
         };
         let error = error(&format!(
             "[request.r]\nabout = \"x\"\nmethod = \"GET\"\n{path}{rest}"
         ));
         assert!(error.contains(words), "{rest}: {error}");
     }
-    let method = error("[request.r]\nabout = \"x\"\nmethod = \"TRACE\"\npath = \"/\"");
+    let method = error("[request.r]\nabout = \"x\"\nmethod = \"TRACE\"\npath = \"/p\"");
     assert!(method.contains("is not one of GET, HEAD"), "{method}");
     let empty = crate::RequestFile::parse("kind = \"\"\nabout = \"x\"").unwrap_err();
     assert!(empty.contains("kind: must not be empty"), "{empty}");
