@@ -180,7 +180,11 @@ def report(call: wit.Spec | wit.Target, phase: wit.Phase, again_ms: int | None =
 
 def send(name: str, timeout_ms: int | None = None, **arguments) -> engine.Response:
     """Sends a request of the request file."""
-    given = [(argument, str(value)) for argument, value in arguments.items()]
+    # The host reads `true` and `false`.
+    given = [
+        (argument, str(value).lower() if isinstance(value, bool) else str(value))
+        for argument, value in arguments.items()
+    ]
     try:
         return engine.send(engine.Request(name, given, timeout_ms))
     except Err as error:
