@@ -148,7 +148,7 @@ fn the_command_explains_a_file_and_tells_its_hash() {
         "gpus: {gpus}",
         "the driver chooses {argument.grace-ms}: an integer up to 3600000",
         "warning: request.info: the path /{argument.at} leaves a part to the driver",
-        "with 1 warnings",
+        "with 1 warning\n",
     ] {
         assert!(words.contains(part), "{part} is not in: {words}");
     }

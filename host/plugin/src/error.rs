@@ -112,6 +112,17 @@ pub enum LoadError {
         /// The interface.
         interface: String,
     },
+    /// A component with an interface of Wharf's in a form that this version does not have.
+    #[error(
+        "plugin {plugin}: is built for another form of the interface {interface}; build the driver against \
+         wit/v0.1 of this version"
+    )]
+    Form {
+        /// The plugin.
+        plugin: String,
+        /// The interface.
+        interface: String,
+    },
     /// A component without the exports of its world.
     #[error("plugin {plugin}: does not fit {interface}: {why}")]
     Export {

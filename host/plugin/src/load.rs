@@ -256,12 +256,15 @@ fn link(
     component: &Component,
     name: &str,
 ) -> Result<InstancePre<Guest>, LoadError> {
-    linker
-        .instantiate_pre(component)
-        .map_err(|error| LoadError::Import {
-            plugin: name.to_owned(),
-            interface: missing(&error),
-        })
+    linker.instantiate_pre(component).map_err(|error| {
+        let (plugin, interface) = (name.to_owned(), missing(&error));
+        // Interfaces that plugins do not get are found before.
+        if interface.starts_with("wharf:plugin/") {
+            LoadError::Form { plugin, interface }
+        } else {
+            LoadError::Import { plugin, interface }
+        }
+    })
 }
 
 /// The import that the linker does not have, from the runtime's message: it puts names into

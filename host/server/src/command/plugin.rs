@@ -92,7 +92,8 @@ fn check(file: &Path) -> Result<()> {
         writeln!(out, "warning: {finding}")?;
     }
     let warnings = findings.len();
-    writeln!(out, "the file is valid, with {warnings} warnings")?;
+    let plural = if warnings == 1 { "" } else { "s" };
+    writeln!(out, "the file is valid, with {warnings} warning{plural}")?;
     Ok(())
 }
 
