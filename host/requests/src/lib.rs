@@ -104,14 +104,10 @@ pub struct Refusal(pub String);
 impl RequestFile {
     /// Reads and checks a file. An error names the place in it.
     pub fn parse(text: &str) -> Result<Self, String> {
-        match Document::parse(text) {
-            Ok(document) => Ok(Self(Arc::new(document))),
-            // An error cites the file.
-            Err(error) => {
-                let lines: Vec<_> = error.lines().map(show::escaped).collect();
-                Err(lines.join("\n"))
-            }
-        }
+        let document = Document::parse(text);
+        // An error cites the file.
+        let document = document.map_err(|error| show::escaped_lines(&error))?;
+        Ok(Self(Arc::new(document)))
     }
 
     /// The kind of engine that it is for.

@@ -1,5 +1,6 @@
 //! Samples of calls, for a review of the requests of a file and for tests.
 
+use crate::show::escaped_lines;
 use crate::{CallScope, CreateScope, Purpose, RequestFile, Requests, Subject};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -209,6 +210,18 @@ impl From<WrittenFile> for File {
 impl Sample {
     /// Writes a request, or a transfer, of a file in this call, as text for a review.
     pub fn render(
+        &self,
+        file: &RequestFile,
+        name: &str,
+        arguments: &[(String, String)],
+    ) -> Result<String, String> {
+        let written = self.write(file, name, arguments);
+        written
+            .map(|text| escaped_lines(&text))
+            .map_err(|why| escaped_lines(&why))
+    }
+
+    fn write(
         &self,
         file: &RequestFile,
         name: &str,

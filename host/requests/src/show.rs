@@ -21,6 +21,12 @@ pub fn escaped(text: &str) -> String {
     shown
 }
 
+/// A text of several lines, each with its characters escaped.
+pub fn escaped_lines(text: &str) -> String {
+    let lines = text.split('\n').map(escaped);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 impl fmt::Display for Targets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "GET {}", self.read)?;

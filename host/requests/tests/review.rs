@@ -174,6 +174,18 @@ learn.full = { status = 500, says = ["No space"] }"#,
         let explained = file.explain();
         assert!(explained.contains(words), "{explained}");
     }
+    let sample = Sample::parse("{}").unwrap();
+    let file = FILE
+        .replace("m-{instance}", "m\u{202e}")
+        .replace("{value.name}", "m");
+    let file = file.replace("\"{value.size}\"", "\"{value.name}\"");
+    let digest = [("digest".to_owned(), "00ff".to_owned())];
+    let file = RequestFile::parse(&file).unwrap();
+    let written = sample.render(&file, "create", &digest).unwrap();
+    assert!(
+        written.contains("\n  \"memory\": \"m\\u{202e}\",\n"),
+        "{written}"
+    );
     let wrong = FILE.replace("[0-9]+", "[0-9]\u{202e}\u{1b}");
     let error = RequestFile::parse(&wrong).unwrap_err();
     assert!(!error.contains(['\u{202e}', '\u{1b}']), "{error}");
