@@ -114,7 +114,10 @@ fn keep(
         if at >= millis(expired_before) {
             break;
         }
-        changes = changes.remove(&IDEMPOTENT, ((), key));
+        // An entry without its row would stop the removal of those that follow.
+        changes = changes
+            .remove(&IDEMPOTENT, ((), key))
+            .remove(&IDEMPOTENT_BY_TIME, ((), (at, key)));
     }
     let key = (create.instance.owner, digest);
     Ok(changes.put(&IDEMPOTENT, ((), key), create))

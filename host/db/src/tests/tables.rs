@@ -181,6 +181,17 @@ fn a_check_finds_contradictions_of_the_declarations_and_mends_indices_and_parts(
 }
 
 #[test]
+fn the_claim_of_an_instance_that_cannot_be_read_stays() {
+    let db = open(&Disk::new());
+    let id = db.write_blocking(create()).unwrap();
+    tamper(&db, INSTANCES.key(&id, &()), Some(&[9]));
+    let found = db.check();
+    let is_unreadable = |text: &str| text.starts_with("instances: a row cannot be read");
+    assert!(found.iter().any(|f| is_unreadable(&f.text)), "{found:?}");
+    assert!(!found.iter().any(|f| f.is_repairable()), "{found:?}");
+}
+
+#[test]
 fn an_entry_of_two_rows_is_found() {
     let db = open(&Disk::new());
     write(&db, || {
