@@ -29,7 +29,7 @@ fn the_core_is_a_list_of_files_with_three_walks() {
     assert!(rows.iter().map(|(number, _)| *number).eq(1..=rows.len()));
     assert_eq!(files.len(), rows.len(), "a file is listed twice");
     assert!((40..=CORE).contains(&rows.len()), "{} files", rows.len());
-    assert!(page.contains(&format!("The core is {} files.", rows.len())));
+    assert!(page.contains(&format!("The core is {} files,", rows.len())));
     let missing: Vec<_> = files.iter().filter(|f| !root().join(f).is_file()).collect();
     assert!(missing.is_empty(), "no such files: {missing:?}");
     for (name, most) in WALKS {
