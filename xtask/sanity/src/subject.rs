@@ -23,6 +23,8 @@ use wharf_plugin::{NodeDriver, OwnFlavor, Plugins};
 pub const GRACE: Duration = Duration::from_secs(10);
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The calls after a lack, for about two seconds.
+const LACKS: usize = 20;
 /// The size of an instance, which its flavor may exceed.
 const SIZE: Size = Size {
     n_vcpus: 1,
@@ -205,9 +207,16 @@ impl Subject {
         }
     }
 
-    /// Calls `ensure` once.
+    /// Calls `ensure` once. What another instance is giving up may still be held, so a lack is asked again, as
+    /// the host does.
     pub async fn ensure(&self, spec: &Spec) -> Result<Report, PluginError> {
         let ensure = async || self.driver.ensure(spec, &self.secrets).await;
+        for _ in 0..LACKS {
+            match self.retried(ensure).await {
+                Err(PluginError::Insufficient(_)) => tokio::time::sleep(PAUSE).await,
+                result => return result,
+            }
+        }
         self.retried(ensure).await
     }
 
