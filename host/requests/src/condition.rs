@@ -15,12 +15,12 @@ pub struct Test {
     /// The value's name.
     pub name: String,
     /// The expected answer.
-    pub wanted: Wanted,
+    pub wanted: Expected,
 }
 
 /// The expected answer of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Expected {
     /// The value is there, and neither empty nor false.
     Something,
     /// The opposite.
@@ -58,12 +58,12 @@ impl Condition {
 impl Test {
     fn parse(text: &str) -> Result<Self, String> {
         let (name, wanted) = match (text.split_once('='), text.strip_prefix('!')) {
-            (None, Some(name)) => (name, Wanted::Nothing),
-            (None, None) => (text, Wanted::Something),
-            (Some((name, wanted)), _) => (name, Wanted::Text(wanted.trim().to_owned())),
+            (None, Some(name)) => (name, Expected::Nothing),
+            (None, None) => (text, Expected::Something),
+            (Some((name, wanted)), _) => (name, Expected::Text(wanted.trim().to_owned())),
         };
         let name = name.trim().to_owned();
-        if is_name(&name) && wanted != Wanted::Text(String::new()) {
+        if is_name(&name) && wanted != Expected::Text(String::new()) {
             Ok(Self { name, wanted })
         } else {
             Err(format!(
@@ -78,9 +78,9 @@ impl fmt::Display for Condition {
         for (at, test) in self.0.iter().enumerate() {
             let and = if at > 0 { " and " } else { "" };
             match &test.wanted {
-                Wanted::Something => write!(f, "{and}{}", test.name)?,
-                Wanted::Nothing => write!(f, "{and}!{}", test.name)?,
-                Wanted::Text(text) => write!(f, "{and}{} = {text}", test.name)?,
+                Expected::Something => write!(f, "{and}{}", test.name)?,
+                Expected::Nothing => write!(f, "{and}!{}", test.name)?,
+                Expected::Text(text) => write!(f, "{and}{} = {text}", test.name)?,
             }
         }
         Ok(())

@@ -325,7 +325,7 @@ impl Condition {
     pub fn walk(&self, around: &[&str], see: &mut See<'_>) -> Result<(), String> {
         self.0.iter().try_for_each(|test| {
             let of = match &test.wanted {
-                super::condition::Wanted::Text(text) => Use::Compared(text),
+                super::condition::Expected::Text(text) => Use::Compared(text),
                 _ => Use::Tested,
             };
             see(&test.name, of, around).map_err(|why| place("when", &why))

@@ -1,7 +1,7 @@
 //! Writes values, trees and texts of a file for one call, within bounds.
 
 use super::argument;
-use super::condition::{Condition, Wanted};
+use super::condition::{Condition, Expected};
 use super::fault::Fault;
 use super::names::word;
 use super::node::{Each, MAX_DEPTH, Node, Object};
@@ -191,9 +191,9 @@ impl<'a> Writer<'a> {
                 .as_ref()
                 .is_some_and(|value| !is_empty(value) && *value != Value::Bool(false));
             let holds = match &test.wanted {
-                Wanted::Something => is_something,
-                Wanted::Nothing => !is_something,
-                Wanted::Text(wanted) => value
+                Expected::Something => is_something,
+                Expected::Nothing => !is_something,
+                Expected::Text(wanted) => value
                     .and_then(|value| scalar(&value))
                     .is_some_and(|text| text == *wanted),
             };

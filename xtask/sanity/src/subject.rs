@@ -23,8 +23,8 @@ use wharf_plugin::{NodeDriver, OwnFlavor, Plugins};
 pub const GRACE: Duration = Duration::from_secs(10);
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The calls after a lack, for about two seconds.
-const LACKS: usize = 20;
+/// Repetitions of `ensure` after a lack of resources, about two seconds in all.
+const REPETITIONS: usize = 20;
 /// The size of an instance, which its flavor may exceed.
 const SIZE: Size = Size {
     n_vcpus: 1,
@@ -207,11 +207,11 @@ impl Subject {
         }
     }
 
-    /// Calls `ensure` once. What another instance is giving up may still be held, so a lack is asked again, as
-    /// the host does.
+    /// Calls `ensure`, and repeats it after a lack of resources, as the host does. The engine frees those of a
+    /// removed instance late.
     pub async fn ensure(&self, spec: &Spec) -> Result<Report, PluginError> {
         let ensure = async || self.driver.ensure(spec, &self.secrets).await;
-        for _ in 0..LACKS {
+        for _ in 0..REPETITIONS {
             match self.retried(ensure).await {
                 Err(PluginError::Insufficient(_)) => tokio::time::sleep(PAUSE).await,
                 result => return result,

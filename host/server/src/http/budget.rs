@@ -73,7 +73,7 @@ impl Bounds {
     }
 }
 
-/// What the server holds for its parties for one purpose.
+/// A bound on one kind of thing that the server holds for parties, and the share of each.
 #[derive(Debug)]
 pub(super) struct Budget {
     bounds: Bounds,
