@@ -1,0 +1,115 @@
+//! The gateway's questions to the house: pages by their labels, and the rights of visitors.
+
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::secret::SecretText;
+
+/// Answers the gateway's questions. All but [`connect`](Self::connect) are asked for each request, so they
+/// must not wait. The gateway asks again twice a second for each exchange that is open, and ends those whose
+/// page has changed or whose visitor has lost the right.
+pub trait Directory: Send + Sync + 'static {
+    /// Returns the page with a label, which is in lower case; none if no living instance has it.
+    fn page(&self, label: &str) -> Option<Page>;
+
+    /// Returns the right of a visitor to see a page, if there is one.
+    fn right(&self, page: &Page, visitor: &Visitor) -> Option<Right>;
+
+    /// Returns the visitor with the password of a page's instance. The attempt counts for the client's
+    /// address and for the page, as attempts to sign in do.
+    fn visitor_with_password(
+        &self,
+        page: &Page,
+        password: &SecretText,
+        client: IpAddr,
+    ) -> Result<Visitor, NoVisitor>;
+
+    /// Returns the address of an instance in the console, where its owner may start it.
+    fn console_url(&self, instance: InstanceId) -> String;
+
+    /// Opens a connection to the server of a page.
+    fn connect(&self, upstream: &Upstream) -> Connecting {
+        let address = (upstream.host.clone(), upstream.port);
+        Box::pin(async move {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream) as Box<dyn Stream>)
+        })
+    }
+}
+
+/// A connection to the server of a page, in the making.
+pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>>;
+
+/// A connection to the server of a page.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for T {}
+
+/// A page: the server in an instance that a label names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The label that was asked for.
+    pub label: String,
+    /// The label that replaces it, after a rename of the instance. Visitors are sent there.
+    pub moved_to: Option<String>,
+    pub owner: UserId,
+    pub instance: InstanceId,
+    pub state: PageState,
+    /// Whether everyone may see it. Search engines are told to leave it out.
+    pub is_public: bool,
+}
+
+/// Whether the server of a page can be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PageState {
+    Running(Upstream),
+    /// The instance is being made, started or resized.
+    Starting,
+    /// The instance is stopped, has failed, or is being deleted.
+    Stopped,
+}
+
+/// The server of a page. Connections are kept for an equal one only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upstream {
+    pub instance: InstanceId,
+    pub incarnation: u64,
+    /// The host name or address, and the port, that the host dials.
+    pub host: String,
+    pub port: u16,
+    /// The value of `Authorization` that the gateway adds. Without one, that of the visitor is passed on.
+    pub credential: Option<SecretText>,
+}
+
+/// A visitor, by the thing that gives the right. The gateway's cookie carries it with a MAC.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Visitor {
+    /// A session of the console, by its public id.
+    Session(String),
+    /// The password of the instance, by a digest: another password ends this right.
+    Password(String),
+    /// Everyone, without a cookie. Only a public page lets them in.
+    Anyone,
+}
+
+/// The right to see a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Right {
+    /// The user whose share of connections counts: the visitor, or the owner of the page for visitors
+    /// without an account.
+    pub user: UserId,
+    /// Whether the visitor may start the instance.
+    pub is_owner: bool,
+}
+
+/// The refusal of a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoVisitor {
+    Wrong,
+    /// Too many attempts were made.
+    TooMany,
+}
