@@ -2,7 +2,7 @@
 
 use super::SshPorts;
 use serde::Deserialize;
-use wharf_domain::quota::Limits;
+use wharf_domain::quota::QuotaLimits;
 
 /// The limits of every user without limits of their own. Each is a number or `"unlimited"`.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -67,8 +67,8 @@ impl Quota {
     }
 
     /// Returns the limits.
-    pub fn limits(&self) -> Limits {
-        Limits {
+    pub fn limits(&self) -> QuotaLimits {
+        QuotaLimits {
             n_instances: self.n_instances.0,
             n_vcpus: self.n_vcpus.0,
             mem_gib: self.mem_gib.0,

@@ -9,9 +9,9 @@ use wharf_db::{CORRECTIONS, Changes, Read as _, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::capacity::Size;
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::InstanceId;
-use wharf_domain::ledger::Correction;
+use wharf_domain::ledger::BillCorrection;
 use wharf_domain::time::{Timestamp, rfc3339};
 
 /// The longest reason of a correction in bytes.
@@ -116,7 +116,7 @@ fn decide(
     let entries = view.rows.ledger(id)?;
     let owner = entries.first().ok_or_else(unknown)?.owner;
     let number = view.rows.corrections(id)?.len();
-    let correction = Correction {
+    let correction = BillCorrection {
         at: view.now,
         owner,
         nano_usd,
@@ -124,7 +124,7 @@ fn decide(
     };
     let number = u32::try_from(number).map_err(Error::internal)?;
     let changes = Changes::none().put(&CORRECTIONS, (id, number), correction);
-    let what = What::BillCorrected {
+    let what = EventKind::BillCorrected {
         nano_usd,
         reason: reason.to_owned(),
     };
@@ -136,7 +136,7 @@ fn decide(
     let (Ok(number), Some(mut row)) = (u32::try_from(events.len()), events.pop()) else {
         return Ok((id, changes));
     };
-    row.party = what.usual_party();
+    row.initiator = what.usual_initiator();
     row.event.at = view.now.max(row.event.at);
     row.event.what = what;
     Ok((id, changes.append_event(number, row)))

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use wharf_db::Read;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::{InstanceId, UserId};
-use wharf_domain::ledger::{Cost, Entry, by_month};
+use wharf_domain::ledger::{LedgerCost, LedgerEntry, by_month};
 use wharf_domain::month::Month;
 use wharf_domain::time::{Timestamp, rfc3339};
 
 /// The cost of one instance in a time span.
 #[derive(Debug, Default)]
 pub(super) struct InstanceCost {
-    pub(super) months: BTreeMap<Month, Cost>,
+    pub(super) months: BTreeMap<Month, LedgerCost>,
     /// The corrections that are known one by one.
     pub(super) corrections: Vec<CorrectionLine>,
     /// Nano-USD per hour by the last ledger entry.
@@ -20,12 +20,12 @@ pub(super) struct InstanceCost {
 }
 
 impl InstanceCost {
-    pub(super) fn total(&self) -> Cost {
+    pub(super) fn total(&self) -> LedgerCost {
         let parts = self.months.values();
-        parts.fold(Cost::default(), |sum, part| sum.plus(*part))
+        parts.fold(LedgerCost::default(), |sum, part| sum.plus(*part))
     }
 
-    fn add(&mut self, month: Month, cost: Cost) {
+    fn add(&mut self, month: Month, cost: LedgerCost) {
         let sum = self.months.entry(month).or_default();
         *sum = sum.plus(cost);
     }
@@ -66,7 +66,7 @@ pub(super) fn costs(
     for id in rows.recorded_of(user)? {
         let (entries, corrections) = (rows.ledger(id)?, rows.corrections(id)?);
         let cost = costs.entry(id).or_default();
-        cost.hourly = entries.last().map_or(0, Entry::hourly);
+        cost.hourly = entries.last().map_or(0, LedgerEntry::hourly);
         for (month, part) in by_month(&entries, &corrections, from, to) {
             cost.add(month, part);
         }

@@ -16,9 +16,9 @@ use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::Rates;
 use wharf_domain::name::Name;
 use wharf_domain::placement::{Placement, PlacementRequest};
-use wharf_domain::quota::Limits;
+use wharf_domain::quota::QuotaLimits;
 use wharf_domain::request::CreateRequest;
-use wharf_domain::secret::{Encrypted, SecretKind, SecretText, Secrets};
+use wharf_domain::secret::{Encrypted, InstanceSecrets, SecretKind, SecretText};
 use wharf_domain::state::InstanceState;
 use wharf_domain::time::Timestamp;
 use wharf_plugin::first_boot;
@@ -151,7 +151,7 @@ pub(super) struct Draft {
     vault: Vault,
     password: SecretText,
     blueprint: Arc<Blueprint>,
-    secrets: Secrets,
+    secrets: InstanceSecrets,
     deadline: Timestamp,
     key: Option<IdempotencyKey>,
 }
@@ -161,7 +161,7 @@ impl Draft {
         &self,
         view: &View<'_>,
         inventory: &SharedInventory,
-        defaults: Limits,
+        defaults: QuotaLimits,
     ) -> Result<(Instance, Changes), Error> {
         // A request whose client went away may have been decided after this one began.
         if let Some(key) = &self.key
@@ -185,7 +185,7 @@ impl Draft {
         let changes = Changes::none()
             .put_claim(self.id, placement.claim)
             .put(&PROVISIONING_SPECS, self.id, provisioning_spec)
-            .record(instance, view.now, wharf_domain::event::What::Created);
+            .record(instance, view.now, wharf_domain::event::EventKind::Created);
         let instance = changes.instance()?;
         let changes = match &self.key {
             Some(key) => changes.with(key.kept(instance.clone(), view)?),

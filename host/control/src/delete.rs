@@ -5,7 +5,7 @@ use super::find::Selector;
 use super::{App, Caller};
 use wharf_db::{Changes, Read as _};
 use wharf_domain::error::Error;
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::instance::Intent;
 
 impl App {
@@ -17,11 +17,11 @@ impl App {
                 let id = instance.id;
                 instance.intend(Intent::Delete, None);
                 instance.resize = None;
-                let mut changes = Changes::none().record(instance, view.now, What::Deleted);
+                let mut changes = Changes::none().record(instance, view.now, EventKind::Deleted);
                 // A lost instance is on no node.
                 if view.rows.is_lost(id)? {
                     let row = changes.instance()?;
-                    changes = changes.event(&row, view.now, What::Purged);
+                    changes = changes.event(&row, view.now, EventKind::Purged);
                     changes = changes.drop_instance(id);
                 }
                 Ok((id, changes))

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use wharf_db::{Changes, MOVES, Read, Rows, Table, View, tables};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::NodeId;
 use wharf_domain::instance::{Instance, Intent};
 
@@ -145,7 +145,7 @@ fn told(view: &View<'_>, node: &NodeId) -> Result<Changes, Error> {
             continue;
         };
         if instance.intent == Intent::Run && !consents(view.rows, instance.owner)? {
-            changes = changes.record(instance, view.now, What::NodeDrained);
+            changes = changes.record(instance, view.now, EventKind::NodeDrained);
         }
     }
     Ok(changes)

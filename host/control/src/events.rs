@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 use wharf_db::{EventRow, Read, Snapshot, TopicCounts};
 use wharf_domain::error::Error;
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::money::usd;
 use wharf_domain::time::Timestamp;
@@ -60,7 +60,7 @@ pub struct OwnerEvent {
     pub actor: Option<EventActor>,
 }
 
-/// The party that caused an event.
+/// The initiator of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventActor {
     pub kind: String,
@@ -100,7 +100,7 @@ impl OwnerEvent {
 impl From<EventRow> for OwnerEvent {
     fn from(row: EventRow) -> Self {
         let event = row.event;
-        let (kind, id) = row.party.parts();
+        let (kind, id) = row.initiator.parts();
         Self {
             id: row.seq,
             at: Some(event.at.to_rfc3339()),
@@ -112,7 +112,7 @@ impl From<EventRow> for OwnerEvent {
             mem_gib: Some(f64::from(event.size.mem_gib)),
             disk_size_gib: Some(event.size.disk_size_gib),
             message: Some(match (&event.what, &row.name) {
-                (What::Renamed, Some(name)) => format!("The instance is now called {name}."),
+                (EventKind::Renamed, Some(name)) => format!("The instance is now called {name}."),
                 (what, _) => message(what),
             }),
             actor: Some(EventActor { kind, id }),
@@ -208,56 +208,58 @@ impl App {
     }
 }
 
-fn kind_of(what: &What) -> &'static str {
+fn kind_of(what: &EventKind) -> &'static str {
     match what {
-        What::Released => "released",
+        EventKind::Released => "released",
         what => describe(what).0,
     }
 }
 
 /// The words for the owner. Reasons of drivers and engines stay with the operator.
-fn message(what: &What) -> String {
+fn message(what: &EventKind) -> String {
     let text = match what {
-        What::Created => "The instance was requested and is being provisioned.",
-        What::Ready => "The instance is ready.",
-        What::Failed(why) if why == LATE => {
+        EventKind::Created => "The instance was requested and is being provisioned.",
+        EventKind::Ready => "The instance is ready.",
+        EventKind::Failed(why) if why == LATE => {
             "The instance did not become reachable in time. It costs nothing. Delete it and create it \
              again."
         }
-        What::Failed(_) => {
+        EventKind::Failed(_) => {
             "The host could not make the instance. It costs nothing. Delete it and create it again; if \
              that fails too, ask the operator, whose log has the reason."
         }
-        What::Stopped => "The instance was stopped.",
-        What::Released => "The host has stopped the instance; its vCPUs, RAM and GPUs are free.",
-        What::Died(_) => {
+        EventKind::Stopped => "The instance was stopped.",
+        EventKind::Released => {
+            "The host has stopped the instance; its vCPUs, RAM and GPUs are free."
+        }
+        EventKind::Died(_) => {
             "The instance ended by itself and is stopped. Its data is kept. Restart it to use it again."
         }
-        What::Restarted => "The instance was restarted.",
-        What::RestartFailed(why) if why == LATE => {
+        EventKind::Restarted => "The instance was restarted.",
+        EventKind::RestartFailed(why) if why == LATE => {
             "The instance did not become reachable in time after its restart. It is stopped, and its \
              data is kept. Try again."
         }
-        What::RestartFailed(_) => {
+        EventKind::RestartFailed(_) => {
             "The host could not start the instance. It stays stopped, and its data is kept. Try again; \
              if that fails too, ask the operator, whose log has the reason."
         }
-        What::Resized => "The instance has its new size.",
-        What::ResizeRefused { field: None, .. } => {
+        EventKind::Resized => "The instance has its new size.",
+        EventKind::ResizeRefused { field: None, .. } => {
             "The host could not be reached. The instance keeps its size. Try again shortly."
         }
-        What::ResizeRefused {
+        EventKind::ResizeRefused {
             field: Some(field),
             message,
         } => {
             return format!("The instance keeps its size. {field}: {message}.");
         }
-        What::Renamed => "The instance was renamed.",
-        What::PortsChanged => "The open ports of the instance were changed.",
-        What::Deleted => "The instance was deleted.",
-        What::Purged => "The host has removed the instance.",
-        What::DiskGrowing(progress) => return moves(progress),
-        What::AllocationLost(lost, ways) => {
+        EventKind::Renamed => "The instance was renamed.",
+        EventKind::PortsChanged => "The open ports of the instance were changed.",
+        EventKind::Deleted => "The instance was deleted.",
+        EventKind::Purged => "The host has removed the instance.",
+        EventKind::DiskGrowing(progress) => return moves(progress),
+        EventKind::AllocationLost(lost, ways) => {
             let held = held(lost);
             return match ways {
                 Some(ways) => format!(
@@ -269,7 +271,7 @@ fn message(what: &What) -> String {
                 ),
             };
         }
-        What::RestartShort(short) if short.iter().any(|s| s.quantity.is_allocated()) => {
+        EventKind::RestartShort(short) if short.iter().any(|s| s.quantity.is_allocated()) => {
             let fields: Vec<_> = short.iter().map(|s| s.quantity.as_str()).collect();
             return format!(
                 "Something outside Wharf holds on the host what the instance has: {}. The instance stays \
@@ -277,47 +279,49 @@ fn message(what: &What) -> String {
                 fields.join(", ")
             );
         }
-        What::RestartShort(short) => {
+        EventKind::RestartShort(short) => {
             let short = shortages(short);
             return format!(
                 "The host lacks resources for the restart. The instance stays stopped. {short}."
             );
         }
-        What::ResizeShort(short) => {
+        EventKind::ResizeShort(short) => {
             let short = shortages(short);
             return format!(
                 "The host lacks resources for the new size. The instance keeps its size. {short}."
             );
         }
-        What::Suspended(reason) => {
+        EventKind::Suspended(reason) => {
             return format!("The operator suspended the instance: {reason}");
         }
-        What::Resumed => "The operator ended the suspension. Restart the instance to use it again.",
-        What::HostKeyChanged(keys) => {
+        EventKind::Resumed => {
+            "The operator ended the suspension. Restart the instance to use it again."
+        }
+        EventKind::HostKeyChanged(keys) => {
             return format!("The instance shows another SSH host key than before: {keys}");
         }
-        What::NodeDrained => {
+        EventKind::NodeDrained => {
             "The operator empties the host of this instance. The instance runs on, and cannot start there \
              again once it is stopped. Stop it, or set `allow_moves` of your preferences, and it moves to \
              another host if there is one with room."
         }
-        What::Moving => {
+        EventKind::Moving => {
             "The operator empties the host of this instance. The instance is stopped, and moves to \
              another host with its disk."
         }
-        What::Moved(ways) => {
+        EventKind::Moved(ways) => {
             return format!("The instance is on another host, with its disk. It has now: {ways}.");
         }
-        What::MoveFailed(_) => {
+        EventKind::MoveFailed(_) => {
             "The instance could not move to another host. It stays on its own, with its disk."
         }
-        What::Lost => {
+        EventKind::Lost => {
             "The host of this instance has failed for good, and the disk with it. The instance costs \
              nothing. Create it again with an empty disk, under its name and with its settings, or delete it."
         }
-        What::Recreated => "The instance is being created again, with an empty disk.",
-        What::Forgotten => "The operator removed the instance from the books.",
-        What::BillCorrected { nano_usd, reason } => {
+        EventKind::Recreated => "The instance is being created again, with an empty disk.",
+        EventKind::Forgotten => "The operator removed the instance from the books.",
+        EventKind::BillCorrected { nano_usd, reason } => {
             let amount = usd(*nano_usd);
             return format!("The operator corrected the bill by {amount} USD: {reason}");
         }
@@ -328,19 +332,19 @@ fn message(what: &What) -> String {
 #[cfg(test)]
 mod tests {
     use super::message;
-    use wharf_domain::event::What;
+    use wharf_domain::event::EventKind;
 
     #[test]
     fn reasons_of_engines_stay_with_the_operator() {
         let why = || "dial unix /run/engine.sock".to_owned();
-        let refused = What::ResizeRefused {
+        let refused = EventKind::ResizeRefused {
             field: None,
             message: why(),
         };
         let with_reasons = [
-            What::Failed(why()),
-            What::Died(why()),
-            What::RestartFailed(why()),
+            EventKind::Failed(why()),
+            EventKind::Died(why()),
+            EventKind::RestartFailed(why()),
             refused,
         ];
         for what in with_reasons {

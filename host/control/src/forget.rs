@@ -8,7 +8,7 @@ use wharf_db::{Changes, Read as _};
 use wharf_domain::audit::Origin;
 use wharf_domain::driver::Tag;
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::InstanceId;
 use wharf_domain::instance::{Instance, Intent};
 
@@ -48,7 +48,7 @@ impl Operator<'_> {
                 row.intend(Intent::Delete, None);
                 row.resize = None;
                 let changes = Changes::none()
-                    .record(row, view.now, What::Forgotten)
+                    .record(row, view.now, EventKind::Forgotten)
                     .drop_instance(id)
                     .with(audited);
                 Ok(((), changes))

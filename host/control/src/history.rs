@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use wharf_db::{Db, EventRow, Read};
 use wharf_domain::error::Error;
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::money::usd;
 use wharf_domain::placement::Allocation;
-use wharf_domain::shortage::Short;
+use wharf_domain::shortage::Shortage;
 
 /// One line of an instance's event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl From<&EventRow> for EventLine {
         let event = &row.event;
         let (what, why) = describe(&event.what);
         let why = match event.what {
-            What::Renamed => row.name.clone(),
+            EventKind::Renamed => row.name.clone(),
             _ => why,
         };
         Self {
@@ -61,54 +61,54 @@ impl From<&EventRow> for EventLine {
                 event.size.disk_size_gib,
             ],
             why,
-            actor: row.party.to_string(),
+            actor: row.initiator.to_string(),
         }
     }
 }
 
-pub(super) fn describe(what: &What) -> (&'static str, Option<String>) {
+pub(super) fn describe(what: &EventKind) -> (&'static str, Option<String>) {
     match what {
-        What::Created => ("created", None),
-        What::Ready => ("ready", None),
-        What::Failed(why) => ("failed", Some(why.clone())),
-        What::Stopped => ("stopped", None),
-        What::Released => ("compute-released", None),
-        What::Died(why) => ("died", Some(why.clone())),
-        What::Restarted => ("restarted", None),
-        What::RestartFailed(why) => ("restart-failed", Some(why.clone())),
-        What::Resized => ("resized", None),
-        What::ResizeRefused { field, message } => {
+        EventKind::Created => ("created", None),
+        EventKind::Ready => ("ready", None),
+        EventKind::Failed(why) => ("failed", Some(why.clone())),
+        EventKind::Stopped => ("stopped", None),
+        EventKind::Released => ("compute-released", None),
+        EventKind::Died(why) => ("died", Some(why.clone())),
+        EventKind::Restarted => ("restarted", None),
+        EventKind::RestartFailed(why) => ("restart-failed", Some(why.clone())),
+        EventKind::Resized => ("resized", None),
+        EventKind::ResizeRefused { field, message } => {
             let field = field.as_deref().unwrap_or("no answer");
             ("resize-refused", Some(format!("{field}: {message}")))
         }
-        What::Renamed => ("renamed", None),
-        What::PortsChanged => ("ports-changed", None),
-        What::Deleted => ("deleted", None),
-        What::Purged => ("purged", None),
-        What::Forgotten => ("forgotten", None),
-        What::BillCorrected { nano_usd, reason } => {
+        EventKind::Renamed => ("renamed", None),
+        EventKind::PortsChanged => ("ports-changed", None),
+        EventKind::Deleted => ("deleted", None),
+        EventKind::Purged => ("purged", None),
+        EventKind::Forgotten => ("forgotten", None),
+        EventKind::BillCorrected { nano_usd, reason } => {
             let amount = usd(*nano_usd);
             ("bill-corrected", Some(format!("{amount} USD: {reason}")))
         }
-        What::Suspended(reason) => ("suspended", Some(reason.clone())),
-        What::Resumed => ("resumed", None),
-        What::HostKeyChanged(keys) => ("host-key-changed", Some(keys.clone())),
-        What::NodeDrained => ("node-drained", None),
-        What::Moving => ("moving", None),
-        What::Moved(ways) => ("moved", Some(ways.to_string())),
-        What::MoveFailed(why) => ("move-failed", Some(why.clone())),
-        What::Lost => ("lost", None),
-        What::Recreated => ("recreated", None),
-        What::AllocationLost(lost, ways) => {
+        EventKind::Suspended(reason) => ("suspended", Some(reason.clone())),
+        EventKind::Resumed => ("resumed", None),
+        EventKind::HostKeyChanged(keys) => ("host-key-changed", Some(keys.clone())),
+        EventKind::NodeDrained => ("node-drained", None),
+        EventKind::Moving => ("moving", None),
+        EventKind::Moved(ways) => ("moved", Some(ways.to_string())),
+        EventKind::MoveFailed(why) => ("move-failed", Some(why.clone())),
+        EventKind::Lost => ("lost", None),
+        EventKind::Recreated => ("recreated", None),
+        EventKind::AllocationLost(lost, ways) => {
             let kind = match ways {
                 Some(_) => "reallocated",
                 None => "failed",
             };
             (kind, Some(held(lost)))
         }
-        What::DiskGrowing(progress) => ("disk-growing", Some(progress.clone())),
-        What::RestartShort(short) => ("restart-failed", Some(shortages(short))),
-        What::ResizeShort(short) => ("resize-refused", Some(shortages(short))),
+        EventKind::DiskGrowing(progress) => ("disk-growing", Some(progress.clone())),
+        EventKind::RestartShort(short) => ("restart-failed", Some(shortages(short))),
+        EventKind::ResizeShort(short) => ("resize-refused", Some(shortages(short))),
     }
 }
 
@@ -125,8 +125,8 @@ pub(super) fn held(lost: &[Allocation]) -> String {
 }
 
 /// Describes shortages.
-pub(super) fn shortages(short: &[Short]) -> String {
-    let one = |s: &Short| {
+pub(super) fn shortages(short: &[Shortage]) -> String {
+    let one = |s: &Shortage| {
         let field = s.quantity.as_str();
         format!("{field}: the node has {} of {}", s.available, s.requested)
     };

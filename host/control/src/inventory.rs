@@ -13,7 +13,7 @@ use wharf_domain::placement::{
     Allocation, Inventory, KeptOut, MovePlace, MoveRequest, NodeUsage, Placement, PlacementRequest,
     Supports,
 };
-use wharf_domain::quota::Used;
+use wharf_domain::quota::QuotaUsage;
 use wharf_domain::time::Timestamp;
 
 /// The inventory. A decision holds only within the use case that asks for it. The database runs
@@ -82,7 +82,7 @@ impl SharedInventory {
 
     /// The quantities that an owner's instances hold. Fails if they are not known, since the row of a VM is
     /// damaged.
-    pub fn known_used(&self, owner: UserId) -> Result<Used, Error> {
+    pub fn known_used(&self, owner: UserId) -> Result<QuotaUsage, Error> {
         if self.unknown.lock().contains(&owner) {
             Err(Error::internal("the ports of a damaged VM are not known"))
         } else {
@@ -91,7 +91,7 @@ impl SharedInventory {
     }
 
     /// The quantities that an owner's instances hold, without the ports of damaged VMs.
-    pub fn used(&self, owner: UserId) -> Used {
+    pub fn used(&self, owner: UserId) -> QuotaUsage {
         self.inventory.lock().used(owner)
     }
 

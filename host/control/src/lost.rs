@@ -15,7 +15,7 @@ use wharf_db::{CLAIMS, Changes, MOVES, Read as _, Rows as _, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
 
@@ -52,7 +52,7 @@ impl Operator<'_> {
                 changed.push(instance);
                 if row.intent == Intent::Delete {
                     changes = changes
-                        .event(&row, view.now, What::Purged)
+                        .event(&row, view.now, EventKind::Purged)
                         .drop_instance(instance);
                     continue;
                 }
@@ -134,7 +134,7 @@ fn lose(changes: Changes, mut row: Instance, view: &View<'_>) -> Changes {
         .remove(&STARTS, id)
         .remove(&CLAIMS, (node.0, id))
         .set_lost(id, true)
-        .record(row, view.now, What::Lost)
+        .record(row, view.now, EventKind::Lost)
         .audited(&Origin::operator(), "instance.lose", view.now)
 }
 

@@ -15,7 +15,7 @@ use wharf_db::{CLAIMS, Changes, MOVES, MoveRow, Read, Rows, Table, View, tables}
 use wharf_domain::audit::Origin;
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
-use wharf_domain::event::{Ways, What};
+use wharf_domain::event::{EventKind, InstanceAddresses};
 use wharf_domain::ids::{InstanceId, NodeId, UserId};
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::placement::{MovePlace, MoveRequest, PlacementRequest};
@@ -223,7 +223,7 @@ impl App {
             row.intend(Intent::Stop, None);
             let changes = Changes::none()
                 .put(&MOVES, id, moving)
-                .record(row, view.now, What::Moving)
+                .record(row, view.now, EventKind::Moving)
                 .audited(&Origin::operator(), "instance.move", view.now);
             Ok((true, changes))
         });
@@ -262,7 +262,7 @@ pub(super) fn arrive(
     let (row, run) = resume(row, moving, view, deadline)?;
     let mut claim = moving.claim.clone();
     claim.compute = run;
-    let ways = Ways {
+    let ways = InstanceAddresses {
         ssh_host: row.ssh_host.clone(),
         ssh_port: row.ssh_port,
         lan_ipv4: row.lan_ipv4,
@@ -273,7 +273,7 @@ pub(super) fn arrive(
         .remove(&MOVES, id)
         .remove(&CLAIMS, (from.0, id))
         .put_claim(id, claim)
-        .record(row, view.now, What::Moved(ways)))
+        .record(row, view.now, EventKind::Moved(ways)))
 }
 
 /// Ends a move that is not possible: the instance stays on its node, and starts there again if it ran.
@@ -291,7 +291,7 @@ pub(super) fn abandon(
         claim.compute = run;
         changes = changes.put_claim(id, claim);
     }
-    Ok(changes.record(row, view.now, What::MoveFailed(why)))
+    Ok(changes.record(row, view.now, EventKind::MoveFailed(why)))
 }
 
 /// The row after a move. True if the instance is to run again.

@@ -4,7 +4,7 @@ use super::find::Selector;
 use super::{App, Caller, InstanceView, quota};
 use wharf_db::{Changes, Read, View};
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::instance::{Instance, Intent, ResourceType};
 
 /// Maximum number of open ports of one VM.
@@ -86,7 +86,7 @@ impl App {
                 let deadline = instance.deadline;
                 instance.intend(Intent::Run, deadline);
             }
-            let changes = Changes::none().record(instance, view.now, What::PortsChanged);
+            let changes = Changes::none().record(instance, view.now, EventKind::PortsChanged);
             Ok(((changes.instance()?, pending), changes))
         };
         let operation = "instance.ports";

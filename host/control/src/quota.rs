@@ -14,7 +14,7 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::instance::ResourceType;
 use wharf_domain::placement::{Placement, PlacementRequest};
-use wharf_domain::quota::{Amounts, Limits, Over, Used, UserLimit, over};
+use wharf_domain::quota::{Amounts, Over, QuotaLimits, QuotaUsage, UserLimit, over};
 
 tables! {
     /// Limits of a user that differ from the configuration.
@@ -24,7 +24,11 @@ tables! {
 }
 
 /// The limits of a user, within a write.
-pub(super) fn limits(rows: &impl Rows, user: UserId, defaults: Limits) -> Result<Limits, Error> {
+pub(super) fn limits(
+    rows: &impl Rows,
+    user: UserId,
+    defaults: QuotaLimits,
+) -> Result<QuotaLimits, Error> {
     Ok(rows
         .get(&USER_LIMITS, user)?
         .unwrap_or_default()
@@ -36,11 +40,11 @@ pub(super) fn limits(rows: &impl Rows, user: UserId, defaults: Limits) -> Result
 /// The refusal names amounts that both the quota and a node allow.
 pub(super) fn place(
     inventory: &SharedInventory,
-    limits: Limits,
+    limits: QuotaLimits,
     request: &PlacementRequest,
 ) -> Result<Placement, Error> {
     let (used, wanted) = (inventory.known_used(request.owner)?, wanted(request));
-    let mut fields = over(limits, used, Used::default(), wanted);
+    let mut fields = over(limits, used, QuotaUsage::default(), wanted);
     // A limit on ports is a share of the web ports too.
     if request.web && limits.n_ports.is_some() && !inventory.shares_web_ports(request.owner) {
         let without_page = wanted.n_ports.saturating_sub(1);
@@ -61,9 +65,9 @@ pub(super) fn place(
 }
 
 /// The quantities of a new instance.
-fn wanted(request: &PlacementRequest) -> Used {
+fn wanted(request: &PlacementRequest) -> QuotaUsage {
     let open_ports = u64::from(request.resource_type == ResourceType::Vm);
-    Used {
+    QuotaUsage {
         n_instances: 1,
         n_vcpus: request.size.n_vcpus.into(),
         mem_gib: request.size.mem_gib.into(),
@@ -101,7 +105,7 @@ fn merge(fields: &mut Vec<Over>, short: Vec<Over>) {
 /// Whether the quota lets a claim grow.
 pub(super) fn grow(
     inventory: &SharedInventory,
-    limits: Limits,
+    limits: QuotaLimits,
     claim: &Claim,
     to: Size,
 ) -> Result<(), Error> {
@@ -113,7 +117,7 @@ pub(super) fn grow(
 /// Whether the quota lets a stopped instance have its compute back.
 pub(super) fn reclaim(
     inventory: &SharedInventory,
-    limits: Limits,
+    limits: QuotaLimits,
     claim: &Claim,
 ) -> Result<(), Error> {
     let mut reclaimed = claim.clone();
@@ -123,18 +127,23 @@ pub(super) fn reclaim(
 
 fn change(
     inventory: &SharedInventory,
-    limits: Limits,
+    limits: QuotaLimits,
     old: &Claim,
     new: &Claim,
 ) -> Result<(), Error> {
     let used = inventory.known_used(old.owner)?;
-    into_result(over(limits, used, Used::of_claim(old), Used::of_claim(new)))
+    into_result(over(
+        limits,
+        used,
+        QuotaUsage::of_claim(old),
+        QuotaUsage::of_claim(new),
+    ))
 }
 
 /// Whether the quota allows the ports of a VM, which `[before, after]` has.
 pub(super) fn open(
     inventory: &SharedInventory,
-    limits: Limits,
+    limits: QuotaLimits,
     owner: UserId,
     [before, after]: [&[u16]; 2],
 ) -> Result<(), Error> {
@@ -142,9 +151,9 @@ pub(super) fn open(
     if opened == 0 {
         return Ok(());
     }
-    let opened = Used::of_ports(opened);
+    let opened = QuotaUsage::of_ports(opened);
     let used = inventory.known_used(owner)?;
-    into_result(over(limits, used, Used::default(), opened))
+    into_result(over(limits, used, QuotaUsage::default(), opened))
 }
 
 fn into_result(fields: Vec<Over>) -> Result<(), Error> {
@@ -162,13 +171,13 @@ pub struct UserQuota {
     pub disabled: bool,
     /// The ways by which the user signs in.
     pub ways: Vec<String>,
-    pub used: Used,
-    pub limits: Limits,
+    pub used: QuotaUsage,
+    pub limits: QuotaLimits,
 }
 
 impl App {
     /// Returns the caller's usage and limits.
-    pub fn quota(&self, caller: &Caller) -> Result<(Used, Limits), Error> {
+    pub fn quota(&self, caller: &Caller) -> Result<(QuotaUsage, QuotaLimits), Error> {
         let defaults = self.config().quota.limits();
         let limits = self.db.read(|rows| limits(rows, caller.user, defaults))?;
         Ok((self.inventory.known_used(caller.user)?, limits))

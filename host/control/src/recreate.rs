@@ -6,7 +6,7 @@ use super::host_keys::HOST_KEYS;
 use super::{App, Caller, InstanceView, moves, quota, suspend};
 use wharf_db::{Changes, Read as _};
 use wharf_domain::error::Error;
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::instance::{Intent, ResourceType};
 
 /// The open port of a new virtual machine.
@@ -45,7 +45,7 @@ impl App {
                 .set_lost(id, false)
                 .put_claim(id, claim)
                 .put(&HOST_KEYS, id, Vec::new())
-                .record(row, view.now, What::Recreated);
+                .record(row, view.now, EventKind::Recreated);
             Ok((changes.instance()?, changes))
         });
         let instance = decided.await.map_err(|error| self.with_freeing(error))?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use wharf_db::{Changes, INSTANCES, Read as _, Rows as _, Table, View, tables};
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::error::Error;
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::InstanceId;
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::state::InstanceState;
@@ -149,7 +149,7 @@ impl App {
         })?;
         let mut taken = false;
         for event in events.into_iter().skip(since) {
-            taken |= event.what == What::Restarted;
+            taken |= event.what == EventKind::Restarted;
             if let Some(error) = failure(event.what) {
                 return Err(error);
             }
@@ -168,10 +168,10 @@ impl App {
     }
 }
 
-fn failure(what: What) -> Option<Error> {
+fn failure(what: EventKind) -> Option<Error> {
     match what {
-        What::RestartFailed(why) => Some(Error::NotStarted(why)),
-        What::RestartShort(short) => Some(Error::Insufficient(short.into())),
+        EventKind::RestartFailed(why) => Some(Error::NotStarted(why)),
+        EventKind::RestartShort(short) => Some(Error::Insufficient(short.into())),
         _ => None,
     }
 }
@@ -206,9 +206,13 @@ pub(super) fn audit_no_room(row: &Instance, view: &View<'_>) -> Result<Option<Ch
 }
 
 /// Takes a start back for this reason of the node.
-pub(super) fn refuse_for(row: Instance, view: &View<'_>, why: &What) -> Result<Changes, Error> {
+pub(super) fn refuse_for(
+    row: Instance,
+    view: &View<'_>,
+    why: &EventKind,
+) -> Result<Changes, Error> {
     let result = match why {
-        What::RestartShort(_) => NO_ROOM,
+        EventKind::RestartShort(_) => NO_ROOM,
         _ => NOT_TAKEN,
     };
     refuse(row, view, result)
@@ -219,9 +223,10 @@ pub(super) fn take(mut row: Instance, view: &View<'_>) -> Result<Changes, Error>
     let start = view.rows.get(&STARTS, row.id)?;
     row.intent = Intent::Run;
     row.progress = Progress::Pending;
-    let changes = Changes::none()
-        .remove(&STARTS, row.id)
-        .record(row, view.now, What::Restarted);
+    let changes =
+        Changes::none()
+            .remove(&STARTS, row.id)
+            .record(row, view.now, EventKind::Restarted);
     Ok(match start {
         Some(start) => changes.audited(&start.origin, OPERATION, view.now),
         None => changes,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::{Generation, InstanceId};
 
 /// The waiting requests, by instance. The database has the results.
@@ -17,7 +17,7 @@ pub struct Settled(Mutex<HashMap<InstanceId, Arc<Waited>>>);
 struct Waited {
     changed: Notify,
     /// The last refused start, which leaves no event.
-    refused: Mutex<Option<(Generation, What)>>,
+    refused: Mutex<Option<(Generation, EventKind)>>,
 }
 
 impl Settled {
@@ -39,7 +39,7 @@ impl Settled {
 
     /// Tells the requests that wait for an instance why its start is refused. To be called before the
     /// write.
-    pub fn refuse(&self, id: InstanceId, generation: Generation, why: What) {
+    pub fn refuse(&self, id: InstanceId, generation: Generation, why: EventKind) {
         if let Some(waited) = self.0.lock().get(&id) {
             *waited.refused.lock() = Some((generation, why));
         }
@@ -71,7 +71,7 @@ impl Waiting<'_> {
     }
 
     /// The reason why the start of a generation was refused.
-    pub fn refusal(&self, of: Generation) -> Option<What> {
+    pub fn refusal(&self, of: Generation) -> Option<EventKind> {
         let refused = self.waited.refused.lock().clone();
         refused.and_then(|(generation, why)| (generation == of).then_some(why))
     }

@@ -5,7 +5,7 @@ use super::find::Selector;
 use super::{App, Caller, InstanceView};
 use wharf_db::{Changes, Read};
 use wharf_domain::error::Error;
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::instance::{Intent, Progress};
 use wharf_domain::state::InstanceState;
 
@@ -43,7 +43,7 @@ impl App {
                 instance.intend(Intent::Stop, None);
                 // Cancel a resize that the node has not confirmed; the old size stays.
                 instance.resize = None;
-                let changes = Changes::none().record(instance, view.now, What::Stopped);
+                let changes = Changes::none().record(instance, view.now, EventKind::Stopped);
                 Ok((changes.instance()?, changes))
             })
             .await?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use wharf_db::{Changes, INSTANCES, Read as _, Rows, Table, View, tables};
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::{Instance, Intent};
 use wharf_domain::suspension::Suspension;
@@ -176,7 +176,7 @@ fn begin(
             instance.intend(Intent::Stop, None);
         }
         instance.resize = None;
-        let what = What::Suspended(suspension.reason.clone());
+        let what = EventKind::Suspended(suspension.reason.clone());
         changes = changes.record(instance, view.now, what).audited(
             &Origin::operator(),
             "instance.suspend",
@@ -241,11 +241,9 @@ fn end(view: &View<'_>, found: Found) -> Result<(Vec<InstanceId>, Changes), Erro
     };
     let ids = instances.iter().map(|instance| instance.id).collect();
     for instance in instances {
-        changes = changes.record(instance, view.now, What::Resumed).audited(
-            &Origin::operator(),
-            "instance.resume",
-            view.now,
-        );
+        changes = changes
+            .record(instance, view.now, EventKind::Resumed)
+            .audited(&Origin::operator(), "instance.resume", view.now);
     }
     Ok((ids, changes))
 }

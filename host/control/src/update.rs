@@ -7,10 +7,10 @@ use wharf_db::{Changes, Read, View};
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{DiskGrow, Features};
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::What;
-use wharf_domain::instance::{Instance, Intent, Progress, Resize, ResourceType};
+use wharf_domain::event::EventKind;
+use wharf_domain::instance::{Instance, Intent, PendingResize, Progress, ResourceType};
 use wharf_domain::name::Name;
-use wharf_domain::quota::Limits;
+use wharf_domain::quota::QuotaLimits;
 use wharf_domain::request::UpdateRequest;
 use wharf_domain::state::InstanceState;
 
@@ -80,7 +80,7 @@ impl App {
                     row.resize = None;
                     row.intend(Intent::Run, deadline);
                     let message = "the node did not answer in time".to_owned();
-                    let refused = What::ResizeRefused {
+                    let refused = EventKind::ResizeRefused {
                         field: None,
                         message,
                     };
@@ -103,11 +103,11 @@ impl App {
             .into_iter()
             .skip(since)
             .find_map(|event| match event.what {
-                What::ResizeRefused { field, message } => Some(match field {
+                EventKind::ResizeRefused { field, message } => Some(match field {
                     Some(field) => FieldErrors::one(&field, message).into(),
                     None => Error::NodeUnreachable(message),
                 }),
-                What::ResizeShort(short) => Some(Error::Insufficient(short.into())),
+                EventKind::ResizeShort(short) => Some(Error::Insufficient(short.into())),
                 _ => None,
             });
         let replaced = "a later change of this instance replaced this one";
@@ -118,7 +118,7 @@ impl App {
 /// Returns the updated instance, and the new size if the node must confirm it first.
 fn decide(
     view: &View<'_>,
-    (inventory, limits): (&SharedInventory, Limits),
+    (inventory, limits): (&SharedInventory, QuotaLimits),
     mut instance: Instance,
     request: &UpdateRequest,
     node: &Node,
@@ -136,7 +136,7 @@ fn decide(
         if let Some(resize) = &mut instance.resize {
             resize.name = None;
         }
-        let changes = Changes::none().record(instance, view.now, What::Renamed);
+        let changes = Changes::none().record(instance, view.now, EventKind::Renamed);
         return Ok(((changes.instance()?, None), changes));
     }
     suspend::check(view.rows, &instance)?;
@@ -159,7 +159,7 @@ fn decide(
         let changes = changes.put_claim(instance.id, claim);
         instance.size = size;
         instance.name = name.unwrap_or(instance.name);
-        let changes = changes.record(instance, view.now, What::Resized);
+        let changes = changes.record(instance, view.now, EventKind::Resized);
         return Ok(((changes.instance()?, None), changes));
     }
     // The node must confirm the size, so that one out of reach refuses it at once.
@@ -169,7 +169,7 @@ fn decide(
     claim.size = claim.size.max(size);
     let deadline = instance.deadline;
     instance.intend(Intent::Run, deadline);
-    instance.resize = Some(Resize { size, name });
+    instance.resize = Some(PendingResize { size, name });
     let changes = changes.put_claim(instance.id, claim).put_instance(instance);
     Ok(((changes.instance()?, Some(size)), changes))
 }

@@ -18,7 +18,7 @@ use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
 use wharf_domain::instance::Instance;
-use wharf_domain::secret::{Encrypted, Fingerprint, SecretKind, SecretText, Secrets};
+use wharf_domain::secret::{Encrypted, Fingerprint, InstanceSecrets, SecretKind, SecretText};
 
 /// Length of an XChaCha20 nonce in bytes, which is long enough for random nonces.
 const NONCE: usize = 24;
@@ -298,7 +298,11 @@ impl Vault {
     }
 
     /// Encrypts the secrets that the user gave for an instance. An empty set stays empty.
-    pub fn encrypt_all(&self, id: InstanceId, secrets: &Secrets) -> Result<Encrypted, Error> {
+    pub fn encrypt_all(
+        &self,
+        id: InstanceId,
+        secrets: &InstanceSecrets,
+    ) -> Result<Encrypted, Error> {
         if secrets.0.is_empty() {
             return Ok(Encrypted::default());
         }
@@ -313,9 +317,9 @@ impl Vault {
         id: InstanceId,
         given: &Encrypted,
         password: &Encrypted,
-    ) -> Result<Secrets, Error> {
+    ) -> Result<InstanceSecrets, Error> {
         let mut secrets = if given.0.is_empty() {
-            Secrets::default()
+            InstanceSecrets::default()
         } else {
             postcard::from_bytes(&self.decrypt(id, given)?)
                 .map_err(|e| Error::caused(format!("the secrets of {id} cannot be read"), e))?

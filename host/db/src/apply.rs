@@ -12,7 +12,7 @@ use super::tree::Rows;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::{Instance, Intent};
-use wharf_domain::ledger::Cost;
+use wharf_domain::ledger::LedgerCost;
 use wharf_domain::month::Month;
 
 impl Draft<'_> {
@@ -62,7 +62,7 @@ impl Draft<'_> {
         &mut self,
         owner: UserId,
         id: InstanceId,
-        months: &[(Month, Cost)],
+        months: &[(Month, LedgerCost)],
     ) -> Result<(), Error> {
         for (month, cost) in months {
             self.put(&t::CLOSED, (owner, (month.0, id)), cost)?;

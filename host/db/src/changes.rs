@@ -9,10 +9,10 @@ use std::fmt;
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
-use wharf_domain::event::{Event, Party, What};
+use wharf_domain::event::{EventKind, Initiator, InstanceEvent};
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::Instance;
-use wharf_domain::ledger::{Cost, Entry};
+use wharf_domain::ledger::{LedgerCost, LedgerEntry};
 use wharf_domain::month::Month;
 use wharf_domain::secret::Encrypted;
 use wharf_domain::time::Timestamp;
@@ -25,8 +25,8 @@ pub(super) enum Change {
     Password(InstanceId, Encrypted),
     Lost(InstanceId, bool),
     Event(u32, Box<EventRow>),
-    Entry(u32, Entry),
-    CloseLedger(UserId, InstanceId, Vec<(Month, Cost)>),
+    Entry(u32, LedgerEntry),
+    CloseLedger(UserId, InstanceId, Vec<(Month, LedgerCost)>),
     TrimEvents(UserId, u64),
     DropEvents(InstanceId),
     Audit(Box<AuditRecord>),
@@ -173,7 +173,12 @@ impl Changes {
     }
 
     /// Replaces the ledger and the corrections of a purged instance by the costs of its months.
-    pub fn close_ledger(self, owner: UserId, id: InstanceId, months: Vec<(Month, Cost)>) -> Self {
+    pub fn close_ledger(
+        self,
+        owner: UserId,
+        id: InstanceId,
+        months: Vec<(Month, LedgerCost)>,
+    ) -> Self {
         self.and(Change::CloseLedger(owner, id, months))
     }
 
@@ -199,14 +204,14 @@ impl Changes {
 
     /// Adds an instance's new row with the event that led to it and, where the billed state
     /// changes, a ledger entry. The ledger's time never runs backwards within one instance.
-    pub fn record(mut self, mut instance: Instance, now: Timestamp, what: What) -> Self {
+    pub fn record(mut self, mut instance: Instance, now: Timestamp, what: EventKind) -> Self {
         let (at, state) = (now.max(instance.last_event_at), instance.state());
         self = self.event(&instance, now, what);
         instance.events += 1;
         instance.last_event_at = at;
         let billed = (state.billed(), instance.size);
         if billed != instance.billed || instance.ledger_entries == 0 {
-            let entry = Entry {
+            let entry = LedgerEntry {
                 instance: instance.id,
                 owner: instance.owner,
                 at,
@@ -223,13 +228,13 @@ impl Changes {
     }
 
     /// Adds an event of an instance whose row is not written.
-    pub fn event(self, instance: &Instance, now: Timestamp, what: What) -> Self {
+    pub fn event(self, instance: &Instance, now: Timestamp, what: EventKind) -> Self {
         let row = EventRow {
             owner: instance.owner,
             seq: 0,
             name: Some(instance.name.as_str().to_owned()),
-            party: what.usual_party(),
-            event: Event {
+            initiator: what.usual_initiator(),
+            event: InstanceEvent {
                 // The write replaces it by the system's time.
                 at: now,
                 instance: instance.id,
@@ -251,7 +256,7 @@ impl Changes {
     pub fn audited(mut self, origin: &Origin, operation: &str, now: Timestamp) -> Self {
         for change in &mut self.0 {
             if let Change::Event(_, row) = change {
-                row.party = Party::Actor(origin.actor.clone());
+                row.initiator = Initiator::Actor(origin.actor.clone());
             }
         }
         let Ok(instance) = self.instance() else {

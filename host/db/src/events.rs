@@ -10,11 +10,11 @@ use super::tables as t;
 use super::tree::{Rows as _, Snapshot};
 use std::collections::BTreeMap;
 use wharf_domain::error::Error;
-use wharf_domain::event::Event;
+use wharf_domain::event::InstanceEvent;
 use wharf_domain::ids::{InstanceId, UserId};
 
 /// The events as they were until format 4.
-const UNNUMBERED: Table<InstanceId, u32, Event> = Table::bounded(b'i', 2, "", "");
+const UNNUMBERED: Table<InstanceId, u32, InstanceEvent> = Table::bounded(b'i', 2, "", "");
 
 impl Draft<'_> {
     /// Appends an event to its instance, and to the sequence of its owner.
@@ -72,13 +72,13 @@ impl Draft<'_> {
             // Events without an owner stay for the operator.
             let owner = owners.get(&id).cloned();
             let (owner, name) = owner.unwrap_or((UserId(0), None));
-            let party = event.what.usual_party();
+            let initiator = event.what.usual_initiator();
             let row = EventRow {
                 event,
                 owner,
                 seq: 0,
                 name,
-                party,
+                initiator,
             };
             self.append_event(number, row)?;
         }

@@ -7,10 +7,10 @@ use super::tables as t;
 use super::tree::{Rows as _, Snapshot};
 use std::collections::BTreeSet;
 use wharf_domain::error::Error;
-use wharf_domain::event::Event;
+use wharf_domain::event::InstanceEvent;
 use wharf_domain::ids::InstanceId;
 use wharf_domain::instance::Instance;
-use wharf_domain::ledger::Entry;
+use wharf_domain::ledger::LedgerEntry;
 
 /// Adds the contradictions of all histories, those of purged instances included.
 pub(super) fn check(rows: &Snapshot, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
@@ -37,8 +37,8 @@ pub(super) fn check(rows: &Snapshot, known: &Known, wrong: &mut Findings) -> Res
 fn check_one(
     id: InstanceId,
     instance: Option<&Instance>,
-    events: &[(u32, Event)],
-    ledger: &[(u32, Entry)],
+    events: &[(u32, InstanceEvent)],
+    ledger: &[(u32, LedgerEntry)],
     wrong: &mut Findings,
 ) {
     let mut expect = |holds: bool, text: &str| {
@@ -70,14 +70,14 @@ fn check_one(
     expect(gap, "its ledger has a gap");
     let forwards = ledger.is_sorted_by_key(|(_, entry)| entry.at);
     expect(forwards, "its ledger runs backwards");
-    let own = |entry: &Entry| {
+    let own = |entry: &LedgerEntry| {
         entry.instance == id && instance.is_none_or(|instance| instance.owner == entry.owner)
     };
     let own = ledger.iter().all(|(_, entry)| own(entry));
     expect(own, "its ledger has entries of others");
     // The ledger may have more than the events: corrections. Events have the system's time, and the
     // ledger has Wharf's own.
-    let billed = |event: &Event| (event.state.billed(), event.size);
+    let billed = |event: &InstanceEvent| (event.state.billed(), event.size);
     let mut before = None;
     let mut entries = ledger.iter().map(|(_, entry)| (entry.billed, entry.size));
     let all = events.iter().all(|(number, event)| {

@@ -8,10 +8,10 @@ use uuid::Uuid;
 use wharf_domain::audit::AuditRecord;
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
-use wharf_domain::event::Event;
+use wharf_domain::event::InstanceEvent;
 use wharf_domain::ids::{InstanceId, NodeId, UserId};
 use wharf_domain::instance::Instance;
-use wharf_domain::ledger::{Correction, Cost, Entry};
+use wharf_domain::ledger::{BillCorrection, LedgerCost, LedgerEntry};
 use wharf_domain::month::Month;
 use wharf_domain::secret::Fingerprint;
 
@@ -84,8 +84,8 @@ pub trait Read: Rows {
     }
 
     /// Calls `f` with the ledger of every instance, purged ones included.
-    fn each_ledger(&self, mut f: impl FnMut(InstanceId, &[Entry])) -> Result<(), Error> {
-        let mut entries: Vec<Entry> = Vec::new();
+    fn each_ledger(&self, mut f: impl FnMut(InstanceId, &[LedgerEntry])) -> Result<(), Error> {
+        let mut entries: Vec<LedgerEntry> = Vec::new();
         for row in self.all(&t::LEDGER)? {
             let (id, _, entry) = row?;
             if let Some(last) = entries.last().filter(|last| last.instance != id) {
@@ -118,7 +118,7 @@ pub trait Read: Rows {
     }
 
     /// The corrections of an instance's bill in order.
-    fn corrections(&self, id: InstanceId) -> Result<Vec<Correction>, Error> {
+    fn corrections(&self, id: InstanceId) -> Result<Vec<BillCorrection>, Error> {
         self.under(&t::CORRECTIONS, &id)?
             .map(|row| row.map(|(_, correction)| correction))
             .collect()
@@ -142,7 +142,7 @@ pub trait Read: Rows {
     fn each_closed(
         &self,
         owner: UserId,
-        mut f: impl FnMut(Month, InstanceId, Cost),
+        mut f: impl FnMut(Month, InstanceId, LedgerCost),
     ) -> Result<(), Error> {
         for row in self.under(&t::CLOSED, &owner)? {
             let ((month, id), cost) = row?;
@@ -256,7 +256,7 @@ pub trait Read: Rows {
     }
 
     /// The events of an instance in order.
-    fn events(&self, id: InstanceId) -> Result<Vec<Event>, Error> {
+    fn events(&self, id: InstanceId) -> Result<Vec<InstanceEvent>, Error> {
         let rows = self.event_rows(id)?.into_iter();
         Ok(rows.map(|row| row.event).collect())
     }
@@ -325,7 +325,7 @@ pub trait Read: Rows {
     }
 
     /// The ledger of an instance in order.
-    fn ledger(&self, id: InstanceId) -> Result<Vec<Entry>, Error> {
+    fn ledger(&self, id: InstanceId) -> Result<Vec<LedgerEntry>, Error> {
         self.under(&t::LEDGER, &id)?
             .map(|row| row.map(|(_, entry)| entry))
             .collect()

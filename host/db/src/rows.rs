@@ -7,7 +7,7 @@ use wharf_domain::audit::AuditRecord;
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
-use wharf_domain::event::{Event, Party};
+use wharf_domain::event::{Initiator, InstanceEvent};
 use wharf_domain::ids::UserId;
 use wharf_domain::instance::Instance;
 use wharf_domain::secret::Encrypted;
@@ -43,15 +43,15 @@ pub struct MoveRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRow {
     /// First, so that earlier versions' rows are a prefix.
-    pub event: Event,
+    pub event: InstanceEvent,
     /// Owner of the instance.
     pub owner: UserId,
     /// Number among the owner's events, from 1 on. The write that appends the event sets it.
     pub seq: u64,
     /// Name of the instance after the event; `None` if an earlier version purged the instance.
     pub name: Option<String>,
-    /// The party that caused it.
-    pub party: Party,
+    /// The initiator.
+    pub initiator: Initiator,
 }
 
 /// An instance as its owner knew it, on the bill.

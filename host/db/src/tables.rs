@@ -9,7 +9,7 @@ use uuid::Uuid;
 use wharf_domain::capacity::Claim;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::{Instance, Intent, Progress};
-use wharf_domain::ledger::{Correction, Cost, Entry};
+use wharf_domain::ledger::{BillCorrection, LedgerCost, LedgerEntry};
 use wharf_domain::secret::Fingerprint;
 
 const ONE: &str = "One row";
@@ -78,10 +78,10 @@ crate::tables! {
     pub const TRIMMED_EVENTS: Table<UserId, (), u64> = Table::bounded(b'E', 1, OF_USER, ALWAYS);
 
     /// Ledger entries of an instance by number. They outlive it.
-    pub const LEDGER: Table<InstanceId, u32, Entry> =
+    pub const LEDGER: Table<InstanceId, u32, LedgerEntry> =
         Table::budgeted(b'i', 3, |_, _, row| Some(row.owner), BUDGET, LEDGER_KEPT);
     /// Corrections of an instance's bill by number. They outlive it.
-    pub const CORRECTIONS: Table<InstanceId, u32, Correction> =
+    pub const CORRECTIONS: Table<InstanceId, u32, BillCorrection> =
         Table::bounded(b'i', 4, BUDGET, LEDGER_KEPT);
     /// Instances of an owner with a ledger or events, purged ones included.
     pub const RECORDED: Table<UserId, InstanceId, ()> =
@@ -91,7 +91,7 @@ crate::tables! {
     /// Purged instances as their owners knew them, for as long as their costs are kept.
     pub const BILLED_AS: Table<InstanceId, (), BilledAs> = Table::bounded(b'i', 5, MONTHS, ALWAYS);
     /// Costs of an owner's instances whose ledger was closed, by [`Month`](wharf_domain::month::Month).
-    pub const CLOSED: Table<UserId, (u32, InstanceId), Cost> =
+    pub const CLOSED: Table<UserId, (u32, InstanceId), LedgerCost> =
         Table::bounded(b'b', 0, MONTHS, ALWAYS);
 
     /// The audit log by number.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The content of a file inside an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Content {
+pub enum FileContent {
     /// Literal bytes.
     Bytes(Vec<u8>),
     /// The value of a secret.
@@ -17,7 +17,7 @@ pub enum Content {
 
 /// A file that is created before the first start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct File {
+pub struct BlueprintFile {
     /// Absolute, normalized path.
     pub path: String,
     pub mode: u32,
@@ -25,7 +25,7 @@ pub struct File {
     pub uid: u32,
     /// Group inside the instance.
     pub gid: u32,
-    pub content: Content,
+    pub content: FileContent,
 }
 
 /// The check for whether an instance is reachable for its user.
@@ -52,7 +52,7 @@ pub struct Blueprint {
     /// One image for each kind of engine.
     pub images: Vec<Image>,
     /// Files to create before the first start.
-    pub files: Vec<File>,
+    pub files: Vec<BlueprintFile>,
     /// Environment variables of the first process.
     pub environment: Vec<(String, String)>,
     /// Replacement for the image's command, unless empty.

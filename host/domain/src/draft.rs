@@ -7,7 +7,7 @@ use super::flavor::Flavor;
 use super::instance::ResourceType;
 use super::name::Name;
 use super::request::CreateRequest;
-use super::secret::{SecretKind, SecretText, Secrets};
+use super::secret::{InstanceSecrets, SecretKind, SecretText};
 use std::sync::Arc;
 
 /// The flavor of a request that names none.
@@ -124,7 +124,7 @@ impl CreateDraft {
             flavor: flavor.ok_or_else(|| FieldErrors::one("flavor", required))?,
             gpu_model: self.gpu_model.right(),
             public_key: self.public_key.right(),
-            secrets: Secrets(secrets),
+            secrets: InstanceSecrets(secrets),
         })
     }
 

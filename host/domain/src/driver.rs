@@ -18,7 +18,7 @@ pub struct Tag {
 
 /// A network of a node, and the address of an instance on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Network {
+pub struct InstanceNetwork {
     /// Short id, shared by all instances on the network.
     pub id: String,
     /// Address range of the network.
@@ -29,7 +29,7 @@ pub struct Network {
     pub address: Ipv4Addr,
 }
 
-impl Network {
+impl InstanceNetwork {
     /// The first character of the ids of public networks, and of no others.
     ///
     /// The node's firewall rules recognize public networks by it. The digit sorts first because some
@@ -52,7 +52,7 @@ pub struct PublishedPort {
 /// The instance that `ensure` creates.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    pub target: Target,
+    pub target: DriverTarget,
     /// Host name inside the instance.
     pub hostname: String,
     /// Published ports for SSH and the web page.
@@ -67,7 +67,7 @@ pub struct Spec {
 
 /// The instance that a driver call changes.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct DriverTarget {
     pub tag: Tag,
     /// Generation of the intent that the call carries out.
     pub generation: Generation,
@@ -75,14 +75,14 @@ pub struct Target {
     /// Intended size.
     pub size: Size,
     /// Private network of the owner.
-    pub network: Network,
+    pub network: InstanceNetwork,
     /// Network of the public address; VMs only.
-    pub public_network: Option<Network>,
+    pub public_network: Option<InstanceNetwork>,
     /// Open ports on the public address.
     pub wan_ports: Vec<u16>,
 }
 
-impl Target {
+impl DriverTarget {
     /// Returns a target for an object of this installation that has no row. It only serves to delete
     /// the object.
     pub fn orphan(tag: Tag) -> Self {
@@ -92,7 +92,7 @@ impl Target {
             generation: Generation::default(),
             resource_type: ResourceType::Container,
             size: Size::default(),
-            network: Network {
+            network: InstanceNetwork {
                 id: "none".to_owned(),
                 subnet: ipnet::Ipv4Net::default(),
                 gateway: unspecified,
@@ -129,7 +129,7 @@ pub enum Phase {
 
 /// A driver's report on one instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct DriverReport {
     /// Generation of the call that the report answers.
     pub generation: Generation,
     pub phase: Phase,
@@ -248,7 +248,7 @@ impl StoreMark {
 
 /// The current usage of a running instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Usage {
+pub struct ResourceUsage {
     /// CPU time since the start, in ns.
     pub cpu_ns: u64,
     /// Time of the reading by the engine's clock, in ns.
@@ -261,7 +261,7 @@ pub struct Usage {
 
 /// A field of a request that asks for more than the node has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shortage {
+pub struct ReportedShortage {
     pub field: String,
     pub requested: u64,
     pub available: u64,
@@ -281,7 +281,7 @@ pub enum PluginError {
     Conflict(String),
     /// The node lacks resources.
     #[error("insufficient resources on the node: {0:?}")]
-    Insufficient(Vec<Shortage>),
+    Insufficient(Vec<ReportedShortage>),
     /// The engine did not respond.
     #[error("engine out of reach: {0}")]
     Unreachable(String),

@@ -4,7 +4,7 @@ use super::audit::Actor;
 use super::capacity::Size;
 use super::ids::InstanceId;
 use super::placement::Allocation;
-use super::shortage::Short;
+use super::shortage::Shortage;
 use super::state::InstanceState;
 use super::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,20 +13,20 @@ use std::net::Ipv4Addr;
 
 /// One entry of the event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
+pub struct InstanceEvent {
     /// Time of the event by the system's clock, which may be set back. Numbers have the order.
     pub at: Timestamp,
     pub instance: InstanceId,
-    pub what: What,
+    pub what: EventKind,
     /// State after the event.
     pub state: InstanceState,
     /// Size after the event.
     pub size: Size,
 }
 
-/// The party that caused an event.
+/// The initiator of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Party {
+pub enum Initiator {
     /// A user or the operator.
     Actor(Actor),
     /// Wharf itself, such as at the end of a deadline.
@@ -35,8 +35,8 @@ pub enum Party {
     Node,
 }
 
-impl Party {
-    /// The kind of the party, and its id if it has one.
+impl Initiator {
+    /// The kind of the initiator, and its id if it has one.
     pub fn parts(&self) -> (String, Option<String>) {
         let text = self.to_string();
         match text.split_once(':') {
@@ -46,7 +46,7 @@ impl Party {
     }
 }
 
-impl fmt::Display for Party {
+impl fmt::Display for Initiator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // The database of an earlier version does not name the key.
@@ -60,7 +60,7 @@ impl fmt::Display for Party {
 
 /// The kind of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum What {
+pub enum EventKind {
     /// The user requested the instance.
     Created,
     /// The instance became reachable.
@@ -94,9 +94,9 @@ pub enum What {
     /// The node no longer has the instance, and its claim was released.
     Purged,
     /// The node lacks resources for a restart; the instance stays stopped.
-    RestartShort(Vec<Short>),
+    RestartShort(Vec<Shortage>),
     /// The node lacks resources for a new size; the old size stays.
-    ResizeShort(Vec<Short>),
+    ResizeShort(Vec<Shortage>),
     /// The operator removed the instance from the books; its node was not asked.
     Forgotten,
     /// The operator corrected the bill by this amount in nano-USD.
@@ -112,7 +112,7 @@ pub enum What {
     /// The instance is to move to another node.
     Moving,
     /// The instance is on another node, where it has these ways in.
-    Moved(Ways),
+    Moved(InstanceAddresses),
     /// The instance could not move and stays on its node, with the reason for the operator.
     MoveFailed(String),
     /// The node of the instance has failed for good, and its disk with it.
@@ -121,23 +121,23 @@ pub enum What {
     Recreated,
     /// Something outside Wharf holds these on the node of a new instance. The instance has these ways in
     /// instead, or fails if none are left.
-    AllocationLost(Vec<Allocation>, Option<Ways>),
+    AllocationLost(Vec<Allocation>, Option<InstanceAddresses>),
     /// The content of the started instance moves to a larger disk, with the progress.
     DiskGrowing(String),
 }
 
 /// The ways to an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ways {
+pub struct InstanceAddresses {
     pub ssh_host: String,
     pub ssh_port: u16,
     pub lan_ipv4: Ipv4Addr,
     pub public_ipv4: Option<Ipv4Addr>,
 }
 
-impl What {
-    /// The party that causes such an event if no actor is known.
-    pub fn usual_party(&self) -> Party {
+impl EventKind {
+    /// The initiator of such an event if no actor is known.
+    pub fn usual_initiator(&self) -> Initiator {
         match self {
             Self::Created
             | Self::Stopped
@@ -145,12 +145,12 @@ impl What {
             | Self::Renamed
             | Self::Recreated
             | Self::PortsChanged
-            | Self::Deleted => Party::Actor(Actor::Key(String::new())),
+            | Self::Deleted => Initiator::Actor(Actor::Key(String::new())),
             Self::Forgotten
             | Self::BillCorrected { .. }
             | Self::NodeDrained
             | Self::Moving
-            | Self::Lost => Party::Actor(Actor::Operator),
+            | Self::Lost => Initiator::Actor(Actor::Operator),
             Self::Ready
             | Self::Released
             | Self::Died(_)
@@ -161,13 +161,13 @@ impl What {
             | Self::Purged
             | Self::AllocationLost(..)
             | Self::DiskGrowing(_)
-            | Self::Moved(_) => Party::Node,
-            _ => Party::System,
+            | Self::Moved(_) => Initiator::Node,
+            _ => Initiator::System,
         }
     }
 }
 
-impl fmt::Display for Ways {
+impl fmt::Display for InstanceAddresses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             ssh_host,

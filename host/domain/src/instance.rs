@@ -115,7 +115,7 @@ pub struct Instance {
     /// Deadline of the current generation, for provisioning and restart.
     pub deadline: Option<Timestamp>,
     /// Resize that the node has not confirmed yet.
-    pub resize: Option<Resize>,
+    pub resize: Option<PendingResize>,
 
     /// Number of events so far, which is the index of the next event.
     pub events: u32,
@@ -132,7 +132,7 @@ pub struct Instance {
 
 /// A resize in progress. The old size and name stay until the node confirms it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resize {
+pub struct PendingResize {
     /// Requested size.
     pub size: Size,
     /// Requested name, which is already reserved.

@@ -19,10 +19,10 @@ pub struct Amounts<T> {
 }
 
 /// The quantities that an owner's instances hold.
-pub type Used = Amounts<u64>;
+pub type QuotaUsage = Amounts<u64>;
 
 /// The limits of an owner; `None` means no limit.
-pub type Limits = Amounts<Option<u64>>;
+pub type QuotaLimits = Amounts<Option<u64>>;
 
 /// A limit of one user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl<T> Amounts<T> {
     }
 }
 
-impl Used {
+impl QuotaUsage {
     /// Returns the quantities that a claim holds. Compute counts only while it is claimed.
     pub fn of_claim(claim: &Claim) -> Self {
         let compute = u64::from(claim.compute);
@@ -99,7 +99,12 @@ impl Used {
 
 /// Returns the fields that a change of an owner's holdings from `before` to `after` would take above
 /// its limit. A field that does not grow is never over, even if the limit was lowered.
-pub fn over(limits: Limits, used: Used, before: Used, after: Used) -> Vec<Over> {
+pub fn over(
+    limits: QuotaLimits,
+    used: QuotaUsage,
+    before: QuotaUsage,
+    after: QuotaUsage,
+) -> Vec<Over> {
     let others = used.less(before).fields();
     let (before, after) = (before.fields(), after.fields());
     let changes = before.into_iter().zip(after).zip(others);
@@ -119,7 +124,7 @@ pub fn over(limits: Limits, used: Used, before: Used, after: Used) -> Vec<Over> 
 impl Amounts<UserLimit> {
     /// Returns the limits of a user.
     #[must_use]
-    pub fn over_defaults(self, defaults: Limits) -> Limits {
+    pub fn over_defaults(self, defaults: QuotaLimits) -> QuotaLimits {
         self.zip(defaults, |own, default| match own {
             UserLimit::Default => default,
             UserLimit::Unlimited => None,
@@ -155,23 +160,23 @@ impl fmt::Display for UserLimit {
 
 #[cfg(test)]
 mod tests {
-    use super::{Amounts, Limits, Used, UserLimit, over};
+    use super::{Amounts, QuotaLimits, QuotaUsage, UserLimit, over};
 
-    fn used(n_vcpus: u64, disk_size_gib: u64) -> Used {
-        Used {
+    fn used(n_vcpus: u64, disk_size_gib: u64) -> QuotaUsage {
+        QuotaUsage {
             n_vcpus,
             disk_size_gib,
-            ..Used::default()
+            ..QuotaUsage::default()
         }
     }
 
     #[test]
     fn only_growth_beyond_the_limit_is_over() {
-        let limits = Limits {
+        let limits = QuotaLimits {
             n_vcpus: Some(8),
-            ..Limits::default()
+            ..QuotaLimits::default()
         };
-        let none = Used::default();
+        let none = QuotaUsage::default();
         assert!(over(limits, used(6, 100), none, used(2, 100)).is_empty());
         assert_eq!(
             over(limits, used(6, 0), none, used(3, 0)),
@@ -197,11 +202,11 @@ mod tests {
 
     #[test]
     fn the_limit_of_a_user_replaces_the_default() {
-        let defaults = Limits {
+        let defaults = QuotaLimits {
             n_vcpus: Some(8),
             n_gpus: Some(1),
             n_ports: Some(5),
-            ..Limits::default()
+            ..QuotaLimits::default()
         };
         let own = Amounts {
             n_vcpus: UserLimit::Unlimited,

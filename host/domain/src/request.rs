@@ -5,7 +5,7 @@ use super::error::FieldErrors;
 use super::flavor::Flavor;
 use super::instance::{Instance, ResourceType};
 use super::name::Name;
-use super::secret::Secrets;
+use super::secret::InstanceSecrets;
 use std::sync::Arc;
 
 /// A request to create an instance.
@@ -26,7 +26,7 @@ pub struct CreateRequest {
     /// One OpenSSH public key line.
     pub public_key: Option<String>,
     /// S3 and AI secrets.
-    pub secrets: Secrets,
+    pub secrets: InstanceSecrets,
 }
 
 /// A request to change an instance; an absent field stays as it is.

@@ -38,9 +38,9 @@ impl fmt::Debug for SecretText {
 
 /// The secrets of one instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Secrets(pub Vec<(SecretKind, SecretText)>);
+pub struct InstanceSecrets(pub Vec<(SecretKind, SecretText)>);
 
-impl Secrets {
+impl InstanceSecrets {
     /// Returns the secret of a kind.
     pub fn get(&self, kind: SecretKind) -> Option<&SecretText> {
         self.0.iter().find(|(k, _)| *k == kind).map(|(_, v)| v)

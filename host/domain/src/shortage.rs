@@ -2,7 +2,7 @@
 //! them, the event log stores them, and the user sees them.
 
 use super::capacity::Size;
-use super::driver::Shortage;
+use super::driver::ReportedShortage;
 use super::error::Shortfall;
 use super::placement::Allocation;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub enum Quantity {
 
 /// A quantity of which the node has too little.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Short {
+pub struct Shortage {
     pub quantity: Quantity,
     /// Requested amount.
     pub requested: u64,
@@ -34,7 +34,7 @@ pub struct Short {
 ///
 /// The current size always counts as available, whatever the driver reports. If the driver names no
 /// field, every growing field is short. A shrinking field is never short.
-pub fn of_resize(reported: &[Shortage], from: Size, to: Size) -> Vec<Short> {
+pub fn of_resize(reported: &[ReportedShortage], from: Size, to: Size) -> Vec<Shortage> {
     let rows = [
         (Quantity::Vcpus, to.n_vcpus, from.n_vcpus),
         (Quantity::Mem, to.mem_gib, from.mem_gib),
@@ -46,7 +46,7 @@ pub fn of_resize(reported: &[Shortage], from: Size, to: Size) -> Vec<Short> {
 /// Returns the shortages that prevent a stopped instance from starting.
 ///
 /// If the driver names no field, none of the vCPUs and RAM count as available.
-pub fn of_restart(reported: &[Shortage], size: Size, gpus: usize) -> Vec<Short> {
+pub fn of_restart(reported: &[ReportedShortage], size: Size, gpus: usize) -> Vec<Shortage> {
     let compute = [
         (Quantity::Vcpus, size.n_vcpus, 0),
         (Quantity::Mem, size.mem_gib, 0),
@@ -59,8 +59,8 @@ pub fn of_restart(reported: &[Shortage], size: Size, gpus: usize) -> Vec<Short> 
 }
 
 /// Returns the shortages of an instance whose allocations something outside Wharf holds.
-pub fn of_lost(lost: &[Allocation]) -> Vec<Short> {
-    let short = |what: &Allocation| Short {
+pub fn of_lost(lost: &[Allocation]) -> Vec<Shortage> {
+    let short = |what: &Allocation| Shortage {
         quantity: match what {
             Allocation::SshPort(_) => Quantity::SshPort,
             Allocation::WebPort(_) => Quantity::WebPort,
@@ -78,8 +78,8 @@ pub fn of_lost(lost: &[Allocation]) -> Vec<Short> {
 type Row = (Quantity, u32, u32);
 
 /// Returns the shortages among the rows that the driver names, or `None` if there are none.
-fn named(reported: &[Shortage], rows: &[Row]) -> Option<Vec<Short>> {
-    let short: Vec<Short> = rows
+fn named(reported: &[ReportedShortage], rows: &[Row]) -> Option<Vec<Shortage>> {
+    let short: Vec<Shortage> = rows
         .iter()
         .filter_map(|(quantity, requested, certain)| {
             let found = reported.iter().find(|s| s.field == quantity.as_str())?;
@@ -90,7 +90,7 @@ fn named(reported: &[Shortage], rows: &[Row]) -> Option<Vec<Short>> {
     (!short.is_empty()).then_some(short)
 }
 
-fn all(rows: &[Row]) -> Vec<Short> {
+fn all(rows: &[Row]) -> Vec<Shortage> {
     rows.iter()
         .filter_map(|(quantity, requested, certain)| {
             quantity.short(u64::from(*requested), u64::from(*certain))
@@ -121,8 +121,8 @@ impl Quantity {
         )
     }
 
-    fn short(self, requested: u64, available: u64) -> Option<Short> {
-        (available < requested).then_some(Short {
+    fn short(self, requested: u64, available: u64) -> Option<Shortage> {
+        (available < requested).then_some(Shortage {
             quantity: self,
             requested,
             available,
@@ -130,18 +130,18 @@ impl Quantity {
     }
 }
 
-impl From<Vec<Short>> for Shortfall {
-    fn from(short: Vec<Short>) -> Self {
-        let row = |s: Short| (s.quantity.as_str(), s.requested, s.available);
+impl From<Vec<Shortage>> for Shortfall {
+    fn from(short: Vec<Shortage>) -> Self {
+        let row = |s: Shortage| (s.quantity.as_str(), s.requested, s.available);
         short.into_iter().map(row).collect::<Vec<_>>().into()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Short, of_resize, of_restart};
+    use super::{Shortage, of_resize, of_restart};
     use crate::capacity::Size;
-    use crate::driver::Shortage;
+    use crate::driver::ReportedShortage;
     use crate::error::Shortfall;
 
     fn size(n_vcpus: u32, mem_gib: u32, disk_size_gib: u32) -> Size {
@@ -152,22 +152,22 @@ mod tests {
         }
     }
 
-    fn report(field: &str, available: u64) -> Shortage {
-        Shortage {
+    fn report(field: &str, available: u64) -> ReportedShortage {
+        ReportedShortage {
             field: field.to_owned(),
             requested: 7,
             available,
         }
     }
 
-    fn fields(short: Vec<Short>) -> Vec<(&'static str, u64, u64)> {
+    fn fields(short: Vec<Shortage>) -> Vec<(&'static str, u64, u64)> {
         Shortfall::from(short).fields
     }
 
     #[test]
     fn a_resize_is_short_of_the_fields_that_the_driver_names() {
         let (from, to) = (size(2, 4, 10), size(8, 16, 10));
-        let short = |reported: &[Shortage]| fields(of_resize(reported, from, to));
+        let short = |reported: &[ReportedShortage]| fields(of_resize(reported, from, to));
         assert_eq!(short(&[report("mem_gib", 9)]), [("mem_gib", 16, 9)]);
         // The current size counts as available.
         assert_eq!(short(&[report("mem_gib", 1)]), [("mem_gib", 16, 4)]);
@@ -181,8 +181,9 @@ mod tests {
 
     #[test]
     fn a_restart_is_short_of_the_fields_that_the_driver_names() {
-        let short =
-            |reported: &[Shortage], gpus| fields(of_restart(reported, size(2, 4, 10), gpus));
+        let short = |reported: &[ReportedShortage], gpus| {
+            fields(of_restart(reported, size(2, 4, 10), gpus))
+        };
         assert_eq!(short(&[report("n_vcpus", 1)], 0), [("n_vcpus", 2, 1)]);
         assert_eq!(short(&[report("n_gpus", 0)], 1), [("n_gpus", 1, 0)]);
         let compute = [("n_vcpus", 2, 0), ("mem_gib", 4, 0)];

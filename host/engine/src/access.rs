@@ -8,7 +8,7 @@ use super::trace::traced;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{debug, warn};
-use wharf_domain::secret::Secrets;
+use wharf_domain::secret::InstanceSecrets;
 use wharf_requests::{Body, CallScope, Purpose, Refusal, Rendered};
 
 /// Subtracted from the call's deadline, so that the guest has time to return.
@@ -23,7 +23,7 @@ const MAX_LOGGED: usize = 500;
 pub struct Access {
     node: Arc<EngineNode>,
     scope: CallScope,
-    secrets: Secrets,
+    secrets: InstanceSecrets,
     hashes: Hashes,
     deadline: Instant,
     refusals: u32,
@@ -34,7 +34,7 @@ impl Access {
     pub fn new(
         node: Arc<EngineNode>,
         scope: CallScope,
-        secrets: Secrets,
+        secrets: InstanceSecrets,
         deadline: Instant,
     ) -> Self {
         Self {

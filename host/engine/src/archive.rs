@@ -5,8 +5,8 @@ use super::message::EngineError;
 use bytes::Bytes;
 use std::collections::{BTreeSet, HashMap};
 use tar::{Builder, EntryType, Header};
-use wharf_domain::blueprint::{Content, File};
-use wharf_domain::secret::{SecretKind, SecretText, Secrets};
+use wharf_domain::blueprint::{BlueprintFile, FileContent};
+use wharf_domain::secret::{InstanceSecrets, SecretKind, SecretText};
 
 /// Most files in one archive.
 const MAX_FILES: usize = 256;
@@ -36,7 +36,11 @@ pub type Hashes = HashMap<SecretKind, SecretText>;
 
 /// Builds the archive. Paths are relative to `/`. A parent directory precedes its files and has the
 /// owner of the first one, since removing a file needs a writable directory.
-pub fn build(files: &[File], secrets: &Secrets, hashes: &mut Hashes) -> Result<Bytes, EngineError> {
+pub fn build(
+    files: &[BlueprintFile],
+    secrets: &InstanceSecrets,
+    hashes: &mut Hashes,
+) -> Result<Bytes, EngineError> {
     if files.len() > MAX_FILES {
         return Err(refused(format!(
             "an archive of more than {MAX_FILES} files"
@@ -75,12 +79,18 @@ pub fn build(files: &[File], secrets: &Secrets, hashes: &mut Hashes) -> Result<B
 }
 
 /// The content of one file.
-pub fn content(file: &File, secrets: &Secrets, hashes: &mut Hashes) -> Result<Bytes, EngineError> {
+pub fn content(
+    file: &BlueprintFile,
+    secrets: &InstanceSecrets,
+    hashes: &mut Hashes,
+) -> Result<Bytes, EngineError> {
     relative(&file.path)?;
     let content = match &file.content {
-        Content::Bytes(bytes) => Bytes::copy_from_slice(bytes),
-        Content::Secret(kind) => Bytes::copy_from_slice(known(secrets, *kind)?.expose().as_bytes()),
-        Content::SecretCrypt(kind) => {
+        FileContent::Bytes(bytes) => Bytes::copy_from_slice(bytes),
+        FileContent::Secret(kind) => {
+            Bytes::copy_from_slice(known(secrets, *kind)?.expose().as_bytes())
+        }
+        FileContent::SecretCrypt(kind) => {
             Bytes::copy_from_slice(hashed(secrets, *kind, hashes)?.expose().as_bytes())
         }
     };
@@ -126,14 +136,14 @@ fn parents(path: &str) -> impl Iterator<Item = &str> {
         .filter(|directory| !STANDARD.contains(directory))
 }
 
-fn known(secrets: &Secrets, kind: SecretKind) -> Result<&SecretText, EngineError> {
+fn known(secrets: &InstanceSecrets, kind: SecretKind) -> Result<&SecretText, EngineError> {
     secrets
         .get(kind)
         .ok_or_else(|| refused(format!("the call has no secret {kind:?}")))
 }
 
 fn hashed(
-    secrets: &Secrets,
+    secrets: &InstanceSecrets,
     kind: SecretKind,
     hashes: &mut Hashes,
 ) -> Result<SecretText, EngineError> {
@@ -155,8 +165,8 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    fn file(path: &str, content: Content) -> File {
-        File {
+    fn file(path: &str, content: FileContent) -> BlueprintFile {
+        BlueprintFile {
             path: path.into(),
             mode: 0o600,
             uid: 0,
@@ -167,19 +177,19 @@ mod tests {
 
     #[test]
     fn secrets_are_filled_in_and_parents_made() {
-        let secrets = Secrets(vec![(SecretKind::Password, SecretText::new("pw"))]);
+        let secrets = InstanceSecrets(vec![(SecretKind::Password, SecretText::new("pw"))]);
         let files = [
             file(
                 "/etc/wharf/first-boot/user",
-                Content::Bytes(b"user".to_vec()),
+                FileContent::Bytes(b"user".to_vec()),
             ),
             file(
                 "/etc/wharf/first-boot/plain",
-                Content::Secret(SecretKind::Password),
+                FileContent::Secret(SecretKind::Password),
             ),
             file(
                 "/etc/wharf/first-boot/password",
-                Content::SecretCrypt(SecretKind::Password),
+                FileContent::SecretCrypt(SecretKind::Password),
             ),
         ];
         let tar = build(&files, &secrets, &mut Hashes::new()).unwrap();
@@ -215,13 +225,16 @@ mod tests {
 
     #[test]
     fn a_directory_belongs_to_the_owner_of_its_first_file() {
-        let mut first = file("/var/lib/wharf/first-boot/user", Content::Bytes(Vec::new()));
+        let mut first = file(
+            "/var/lib/wharf/first-boot/user",
+            FileContent::Bytes(Vec::new()),
+        );
         first.uid = 1000;
         let files = [
             first,
-            file("/var/lib/wharf/x/y", Content::Bytes(Vec::new())),
+            file("/var/lib/wharf/x/y", FileContent::Bytes(Vec::new())),
         ];
-        let tar = build(&files, &Secrets::default(), &mut Hashes::new()).unwrap();
+        let tar = build(&files, &InstanceSecrets::default(), &mut Hashes::new()).unwrap();
         let mut archive = tar::Archive::new(&tar[..]);
         let owners: Vec<_> = archive
             .entries()
@@ -245,11 +258,11 @@ mod tests {
     #[test]
     fn hostile_paths_and_missing_secrets_are_refused() {
         for path in ["etc/x", "/", "/a//b", "/a/../b", "/./a", "/a/", "/a\0b", ""] {
-            let files = [file(path, Content::Bytes(Vec::new()))];
-            let answer = build(&files, &Secrets::default(), &mut Hashes::new());
+            let files = [file(path, FileContent::Bytes(Vec::new()))];
+            let answer = build(&files, &InstanceSecrets::default(), &mut Hashes::new());
             assert!(matches!(answer, Err(EngineError::Refused(_))), "{path:?}");
         }
-        let files = [file("/a", Content::Secret(SecretKind::S3AccessKeyId))];
-        assert!(build(&files, &Secrets::default(), &mut Hashes::new()).is_err());
+        let files = [file("/a", FileContent::Secret(SecretKind::S3AccessKeyId))];
+        assert!(build(&files, &InstanceSecrets::default(), &mut Hashes::new()).is_err());
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
 use wharf_domain::ids::NodeId;
-use wharf_domain::secret::Secrets;
+use wharf_domain::secret::InstanceSecrets;
 use wharf_requests::RequestFile;
 
 fn socket(name: &str) -> PathBuf {
@@ -65,7 +65,7 @@ fn access(path: &std::path::Path) -> Access {
     Access::new(
         Arc::new(node),
         CallScope::node("home"),
-        Secrets::default(),
+        InstanceSecrets::default(),
         deadline,
     )
 }
@@ -172,7 +172,12 @@ async fn equal_requests_of_all_calls_are_one_job() {
     let job = |n: u8| {
         let scope = CallScope::mark("home", "m");
         let deadline = Instant::now() + Duration::from_secs(5);
-        let mut access = Access::new(Arc::clone(&node), scope, Secrets::default(), deadline);
+        let mut access = Access::new(
+            Arc::clone(&node),
+            scope,
+            InstanceSecrets::default(),
+            deadline,
+        );
         access.job(&Request {
             arguments: vec![("n".into(), n.to_string())],
             ..named("pull", 1000)

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use wharf_domain::ids::NodeId;
-use wharf_domain::secret::Secrets;
+use wharf_domain::secret::InstanceSecrets;
 use wharf_engine::{Access, EngineNode, JobState, Request, Response, Transport};
 use wharf_requests::{RequestFile, Sample};
 
@@ -140,7 +140,7 @@ fn access(path: &Path) -> Access {
     Access::new(
         Arc::new(node.unwrap()),
         Sample::parse("{}").unwrap().scope,
-        Secrets::default(),
+        InstanceSecrets::default(),
         Instant::now() + Duration::from_secs(5),
     )
 }

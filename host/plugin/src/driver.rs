@@ -15,10 +15,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasmtime::Store;
 use wharf_domain::driver::{
-    NodeHealth, Observed, PluginError, Report, Spec, StoreMark, Surroundings, Tag, Target, Usage,
+    DriverReport, DriverTarget, NodeHealth, Observed, PluginError, ResourceUsage, Spec, StoreMark,
+    Surroundings, Tag,
 };
 use wharf_domain::ids::{Generation, NodeId};
-use wharf_domain::secret::Secrets;
+use wharf_domain::secret::InstanceSecrets;
 use wharf_engine::{Access, CallScope, EngineNode, Transport};
 
 /// The driver of one node. Cheap to clone; calls are independent of each other.
@@ -55,7 +56,7 @@ struct Options {
     function: &'static str,
     kind: Kind,
     scope: CallScope,
-    secrets: Secrets,
+    secrets: InstanceSecrets,
     grace: Duration,
     transfer: usize,
 }
@@ -146,7 +147,11 @@ impl NodeDriver {
 
     /// Moves an instance a step towards its specification. `secrets` are for the blueprint's files; the
     /// guest sees none of them.
-    pub async fn ensure(&self, spec: &Spec, secrets: &Secrets) -> Result<Report, PluginError> {
+    pub async fn ensure(
+        &self,
+        spec: &Spec,
+        secrets: &InstanceSecrets,
+    ) -> Result<DriverReport, PluginError> {
         let scope = CallScope::create(&self.0.installation, spec, self.engine_kind());
         let options = Options {
             secrets: secrets.clone(),
@@ -165,7 +170,7 @@ impl NodeDriver {
     }
 
     /// Starts an existing instance, at its target's size.
-    pub async fn start(&self, target: &Target) -> Result<Report, PluginError> {
+    pub async fn start(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
         let given = convert::target(target);
         let report = self
             .call(
@@ -182,7 +187,7 @@ impl NodeDriver {
     }
 
     /// Moves a stopped instance to a larger disk.
-    pub async fn grow(&self, spec: &Spec) -> Result<Report, PluginError> {
+    pub async fn grow(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
         let scope = CallScope::create(&self.0.installation, spec, self.engine_kind());
         let given = convert::spec(spec);
         let report = self
@@ -205,7 +210,7 @@ impl NodeDriver {
     }
 
     /// Brings a stopped instance to this node from another one of its cluster.
-    pub async fn move_here(&self, spec: &Spec) -> Result<Report, PluginError> {
+    pub async fn move_here(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
         let Some(pre) = self.0.plugin.with_moves.clone() else {
             return Err(PluginError::Unsupported("moves".to_owned()));
         };
@@ -221,7 +226,11 @@ impl NodeDriver {
     }
 
     /// Stops an instance: gracefully within `grace`, then hard. The timeout of the call is extended by it.
-    pub async fn stop(&self, target: &Target, grace: Duration) -> Result<Report, PluginError> {
+    pub async fn stop(
+        &self,
+        target: &DriverTarget,
+        grace: Duration,
+    ) -> Result<DriverReport, PluginError> {
         let given = convert::target(target);
         let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
         let options = Options {
@@ -240,7 +249,7 @@ impl NodeDriver {
     }
 
     /// Applies the target's size, whole or not at all.
-    pub async fn resize(&self, target: &Target) -> Result<Report, PluginError> {
+    pub async fn resize(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
         let given = convert::target(target);
         let report = self
             .call(
@@ -258,7 +267,7 @@ impl NodeDriver {
 
     /// Opens exactly the target's ports on its public address, while it runs. Drivers without the
     /// interface `ports` do that in `ensure` and `start`.
-    pub async fn set_ports(&self, target: &Target) -> Result<(), PluginError> {
+    pub async fn set_ports(&self, target: &DriverTarget) -> Result<(), PluginError> {
         let Some(pre) = self.0.plugin.with_ports.clone() else {
             return Ok(());
         };
@@ -319,7 +328,7 @@ impl NodeDriver {
     }
 
     /// Deletes an instance and everything it had on the node.
-    pub async fn delete(&self, target: &Target) -> Result<Report, PluginError> {
+    pub async fn delete(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
         let given = convert::target(target);
         let report = self
             .call(
@@ -336,7 +345,11 @@ impl NodeDriver {
     }
 
     /// Reports on an instance. The report has the runner's `generation`.
-    pub async fn inspect(&self, tag: Tag, generation: Generation) -> Result<Report, PluginError> {
+    pub async fn inspect(
+        &self,
+        tag: Tag,
+        generation: Generation,
+    ) -> Result<DriverReport, PluginError> {
         let given = convert::tag(tag);
         let report = self
             .call(
@@ -377,7 +390,7 @@ impl NodeDriver {
     }
 
     /// Live usage of a running instance; with its disk if `disk`.
-    pub async fn stats(&self, tag: Tag, disk: bool) -> Result<Usage, PluginError> {
+    pub async fn stats(&self, tag: Tag, disk: bool) -> Result<ResourceUsage, PluginError> {
         let given = convert::tag(tag);
         let options = Options {
             kind: Kind::Usage,
@@ -399,7 +412,7 @@ impl NodeDriver {
             function,
             kind: Kind::Read,
             scope,
-            secrets: Secrets::default(),
+            secrets: InstanceSecrets::default(),
             grace: Duration::ZERO,
             transfer: TRANSFER,
         }
@@ -412,7 +425,7 @@ impl NodeDriver {
         }
     }
 
-    fn change(&self, function: &'static str, target: &Target) -> Options {
+    fn change(&self, function: &'static str, target: &DriverTarget) -> Options {
         self.changes(function, CallScope::change(&self.0.installation, target))
     }
 

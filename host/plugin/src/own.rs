@@ -1,7 +1,7 @@
 //! Flavors of the operator's, whose images start as those of the standard flavors do.
 
 use std::sync::Arc;
-use wharf_domain::blueprint::{Blueprint, Content, File, Health, Image};
+use wharf_domain::blueprint::{Blueprint, BlueprintFile, FileContent, Health, Image};
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
 use wharf_domain::secret::SecretKind;
 
@@ -37,7 +37,7 @@ impl OwnFlavor {
         };
         let mut files = vec![
             line("user", &request.login_user),
-            secret("password", Content::SecretCrypt(SecretKind::Password)),
+            secret("password", FileContent::SecretCrypt(SecretKind::Password)),
         ];
         if self.flavor.ssh
             && let Some(key) = &request.public_key
@@ -47,7 +47,7 @@ impl OwnFlavor {
         if self.web.is_some() {
             files.push(secret(
                 "web_password",
-                Content::Secret(SecretKind::Password),
+                FileContent::Secret(SecretKind::Password),
             ));
         }
         Arc::new(Blueprint {
@@ -66,20 +66,20 @@ impl OwnFlavor {
 }
 
 /// A file of the first start without a secret.
-pub fn first_boot(name: &str, text: &str) -> File {
-    file(name, PUBLIC, Content::Bytes(text.as_bytes().to_vec()))
+pub fn first_boot(name: &str, text: &str) -> BlueprintFile {
+    file(name, PUBLIC, FileContent::Bytes(text.as_bytes().to_vec()))
 }
 
-fn line(name: &str, text: &str) -> File {
+fn line(name: &str, text: &str) -> BlueprintFile {
     first_boot(name, &format!("{}\n", text.trim()))
 }
 
-fn secret(name: &str, content: Content) -> File {
+fn secret(name: &str, content: FileContent) -> BlueprintFile {
     file(name, OWNER_ONLY, content)
 }
 
-fn file(name: &str, mode: u32, content: Content) -> File {
-    File {
+fn file(name: &str, mode: u32, content: FileContent) -> BlueprintFile {
+    BlueprintFile {
         path: format!("{FIRST_BOOT}/{name}"),
         mode,
         uid: 0,

@@ -35,7 +35,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use template::Template;
-use wharf_domain::blueprint::File;
+use wharf_domain::blueprint::BlueprintFile;
 use writer::Writer;
 
 /// A request file, read and checked.
@@ -92,9 +92,9 @@ pub enum Body {
     /// JSON, with sorted keys.
     Json(String),
     /// An archive of these files.
-    Archive(Vec<File>),
+    Archive(Vec<BlueprintFile>),
     /// The content of one file.
-    File(File),
+    File(BlueprintFile),
 }
 
 /// The reason of a refusal, for the driver and the operator.

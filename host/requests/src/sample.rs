@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use wharf_domain::blueprint::{Content, File};
+use wharf_domain::blueprint::{BlueprintFile, FileContent};
 use wharf_domain::capacity::Size;
-use wharf_domain::driver::{Network, PublishedPort, Tag};
+use wharf_domain::driver::{InstanceNetwork, PublishedPort, Tag};
 use wharf_domain::ids::InstanceId;
 use wharf_domain::instance::ResourceType;
 use wharf_domain::secret::SecretKind;
@@ -172,7 +172,7 @@ impl Written {
     }
 }
 
-impl From<WrittenNetwork> for Network {
+impl From<WrittenNetwork> for InstanceNetwork {
     fn from(written: WrittenNetwork) -> Self {
         Self {
             id: written.id,
@@ -192,7 +192,7 @@ impl From<WrittenPort> for PublishedPort {
     }
 }
 
-impl From<WrittenFile> for File {
+impl From<WrittenFile> for BlueprintFile {
     fn from(written: WrittenFile) -> Self {
         Self {
             path: written.path,
@@ -200,8 +200,8 @@ impl From<WrittenFile> for File {
             uid: 0,
             gid: 0,
             content: match written.text {
-                Some(text) => Content::Bytes(text.into_bytes()),
-                None => Content::Secret(SecretKind::Password),
+                Some(text) => FileContent::Bytes(text.into_bytes()),
+                None => FileContent::Secret(SecretKind::Password),
             },
         }
     }

@@ -2,9 +2,9 @@
 //! container of another one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use wharf_domain::blueprint::File;
+use wharf_domain::blueprint::BlueprintFile;
 use wharf_domain::capacity::Size;
-use wharf_domain::driver::{Network, PublishedPort, Spec, Tag, Target};
+use wharf_domain::driver::{DriverTarget, InstanceNetwork, PublishedPort, Spec, Tag};
 use wharf_domain::instance::ResourceType;
 
 /// The scope of one call of a driver.
@@ -38,9 +38,9 @@ pub struct Subject {
     /// Its intended size, in calls that have it.
     pub size: Option<Size>,
     /// Its owner's network, in calls that have it.
-    pub network: Option<Network>,
+    pub network: Option<InstanceNetwork>,
     /// The network of its public address.
-    pub public_network: Option<Network>,
+    pub public_network: Option<InstanceNetwork>,
     /// Its open ports, if it is a virtual machine.
     pub vm_ports: Option<Vec<u16>>,
     /// The permitted creation, in `ensure`.
@@ -77,7 +77,7 @@ pub struct CreateScope {
     /// Its GPU devices.
     pub gpu_devices: Vec<String>,
     /// Files to put into it before its first start.
-    pub files: Vec<File>,
+    pub files: Vec<BlueprintFile>,
 }
 
 impl CallScope {
@@ -122,7 +122,7 @@ impl CallScope {
     }
 
     /// A call that changes an existing instance.
-    pub fn change(installation: &str, target: &Target) -> Self {
+    pub fn change(installation: &str, target: &DriverTarget) -> Self {
         Self {
             changes: true,
             subject: Some(Subject {

@@ -3,7 +3,7 @@
 use super::{Body, Rendered, Targets};
 use serde_json::Value;
 use std::fmt::{self, Write as _};
-use wharf_domain::blueprint::{Content, File};
+use wharf_domain::blueprint::{BlueprintFile, FileContent};
 
 /// A text of a file on one line. Control characters and marks of the direction of text are escaped: they
 /// would hide words from the reader.
@@ -59,10 +59,10 @@ impl fmt::Display for Rendered {
     }
 }
 
-fn write_file(f: &mut fmt::Formatter<'_>, file: &File) -> fmt::Result {
+fn write_file(f: &mut fmt::Formatter<'_>, file: &BlueprintFile) -> fmt::Result {
     let path = &file.path;
     match &file.content {
-        Content::Bytes(content) => writeln!(f, "  {path}, {} bytes", content.len()),
-        Content::Secret(_) | Content::SecretCrypt(_) => writeln!(f, "  {path}, a secret"),
+        FileContent::Bytes(content) => writeln!(f, "  {path}, {} bytes", content.len()),
+        FileContent::Secret(_) | FileContent::SecretCrypt(_) => writeln!(f, "  {path}, a secret"),
     }
 }

@@ -7,8 +7,8 @@ use super::scope::{CallScope, CreateScope, Subject};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use wharf_domain::blueprint::File;
-use wharf_domain::driver::{Network, PublishedPort};
+use wharf_domain::blueprint::BlueprintFile;
+use wharf_domain::driver::{InstanceNetwork, PublishedPort};
 
 /// Characters of the short form of an installation's id.
 const INSTALLATION_END: usize = 8;
@@ -99,7 +99,7 @@ impl<'a> Values<'a> {
     }
 
     /// The blueprint's files, in the call that creates the instance.
-    pub fn files(&self) -> Result<&'a [File], Fault> {
+    pub fn files(&self) -> Result<&'a [BlueprintFile], Fault> {
         Ok(&self.creation()?.files)
     }
 
@@ -139,7 +139,7 @@ impl<'a> Values<'a> {
         creation.ok_or_else(|| Fault::absent("only ensure creates"))
     }
 
-    fn network(&self, of: Option<&Network>, key: &str) -> Result<Value, Fault> {
+    fn network(&self, of: Option<&InstanceNetwork>, key: &str) -> Result<Value, Fault> {
         let of = of.ok_or_else(|| Fault::absent("this call has no such network"))?;
         self.part(&network(of), key)
     }
@@ -171,7 +171,7 @@ impl<'a> Values<'a> {
     }
 }
 
-fn network(network: &Network) -> Value {
+fn network(network: &InstanceNetwork) -> Value {
     let subnet = network.subnet;
     json!({
         "id": network.id,
@@ -189,7 +189,7 @@ fn port(port: &PublishedPort) -> Value {
     json!({ "node_port": port.node_port, "instance_port": port.instance_port })
 }
 
-fn file(file: &File) -> Value {
+fn file(file: &BlueprintFile) -> Value {
     let mode = format!("0{:o}", file.mode & 0o7777);
     json!({ "path": file.path, "uid": file.uid, "gid": file.gid, "mode": mode })
 }
@@ -214,7 +214,7 @@ fn end(installation: &str, length: usize) -> String {
     letters.into_iter().skip(start).collect()
 }
 
-fn directories(files: &[File]) -> Value {
+fn directories(files: &[BlueprintFile]) -> Value {
     let parents: BTreeSet<_> = files
         .iter()
         .flat_map(|file| {

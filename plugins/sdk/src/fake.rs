@@ -198,7 +198,7 @@ impl<'a> Host<'a> {
     #[expect(clippy::panic, reason = "a test fails by panicking")]
     fn write(&self, request: &Request, purpose: Purpose) -> Result<Sent, EngineError> {
         let rendered = self.render(request, purpose)?;
-        let given = |file: blueprint::File| {
+        let given = |file: blueprint::BlueprintFile| {
             let given = self.files.iter().find(|given| given.path == file.path);
             given.cloned().unwrap_or_else(|| panic!("{}", file.path))
         };
@@ -294,8 +294,8 @@ fn to_size(size: Size) -> capacity::Size {
 }
 
 #[expect(clippy::expect_used, reason = "a test fails by panicking")]
-fn to_network(network: &Network) -> driver::Network {
-    driver::Network {
+fn to_network(network: &Network) -> driver::InstanceNetwork {
+    driver::InstanceNetwork {
         id: network.id.clone(),
         subnet: network.subnet.parse().expect("a subnet"),
         gateway: network.gateway.parse().expect("a gateway"),
@@ -317,8 +317,8 @@ fn to_port(port: &PublishedPort) -> driver::PublishedPort {
     }
 }
 
-fn to_target(target: &Target) -> driver::Target {
-    driver::Target {
+fn to_target(target: &Target) -> driver::DriverTarget {
+    driver::DriverTarget {
         tag: to_tag(&target.tag),
         generation: Generation(target.generation),
         resource_type: to_type(target.resource_type),
@@ -332,19 +332,19 @@ fn to_target(target: &Target) -> driver::Target {
 fn to_spec(spec: &Spec) -> driver::Spec {
     let given = &spec.blueprint;
     // Requests name the files; nothing here reads their content.
-    let file = |file: &File| blueprint::File {
+    let file = |file: &File| blueprint::BlueprintFile {
         path: file.path.clone(),
         mode: file.mode,
         uid: file.uid,
         gid: file.gid,
-        content: blueprint::Content::Bytes(Vec::new()),
+        content: blueprint::FileContent::Bytes(Vec::new()),
     };
     let image = |image: &crate::Image| blueprint::Image {
         engine_kind: image.engine_kind.clone(),
         reference: image.reference.clone(),
     };
     driver::Spec {
-        target: driver::Target {
+        target: driver::DriverTarget {
             tag: to_tag(&spec.tag),
             generation: Generation(spec.generation),
             resource_type: to_type(spec.resource_type),

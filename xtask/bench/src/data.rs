@@ -17,17 +17,17 @@ use wharf_config::Config;
 use wharf_control::{Keys, NewKey, SharedInventory, Vault};
 use wharf_db::{Changes, Db, PROVISIONING_SPECS, ProvisioningSpec, Read as _, View};
 use wharf_domain::audit::Origin;
-use wharf_domain::blueprint::{Blueprint, Content, File, Health, Image};
+use wharf_domain::blueprint::{Blueprint, BlueprintFile, FileContent, Health, Image};
 use wharf_domain::capacity::{CpuTier, Size};
 use wharf_domain::error::Error;
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::{Generation, InstanceId, NodeId, UserId};
 use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::{Rate, Rates};
 use wharf_domain::name::Name;
 use wharf_domain::placement::PlacementRequest;
 use wharf_domain::scope::Scopes;
-use wharf_domain::secret::{Encrypted, SecretText, Secrets};
+use wharf_domain::secret::{Encrypted, InstanceSecrets, SecretText};
 use wharf_domain::state::InstanceState;
 use wharf_testkit::process::wait_until;
 
@@ -253,7 +253,7 @@ async fn create(
     let provisioning_spec = ProvisioningSpec {
         hostname: format!("calm-harbor-{n}"),
         blueprint: Arc::new(blueprint()),
-        secrets: vault.encrypt_all(id, &Secrets::default())?,
+        secrets: vault.encrypt_all(id, &InstanceSecrets::default())?,
     };
     db.write(move |view| {
         decide(
@@ -338,18 +338,18 @@ fn decide(
     let changes = Changes::none()
         .put_claim(id, claim)
         .put(&PROVISIONING_SPECS, id, provisioning_spec.clone())
-        .record(instance, view.now, What::Created);
+        .record(instance, view.now, EventKind::Created);
     Ok(((), changes))
 }
 
 /// A blueprint of the size of the flavor `base`.
 fn blueprint() -> Blueprint {
-    let file = |path: &str, bytes: usize| File {
+    let file = |path: &str, bytes: usize| BlueprintFile {
         path: path.to_owned(),
         mode: 0o600,
         uid: 0,
         gid: 0,
-        content: Content::Bytes(vec![b'x'; bytes]),
+        content: FileContent::Bytes(vec![b'x'; bytes]),
     };
     Blueprint {
         images: ["docker", "simulated"]

@@ -11,12 +11,13 @@ use wharf_config::Config;
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{
-    Network, NodeHealth, Phase, PluginError, PublishedPort, Report, Spec, Tag, Target,
+    DriverReport, DriverTarget, InstanceNetwork, NodeHealth, Phase, PluginError, PublishedPort,
+    Spec, Tag,
 };
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
 use wharf_domain::instance::ResourceType;
-use wharf_domain::secret::{SecretKind, SecretText, Secrets};
+use wharf_domain::secret::{InstanceSecrets, SecretKind, SecretText};
 use wharf_plugin::{NodeDriver, OwnFlavor, Plugins};
 
 /// Grace of a stop.
@@ -45,7 +46,7 @@ pub struct Subject {
     pub options: Options,
     config: Config,
     subnet: Ipv4Net,
-    secrets: Secrets,
+    secrets: InstanceSecrets,
     made: AtomicU16,
 }
 
@@ -83,7 +84,7 @@ impl Subject {
             health,
             options,
             subnet: subnet.context("the node's lan_cidr has no subnet")?,
-            secrets: Secrets(vec![(
+            secrets: InstanceSecrets(vec![(
                 SecretKind::Password,
                 SecretText::new(uuid::Uuid::new_v4().simple().to_string()),
             )]),
@@ -123,7 +124,7 @@ impl Subject {
             None => (self.config.ssh_ports.to, SSH_PORT),
         };
         Ok(Spec {
-            target: Target {
+            target: DriverTarget {
                 tag: Tag {
                     instance: InstanceId(uuid::Uuid::new_v4()),
                     incarnation: 1,
@@ -131,7 +132,7 @@ impl Subject {
                 generation: Generation(7),
                 resource_type: ResourceType::Container,
                 size: SIZE,
-                network: Network {
+                network: InstanceNetwork {
                     id: "sanity".to_owned(),
                     subnet: self.subnet,
                     gateway,
@@ -209,7 +210,7 @@ impl Subject {
 
     /// Calls `ensure`, and repeats it after a lack of resources, as the host does. The engine frees those of a
     /// removed instance late.
-    pub async fn ensure(&self, spec: &Spec) -> Result<Report, PluginError> {
+    pub async fn ensure(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
         let ensure = async || self.driver.ensure(spec, &self.secrets).await;
         for _ in 0..REPETITIONS {
             match self.retried(ensure).await {
@@ -271,7 +272,7 @@ impl Subject {
     }
 
     /// Stops an instance, which must be stopped then.
-    pub async fn stop(&self, target: &Target) -> Result<()> {
+    pub async fn stop(&self, target: &DriverTarget) -> Result<()> {
         let stop = async || self.driver.stop(target, GRACE).await;
         let report = self.retried(stop).await.context("stop")?;
         ensure!(report.generation == target.generation, "{report:?}");
@@ -284,18 +285,18 @@ impl Subject {
     }
 
     /// Starts an instance.
-    pub async fn start(&self, target: &Target) -> Result<Report, PluginError> {
+    pub async fn start(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
         self.retried(async || self.driver.start(target).await).await
     }
 
     /// Changes the sizes of an instance.
-    pub async fn resize(&self, target: &Target) -> Result<Report, PluginError> {
+    pub async fn resize(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
         self.retried(async || self.driver.resize(target).await)
             .await
     }
 
     /// Calls `delete` until the instance is absent.
-    pub async fn remove(&self, target: &Target) -> Result<()> {
+    pub async fn remove(&self, target: &DriverTarget) -> Result<()> {
         let begin = Instant::now();
         loop {
             let delete = async || self.driver.delete(target).await;
@@ -320,7 +321,7 @@ impl Subject {
     pub async fn remove_all(&self) -> Result<()> {
         for driver in [&self.driver, &self.other] {
             for row in driver.list().await? {
-                let target = Target::orphan(row.tag);
+                let target = DriverTarget::orphan(row.tag);
                 self.retried(async || driver.delete(&target).await).await?;
             }
         }

@@ -6,11 +6,11 @@ use crate::SharedInventory;
 use crate::moves;
 use std::time::{Duration, Instant};
 use wharf_db::{CLAIMS, CORRECTIONS, Changes, MOVES, Read as _, Rows as _, View};
-use wharf_domain::driver::{Phase, PluginError, Report, Shortage};
+use wharf_domain::driver::{DriverReport, Phase, PluginError, ReportedShortage};
 use wharf_domain::error::Error;
-use wharf_domain::event::{Ways, What};
+use wharf_domain::event::{EventKind, InstanceAddresses};
 use wharf_domain::instance::{Instance, Intent};
-use wharf_domain::ledger::{Correction, Cost};
+use wharf_domain::ledger::{BillCorrection, LedgerCost};
 use wharf_domain::placement::Allocation;
 use wharf_domain::shortage::of_lost;
 use wharf_domain::time::Timestamp;
@@ -29,7 +29,7 @@ const UNBILLED: &str = "something outside Wharf held what the instance needs on 
 
 impl Attempt<'_> {
     /// The allocations that a driver reports as held by something else; `None` if it reports none.
-    pub fn lost(&self, short: &[Shortage]) -> Result<Option<Vec<Allocation>>, Error> {
+    pub fn lost(&self, short: &[ReportedShortage]) -> Result<Option<Vec<Allocation>>, Error> {
         let (id, node) = (self.instance.id, &self.instance.node);
         let claim = self.app.db.read(|rows| {
             let moving = rows.get(&MOVES, id)?.map(|moving| moving.claim);
@@ -72,14 +72,14 @@ impl Attempt<'_> {
         self.history.refused_since = None;
         self.keep_out(&lost);
         if self.instance.provisioned {
-            let what = What::RestartShort(of_lost(&lost));
+            let what = EventKind::RestartShort(of_lost(&lost));
             let (id, generation) = (self.instance.id, self.instance.generation);
             self.app.settled.refuse(id, generation, what.clone());
             return self.apply.start_lost(what, since.elapsed()).await.into();
         }
         // The engine may have made the instance without them.
         match self.driver.delete(&self.target).await {
-            Ok(Report {
+            Ok(DriverReport {
                 phase: Phase::Absent,
                 ..
             })
@@ -111,7 +111,7 @@ impl Apply {
     }
 
     /// A stopped instance could not be started without these allocations, for this time.
-    async fn start_lost(&self, what: What, time: Duration) -> Result<bool, Error> {
+    async fn start_lost(&self, what: EventKind, time: Duration) -> Result<bool, Error> {
         self.on_row(move |row, view| {
             if row.intent == Intent::Start {
                 return crate::restart::refuse_for(row, view, &what);
@@ -150,7 +150,7 @@ fn replace(
     let Some((from, placement)) = placement else {
         row.failed = true;
         row.intend(Intent::Stop, None);
-        let what = What::AllocationLost(lost.to_vec(), None);
+        let what = EventKind::AllocationLost(lost.to_vec(), None);
         changes = changes.with(Changes::none().record(row, view.now, what));
         return Ok(changes);
     };
@@ -159,13 +159,13 @@ fn replace(
     // A late answer about the earlier object is not one about the next.
     row.incarnation += 1;
     row.intend(Intent::Run, deadline);
-    let ways = Ways {
+    let ways = InstanceAddresses {
         ssh_host: row.ssh_host.clone(),
         ssh_port: row.ssh_port,
         lan_ipv4: row.lan_ipv4,
         public_ipv4: row.public_ipv4,
     };
-    let what = What::AllocationLost(lost.to_vec(), Some(ways));
+    let what = EventKind::AllocationLost(lost.to_vec(), Some(ways));
     changes = changes.with(
         Changes::none()
             .remove(&CLAIMS, (from.0, id))
@@ -189,11 +189,11 @@ fn unbilled(row: &Instance, view: &View<'_>, since: Timestamp) -> Result<Changes
     // The operator's corrections stay.
     let own = all.iter().filter(|one| one.reason == UNBILLED);
     let own: Vec<_> = own.cloned().collect();
-    let cost = Cost::of(&entries, &own, since, view.now).nano_usd();
+    let cost = LedgerCost::of(&entries, &own, since, view.now).nano_usd();
     if cost <= 0 {
         return Ok(Changes::none());
     }
-    let correction = Correction {
+    let correction = BillCorrection {
         at: view.now,
         owner: row.owner,
         nano_usd: -cost,

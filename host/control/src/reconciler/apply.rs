@@ -6,7 +6,7 @@ use crate::restart::STARTS;
 use crate::{moves, restart};
 use wharf_db::{Changes, Db, MOVES, MoveRow, Read as _, Rows as _, View};
 use wharf_domain::error::Error;
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::host_key::HostKey;
 use wharf_domain::ids::{Generation, InstanceId};
 use wharf_domain::instance::{Instance, Intent, Progress};
@@ -42,7 +42,7 @@ impl Apply {
             row.progress = Progress::Settled;
             row.deadline = None;
             let id = row.id;
-            let changes = claim_of_size(&row, view)?.record(row, view.now, What::Ready);
+            let changes = claim_of_size(&row, view)?.record(row, view.now, EventKind::Ready);
             match &key {
                 Some(key) => note_key(changes, id, key, view),
                 None => Ok(changes),
@@ -56,7 +56,7 @@ impl Apply {
         self.on_row(move |mut row, view| {
             row.failed = true;
             row.intend(Intent::Stop, None);
-            Ok(Changes::none().record(row, view.now, What::Failed(why.clone())))
+            Ok(Changes::none().record(row, view.now, EventKind::Failed(why.clone())))
         })
         .await
     }
@@ -75,7 +75,7 @@ impl Apply {
 
     /// A stopped instance could not be started. It stays stopped, with its data. An event is
     /// written only if the node had taken the start.
-    pub async fn restart_failed(&self, why: What) -> Result<bool, Error> {
+    pub async fn restart_failed(&self, why: EventKind) -> Result<bool, Error> {
         self.on_row(move |mut row, view| {
             if row.intent == Intent::Start {
                 return restart::refuse_for(row, view, &why);
@@ -89,7 +89,11 @@ impl Apply {
 
     /// A stopped instance keeps its disk, of this size if it is known, instead of a larger one. It stays
     /// stopped, so that its user learns of it before the instance costs anything.
-    pub async fn not_grown(&self, disk_size_gib: Option<u32>, why: What) -> Result<bool, Error> {
+    pub async fn not_grown(
+        &self,
+        disk_size_gib: Option<u32>,
+        why: EventKind,
+    ) -> Result<bool, Error> {
         self.on_row(move |mut row, view| {
             let audited = restart::audit_no_room(&row, view)?;
             let kept = disk_size_gib.filter(|kept| *kept > 0);
@@ -117,13 +121,13 @@ impl Apply {
             row.progress = Progress::Settled;
             let changes = release(&row, view)?;
             let Some(start) = view.rows.get(&STARTS, row.id)? else {
-                return Ok(changes.record(row, view.now, What::Released));
+                return Ok(changes.record(row, view.now, EventKind::Released));
             };
             let changes = changes.remove(&STARTS, row.id);
             Ok(if start.claimed {
                 changes.put_instance(row)
             } else {
-                changes.record(row, view.now, What::Released)
+                changes.record(row, view.now, EventKind::Released)
             })
         })
         .await
@@ -136,7 +140,7 @@ impl Apply {
             row.resize = None;
             row.progress = Progress::Settled;
             let changes = release(&row, view)?;
-            Ok(changes.record(row, view.now, What::Died(why.clone())))
+            Ok(changes.record(row, view.now, EventKind::Died(why.clone())))
         })
         .await
     }
@@ -161,17 +165,17 @@ impl Apply {
             row.name = resize.name.unwrap_or(row.name);
             row.progress = Progress::Settled;
             let changes = claim_of_size(&row, view)?;
-            Ok(changes.record(row, view.now, What::Resized))
+            Ok(changes.record(row, view.now, EventKind::Resized))
         })
         .await
     }
 
     /// The node did not take the new size; the old one holds. If the node did not respond, the larger
     /// claim stays until it has taken the old size again.
-    pub async fn resize_refused(&self, why: What) -> Result<bool, Error> {
+    pub async fn resize_refused(&self, why: EventKind) -> Result<bool, Error> {
         self.on_row(move |mut row, view| {
             row.resize = None;
-            let changes = if matches!(why, What::ResizeRefused { field: None, .. }) {
+            let changes = if matches!(why, EventKind::ResizeRefused { field: None, .. }) {
                 Changes::none()
             } else {
                 row.progress = Progress::Settled;
@@ -205,7 +209,7 @@ impl Apply {
     pub async fn purged(&self) -> Result<bool, Error> {
         self.on_row(|row, view| {
             Ok(Changes::none()
-                .event(&row, view.now, What::Purged)
+                .event(&row, view.now, EventKind::Purged)
                 .drop_instance(row.id))
         })
         .await
@@ -232,7 +236,7 @@ fn note_key(
             fingerprint,
             ..
         } = key;
-        let what = What::HostKeyChanged(format!("{algorithm} {fingerprint}"));
+        let what = EventKind::HostKeyChanged(format!("{algorithm} {fingerprint}"));
         changes.record(row, view.now, what)
     };
     Ok(changes.put(&HOST_KEYS, id, vec![key.clone()]))

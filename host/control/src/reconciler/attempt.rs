@@ -7,9 +7,9 @@ use crate::App;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, SemaphorePermit};
 use wharf_db::{ProvisioningSpec, Read};
-use wharf_domain::driver::{PluginError, Target};
+use wharf_domain::driver::{DriverTarget, PluginError};
 use wharf_domain::error::Error;
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::Generation;
 use wharf_domain::instance::{Instance, Intent};
 use wharf_domain::time::Timestamp;
@@ -30,7 +30,7 @@ pub struct Attempt<'a> {
     pub history: &'a mut History,
     pub instance: &'a Instance,
     pub driver: &'a NodeDriver,
-    pub target: Target,
+    pub target: DriverTarget,
     /// Writes for this attempt's generation.
     pub apply: Apply,
     /// Held by a new instance until the driver's first report.
@@ -121,13 +121,15 @@ impl Attempt<'_> {
         }
         tracing::warn!(node = %self.instance.node, why, "giving up");
         if self.instance.provisioned {
-            return self.start_failed(What::RestartFailed(why.to_owned())).await;
+            return self
+                .start_failed(EventKind::RestartFailed(why.to_owned()))
+                .await;
         }
         self.apply.failed(why.to_owned()).await.into()
     }
 
     /// Puts a restarted instance back to stopped, and tells the requests that wait for it.
-    pub async fn start_failed(&self, why: What) -> Next {
+    pub async fn start_failed(&self, why: EventKind) -> Next {
         let (id, generation) = (self.instance.id, self.instance.generation);
         self.app.settled.refuse(id, generation, why.clone());
         self.apply.restart_failed(why).await.into()

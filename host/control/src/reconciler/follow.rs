@@ -6,9 +6,9 @@ use std::time::Duration;
 use wharf_config::host::plain;
 use wharf_db::Read;
 use wharf_domain::blueprint::Health;
-use wharf_domain::driver::{Phase, PluginError, Report};
+use wharf_domain::driver::{DriverReport, Phase, PluginError};
 use wharf_domain::error::Error;
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::host_key::HostKey;
 use wharf_domain::instance::ResourceType;
 use wharf_domain::shortage::of_restart;
@@ -18,7 +18,7 @@ const REACH: Duration = Duration::from_secs(2);
 
 impl Attempt<'_> {
     /// Goes on from a driver's report.
-    pub async fn follow(&mut self, report: Result<Report, PluginError>) -> Next {
+    pub async fn follow(&mut self, report: Result<DriverReport, PluginError>) -> Next {
         if let Err(PluginError::Insufficient(short)) = &report {
             match self.lost(short) {
                 Ok(Some(lost)) => return self.without(lost).await,
@@ -35,7 +35,7 @@ impl Attempt<'_> {
                 let instance = self.instance;
                 tracing::warn!(node = %instance.node, ?short, "no room to start");
                 let short = of_restart(&short, instance.size, instance.gpus.len());
-                return self.start_failed(What::RestartShort(short)).await;
+                return self.start_failed(EventKind::RestartShort(short)).await;
             }
             Err(
                 error @ (PluginError::Invalid { .. }

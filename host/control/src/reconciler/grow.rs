@@ -4,9 +4,9 @@ use super::attempt::{Attempt, FIRST_PAUSE, Next};
 use super::spec;
 use std::time::{Duration, Instant};
 use wharf_db::Changes;
-use wharf_domain::driver::{Phase, PluginError, Report};
+use wharf_domain::driver::{DriverReport, Phase, PluginError};
 use wharf_domain::error::Error;
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::shortage::of_restart;
 
 /// A move that breaks off more often than this will not complete.
@@ -29,7 +29,7 @@ impl Attempt<'_> {
         let progress = progress.to_owned();
         self.apply
             .on_row(move |row, view| {
-                let what = What::DiskGrowing(progress.clone());
+                let what = EventKind::DiskGrowing(progress.clone());
                 Ok(Changes::none().record(row, view.now, what))
             })
             .await
@@ -45,7 +45,7 @@ impl Attempt<'_> {
             Err(error) => return error.into(),
         };
         match self.driver.grow(&spec).await {
-            Ok(Report {
+            Ok(DriverReport {
                 phase: Phase::Growing(progress),
                 again,
                 ..
@@ -70,7 +70,7 @@ impl Attempt<'_> {
                 let disk = short.iter().find(|s| s.field == "disk_size_gib");
                 let kept = disk.and_then(|s| u32::try_from(s.available).ok());
                 tracing::warn!(?short, "no room for a larger disk");
-                let why = What::RestartShort(of_restart(&short, self.instance.size, 0));
+                let why = EventKind::RestartShort(of_restart(&short, self.instance.size, 0));
                 self.apply.not_grown(kept, why).await.into()
             }
             // Other moves come first.

@@ -2,7 +2,7 @@
 
 use super::attempt::{Attempt, Next};
 use super::spec;
-use wharf_domain::driver::{Phase, Report};
+use wharf_domain::driver::{DriverReport, Phase};
 
 /// The number of early ends after which a start counts as failed.
 const MAX_STARTS: u32 = 5;
@@ -35,7 +35,7 @@ impl Attempt<'_> {
         let report = self.driver.ensure(&spec, &secrets).await;
         self.permit = None;
         // The instance ended before it was reachable: with the engine, or by itself.
-        if let Ok(Report {
+        if let Ok(DriverReport {
             phase: Phase::Stopped(why),
             ..
         }) = &report
@@ -55,7 +55,7 @@ impl Attempt<'_> {
     /// Starts an existing instance, after growing its disk if the driver says so.
     pub async fn start(&mut self) -> Next {
         let report = self.driver.start(&self.target).await;
-        if let Ok(Report {
+        if let Ok(DriverReport {
             phase: Phase::Growing(_),
             ..
         }) = report

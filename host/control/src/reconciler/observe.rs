@@ -13,7 +13,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
-use wharf_domain::driver::{Features, Observed, Phase, PluginError, StoreMark, Tag, Target};
+use wharf_domain::driver::{DriverTarget, Features, Observed, Phase, PluginError, StoreMark, Tag};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent};
@@ -331,7 +331,7 @@ impl Observer {
     /// Removes an orphan: the late result of a call whose response was lost.
     async fn remove(&self, tag: &Tag) {
         tracing::warn!(instance = %tag.instance, node = %self.node, "object without a row, removing it");
-        let target = Target::orphan(*tag);
+        let target = DriverTarget::orphan(*tag);
         if let Err(error) = self.driver.delete(&target).await {
             tracing::warn!(instance = %tag.instance, %error, "cannot remove the object");
         }

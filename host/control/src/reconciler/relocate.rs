@@ -5,7 +5,7 @@ use super::attempt::{Attempt, FIRST_PAUSE, Next};
 use super::spec;
 use crate::App;
 use std::time::Duration;
-use wharf_domain::driver::{Phase, PluginError, Report};
+use wharf_domain::driver::{DriverReport, Phase, PluginError};
 use wharf_domain::instance::Instance;
 
 /// A move that breaks off more often than this will not complete.
@@ -68,7 +68,7 @@ impl Attempt<'_> {
     }
 
     /// Asks the new node for the instance.
-    async fn fetch(&mut self) -> Result<Report, Next> {
+    async fn fetch(&mut self) -> Result<DriverReport, Next> {
         let provisioning_spec = self.provisioning_spec()?;
         let spec = spec::spec(self.target.clone(), self.instance, provisioning_spec, true);
         let moved = self.driver.move_here(&spec).await;

@@ -4,7 +4,7 @@ use super::attempt::{Attempt, Next};
 use std::time::{Duration, Instant};
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{Phase, PluginError};
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::shortage::of_resize;
 
 impl Attempt<'_> {
@@ -18,7 +18,7 @@ impl Attempt<'_> {
             }
             answer => answer,
         };
-        let refused = |field: Option<&str>, message: String| What::ResizeRefused {
+        let refused = |field: Option<&str>, message: String| EventKind::ResizeRefused {
             field: field.map(str::to_owned),
             message,
         };
@@ -36,7 +36,7 @@ impl Attempt<'_> {
                     none if none.is_empty() => {
                         refused(field, "the node refuses this size".to_owned())
                     }
-                    short => What::ResizeShort(short),
+                    short => EventKind::ResizeShort(short),
                 }
             }
             Err(PluginError::Unsupported(_)) => {

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use std::net::Ipv4Addr;
 use wharf_config::NodeConfig;
 use wharf_db::ProvisioningSpec;
-use wharf_domain::driver::{Network, PublishedPort, Spec, Tag, Target};
+use wharf_domain::driver::{DriverTarget, InstanceNetwork, PublishedPort, Spec, Tag};
 use wharf_domain::error::Error;
 use wharf_domain::instance::{Instance, Intent};
 use wharf_domain::placement::gateway;
@@ -26,7 +26,7 @@ pub fn tag(instance: &Instance) -> Tag {
 }
 
 /// The target of calls for an existing instance.
-pub fn target(app: &App, instance: &Instance) -> Result<Target, Error> {
+pub fn target(app: &App, instance: &Instance) -> Result<DriverTarget, Error> {
     let config = app.config();
     let node = config.node.iter().find(|n| n.name == instance.node.0);
     let node =
@@ -43,12 +43,12 @@ pub fn target(app: &App, instance: &Instance) -> Result<Target, Error> {
         Intent::Delete | Intent::Stop => public_network.ok().flatten(),
         Intent::Run | Intent::Start => public_network?,
     };
-    Ok(Target {
+    Ok(DriverTarget {
         tag: tag(instance),
         generation: instance.generation,
         resource_type: instance.resource_type,
         size: instance.size,
-        network: Network {
+        network: InstanceNetwork {
             id: network_id(&app.installation, &instance.owner.0.to_string()),
             subnet,
             gateway: gateway(subnet),
@@ -61,7 +61,7 @@ pub fn target(app: &App, instance: &Instance) -> Result<Target, Error> {
 
 /// The specification of an instance. `may_exist` tells the driver of an earlier request.
 pub fn spec(
-    target: Target,
+    target: DriverTarget,
     instance: &Instance,
     provisioning_spec: ProvisioningSpec,
     may_exist: bool,
@@ -92,7 +92,7 @@ fn public_network(
     installation: &str,
     node: &NodeConfig,
     address: Ipv4Addr,
-) -> Result<Network, Error> {
+) -> Result<InstanceNetwork, Error> {
     let subnet = node.public_ipv4.iter().find(|net| net.contains(&address));
     let subnet = subnet.ok_or_else(|| {
         let name = &node.name;
@@ -101,8 +101,8 @@ fn public_network(
         ))
     })?;
     let mut id = network_id(installation, &subnet.to_string());
-    id.replace_range(..1, Network::PUBLIC);
-    Ok(Network {
+    id.replace_range(..1, InstanceNetwork::PUBLIC);
+    Ok(InstanceNetwork {
         id,
         subnet: *subnet,
         gateway: gateway(*subnet),

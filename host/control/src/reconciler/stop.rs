@@ -2,7 +2,7 @@
 
 use super::attempt::{Attempt, FIRST_PAUSE, Next};
 use std::time::{Duration, Instant};
-use wharf_domain::driver::{Phase, PluginError, Report};
+use wharf_domain::driver::{DriverReport, Phase, PluginError};
 use wharf_domain::instance::ResourceType;
 
 /// An engine may still carry out a creation whose response was lost. Only a second absence, this much
@@ -18,7 +18,7 @@ impl Attempt<'_> {
             ResourceType::Vm => limits.vm_stop_grace_ms,
         });
         match self.driver.stop(&self.target, grace).await {
-            Ok(Report {
+            Ok(DriverReport {
                 phase: Phase::Stopped(_) | Phase::Absent | Phase::Failed(_),
                 ..
             })
@@ -31,7 +31,7 @@ impl Attempt<'_> {
     /// Deletes the instance and frees everything it held.
     pub async fn delete(&mut self) -> Next {
         match self.driver.delete(&self.target).await {
-            Ok(Report {
+            Ok(DriverReport {
                 phase: Phase::Absent,
                 ..
             })

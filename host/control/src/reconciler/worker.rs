@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tracing::{Instrument, error_span};
 use wharf_db::{MOVES, Read as _, Rows as _};
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent};
 use wharf_plugin::NodeDriver;
@@ -229,12 +229,12 @@ impl Worker {
         if is_away && matches!(step, Step::Resize(_)) {
             // A request waits for a resize, so that a node out of reach refuses it at once.
             let (field, message) = (None, state());
-            let why = What::ResizeRefused { field, message };
+            let why = EventKind::ResizeRefused { field, message };
             return Some(apply.resize_refused(why).await.into());
         }
         if instance.intent == Intent::Start && instance.deadline.is_some_and(|end| now >= end) {
             // The request that asked for the start has gone, or withdraws it now.
-            let late = What::RestartFailed(LATE.to_owned());
+            let late = EventKind::RestartFailed(LATE.to_owned());
             return Some(apply.restart_failed(late).await.into());
         }
         if !is_away || step != Step::Move {

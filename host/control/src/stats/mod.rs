@@ -15,7 +15,7 @@ use super::{App, Caller};
 use crate::nodes::NodeState;
 use samples::{Measured, SHORTEST_WINDOW, Sample};
 use std::time::{Duration, Instant};
-use wharf_domain::driver::{PluginError, Tag, Usage};
+use wharf_domain::driver::{PluginError, ResourceUsage, Tag};
 use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
 use wharf_domain::instance::{Instance, ResourceType};
@@ -183,7 +183,7 @@ impl App {
         instance: &Instance,
         driver: &NodeDriver,
         disk: bool,
-    ) -> Result<Usage, PluginError> {
+    ) -> Result<ResourceUsage, PluginError> {
         let tag = Tag {
             instance: instance.id,
             incarnation: instance.incarnation,
@@ -217,7 +217,7 @@ fn unreachable(error: PluginError) -> Error {
     clippy::cast_precision_loss,
     reason = "nanoseconds of a few seconds, as a percentage"
 )]
-fn cpu_percent(before: Usage, after: Usage) -> f64 {
+fn cpu_percent(before: ResourceUsage, after: ResourceUsage) -> f64 {
     let cpu = after.cpu_ns.saturating_sub(before.cpu_ns);
     let wall = after.at_ns.saturating_sub(before.at_ns);
     if wall == 0 {

@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use wharf_domain::driver::Usage;
+use wharf_domain::driver::ResourceUsage;
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
 use wharf_domain::instance::Instance;
 
@@ -34,7 +34,7 @@ struct Watched {
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
     pub at: Instant,
-    pub usage: Usage,
+    pub usage: ResourceUsage,
     pub measured: Measured,
 }
 
@@ -71,7 +71,7 @@ impl Samples {
     }
 
     /// The usage at the beginning of a window that ends now.
-    pub fn recent(&self, instance: &Instance) -> Option<Usage> {
+    pub fn recent(&self, instance: &Instance) -> Option<ResourceUsage> {
         let all = self.0.lock();
         let watched = all.get(&instance.id)?;
         let sample = watched

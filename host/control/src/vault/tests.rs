@@ -2,7 +2,7 @@ use super::super::keyring::{Keyring, SecretKey};
 use super::{MARK, Vault};
 use std::collections::BTreeMap;
 use wharf_domain::ids::{InstanceId, UserId};
-use wharf_domain::secret::{Encrypted, SecretKind, SecretText, Secrets};
+use wharf_domain::secret::{Encrypted, InstanceSecrets, SecretKind, SecretText};
 use wharf_domain::time::Timestamp;
 use wharf_domain::webhook::{Webhook, WebhookId};
 
@@ -22,7 +22,9 @@ fn given_secrets_are_returned_with_the_password_once() {
     let password = pair(SecretKind::Password, "a password");
     let in_row = vault.encrypt_text(id, &password.1).unwrap();
     let opened = |given: &[_]| {
-        let given = vault.encrypt_all(id, &Secrets(given.to_vec())).unwrap();
+        let given = vault
+            .encrypt_all(id, &InstanceSecrets(given.to_vec()))
+            .unwrap();
         vault.decrypt_all(id, &given, &in_row).unwrap().0
     };
     assert_eq!(opened(&[]), std::slice::from_ref(&password));

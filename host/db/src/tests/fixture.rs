@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use wharf_domain::blueprint::{Blueprint, Health};
 use wharf_domain::capacity::{Claim, CpuTier, Size};
 use wharf_domain::error::Error;
-use wharf_domain::event::What;
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::{Generation, InstanceId, NodeId, UserId};
 use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::Rates;
@@ -163,7 +163,7 @@ fn create_at(port: impl Fn(&View<'_>) -> Result<u16, Error> + Send + 'static) ->
         let changes = Changes::none()
             .put_claim(id, claim)
             .put(&PROVISIONING_SPECS, id, provisioning_spec())
-            .record(instance, Timestamp(1), What::Created);
+            .record(instance, Timestamp(1), EventKind::Created);
         Ok((id, changes))
     })
 }
@@ -176,7 +176,7 @@ pub fn delete(
         let mut changes = Changes::none();
         if let Some(mut row) = view.rows.instance(id)? {
             row.intend(Intent::Delete, None);
-            changes = changes.record(row, Timestamp(3), What::Deleted);
+            changes = changes.record(row, Timestamp(3), EventKind::Deleted);
         }
         Ok(((), changes.drop_instance(id)))
     }
@@ -190,7 +190,7 @@ pub fn intend(
     move |view| {
         let mut row = view.rows.instance(id)?.ok_or(Error::NotFound)?;
         row.intend(intent, None);
-        let changes = Changes::none().record(row, Timestamp(2), What::Stopped);
+        let changes = Changes::none().record(row, Timestamp(2), EventKind::Stopped);
         Ok((changes.instance()?, changes))
     }
 }

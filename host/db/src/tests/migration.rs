@@ -135,11 +135,11 @@ fn every_row_of_the_earlier_format_is_moved() {
             let numbers: Vec<u64> = events.iter().map(|row| row.seq).collect();
             assert_eq!(numbers, [1, 2, 3, 4, 5]);
             assert!(events.is_sorted_by_key(|row| row.event.at));
-            let party = |row: &crate::EventRow| row.party.to_string();
+            let initiator = |row: &crate::EventRow| row.initiator.to_string();
             assert!(
                 events
                     .iter()
-                    .all(|row| party(row) == "key" && row.name.is_some())
+                    .all(|row| initiator(row) == "key" && row.name.is_some())
             );
             assert_eq!(
                 moved.get(&old::USERS_5, UserId(1))?.as_deref(),

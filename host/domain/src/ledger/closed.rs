@@ -1,6 +1,6 @@
 //! Corrections by the operator, and the sums that remain of a closed ledger.
 
-use super::{Entry, MILLIS_PER_HOUR, weight};
+use super::{LedgerEntry, MILLIS_PER_HOUR, weight};
 use crate::ids::UserId;
 use crate::month::Month;
 use crate::time::Timestamp;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// An amount that the operator added to the bill of an instance, or took off it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Correction {
+pub struct BillCorrection {
     pub at: Timestamp,
     pub owner: UserId,
     /// Negative if it is in the user's favour.
@@ -19,18 +19,18 @@ pub struct Correction {
 /// The cost of an instance, or of one month of it. Parts are added before the division, so that a
 /// closed ledger costs exactly as much as an open one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Cost {
+pub struct LedgerCost {
     /// Nano-USD per hour, times milliseconds.
     pub weight: u128,
     /// Sum of the corrections in nano-USD.
     pub corrections: i128,
 }
 
-impl Cost {
+impl LedgerCost {
     /// Returns the cost within `[from, to)`, of all entries and corrections of an instance.
     pub fn of(
-        entries: &[Entry],
-        corrections: &[Correction],
+        entries: &[LedgerEntry],
+        corrections: &[BillCorrection],
         from: Timestamp,
         to: Timestamp,
     ) -> Self {
@@ -58,7 +58,7 @@ impl Cost {
 }
 
 /// Returns the costs of the months of a ledger that ended. Months without cost are left out.
-pub fn months(entries: &[Entry], corrections: &[Correction]) -> Vec<(Month, Cost)> {
+pub fn months(entries: &[LedgerEntry], corrections: &[BillCorrection]) -> Vec<(Month, LedgerCost)> {
     let end = times(entries, corrections).max();
     let end = end.map_or(Timestamp::default(), |last| Month::of(last).next().start());
     by_month(entries, corrections, Timestamp(i64::MIN), end)
@@ -66,11 +66,11 @@ pub fn months(entries: &[Entry], corrections: &[Correction]) -> Vec<(Month, Cost
 
 /// Returns the costs within `[from, to)` by month. Months without cost are left out.
 pub fn by_month(
-    entries: &[Entry],
-    corrections: &[Correction],
+    entries: &[LedgerEntry],
+    corrections: &[BillCorrection],
     from: Timestamp,
     to: Timestamp,
-) -> Vec<(Month, Cost)> {
+) -> Vec<(Month, LedgerCost)> {
     let Some(first) = times(entries, corrections).min() else {
         return Vec::new();
     };
@@ -80,8 +80,8 @@ pub fn by_month(
         let month = Month::of(start);
         let next = month.next().start();
         let end = if next < to { next } else { to };
-        let cost = Cost::of(entries, corrections, start, end);
-        if cost != Cost::default() {
+        let cost = LedgerCost::of(entries, corrections, start, end);
+        if cost != LedgerCost::default() {
             costs.push((month, cost));
         }
         start = next;
@@ -89,7 +89,10 @@ pub fn by_month(
     costs
 }
 
-fn times(entries: &[Entry], corrections: &[Correction]) -> impl Iterator<Item = Timestamp> {
+fn times(
+    entries: &[LedgerEntry],
+    corrections: &[BillCorrection],
+) -> impl Iterator<Item = Timestamp> {
     let entries = entries.iter().map(|entry| entry.at);
     entries.chain(corrections.iter().map(|correction| correction.at))
 }

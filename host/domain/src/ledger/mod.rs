@@ -3,7 +3,7 @@
 
 mod closed;
 
-pub use closed::{Correction, Cost, by_month, months};
+pub use closed::{BillCorrection, LedgerCost, by_month, months};
 
 use crate::capacity::Size;
 use crate::ids::{InstanceId, UserId};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// A ledger entry: the billed parts, size and rates from `at` until the instance's next entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct LedgerEntry {
     pub instance: InstanceId,
     pub owner: UserId,
     pub at: Timestamp,
@@ -24,7 +24,7 @@ pub struct Entry {
     pub rates: Rates,
 }
 
-impl Entry {
+impl LedgerEntry {
     /// Returns the cost in nano-USD per hour.
     pub fn hourly(&self) -> u128 {
         hourly(self.rates, self.size, self.n_gpus, self.billed)
@@ -46,7 +46,7 @@ const MILLIS_PER_HOUR: u128 = 3_600_000;
 /// Returns the cost of an instance in `[from, to)`, in nano-USD per hour times milliseconds.
 ///
 /// `entries` are all entries of the instance in order.
-fn weight(entries: &[Entry], from: Timestamp, to: Timestamp) -> u128 {
+fn weight(entries: &[LedgerEntry], from: Timestamp, to: Timestamp) -> u128 {
     let ends = entries.iter().skip(1).map(|e| e.at).chain([to]);
     entries
         .iter()
@@ -61,19 +61,19 @@ fn weight(entries: &[Entry], from: Timestamp, to: Timestamp) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Correction, Cost, Entry, by_month, months};
+    use super::{BillCorrection, LedgerCost, LedgerEntry, by_month, months};
     use crate::capacity::Size;
     use crate::ids::{InstanceId, UserId};
     use crate::money::{Rate, Rates};
     use crate::state::Billed;
     use crate::time::Timestamp;
 
-    fn cost(entries: &[Entry], from: Timestamp, to: Timestamp) -> i128 {
-        Cost::of(entries, &[], from, to).nano_usd()
+    fn cost(entries: &[LedgerEntry], from: Timestamp, to: Timestamp) -> i128 {
+        LedgerCost::of(entries, &[], from, to).nano_usd()
     }
 
-    fn entry(at: i64, compute: bool, storage: bool) -> Entry {
-        Entry {
+    fn entry(at: i64, compute: bool, storage: bool) -> LedgerEntry {
+        LedgerEntry {
             instance: InstanceId(uuid::Uuid::nil()),
             owner: UserId(1),
             at: Timestamp(at),
@@ -117,7 +117,7 @@ mod tests {
             entry(at("2026-02-10T00:00:00.001Z").0, false, true),
             entry(at("2026-04-01T00:00:00.333Z").0, false, false),
         ];
-        let corrections = [Correction {
+        let corrections = [BillCorrection {
             at: at("2026-05-02"),
             owner: UserId(1),
             nano_usd: -7,
@@ -127,8 +127,8 @@ mod tests {
         assert_eq!(months.len(), 5);
         let closed = months
             .iter()
-            .fold(Cost::default(), |sum, (_, cost)| sum.plus(*cost));
-        let open = Cost::of(&entries, &corrections, Timestamp(0), at("2030-01-01"));
+            .fold(LedgerCost::default(), |sum, (_, cost)| sum.plus(*cost));
+        let open = LedgerCost::of(&entries, &corrections, Timestamp(0), at("2030-01-01"));
         assert_eq!(closed, open);
         assert!(closed.nano_usd() > 0);
         // The last month of a part of the time ends with it.
@@ -136,8 +136,8 @@ mod tests {
         let part = by_month(&entries, &corrections, from, to);
         let sum = part
             .iter()
-            .fold(Cost::default(), |sum, (_, c)| sum.plus(*c));
-        assert_eq!(sum, Cost::of(&entries, &corrections, from, to));
+            .fold(LedgerCost::default(), |sum, (_, c)| sum.plus(*c));
+        assert_eq!(sum, LedgerCost::of(&entries, &corrections, from, to));
         assert_eq!(part.len(), 2);
     }
 }

@@ -3,7 +3,7 @@
 use super::inventory::Inventory;
 use super::scheduler::{Placement, PlacementRequest};
 use crate::capacity::Claim;
-use crate::driver::Shortage;
+use crate::driver::ReportedShortage;
 use crate::ids::NodeId;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ impl Allocation {
     /// Returns the allocations of a claim that a driver reports as held by something else; `None` if the
     /// report is about quantities.
     #[must_use]
-    pub fn reported(shortages: &[Shortage], claim: &Claim) -> Option<Vec<Self>> {
+    pub fn reported(shortages: &[ReportedShortage], claim: &Claim) -> Option<Vec<Self>> {
         let mut is_about = false;
         let mut lost = Vec::new();
         for shortage in shortages {
@@ -198,7 +198,7 @@ impl Inventory {
 
 #[cfg(test)]
 mod tests {
-    use super::{Allocation, Shortage};
+    use super::{Allocation, ReportedShortage};
     use crate::capacity::{Claim, CpuTier, GpuDevice, Size};
     use crate::ids::{NodeId, UserId};
     use crate::placement::{Inventory, NodeSetup, PlacementRequest, Pools};
@@ -309,12 +309,12 @@ mod tests {
     #[test]
     fn a_report_names_only_what_the_claim_has() {
         let (_, _, claim) = placed();
-        let short = |field: &str, requested: u64| Shortage {
+        let short = |field: &str, requested: u64| ReportedShortage {
             field: field.to_owned(),
             requested,
             available: 0,
         };
-        let reported = |shortages: &[Shortage]| Allocation::reported(shortages, &claim);
+        let reported = |shortages: &[ReportedShortage]| Allocation::reported(shortages, &claim);
         let ports = [short("node_port", 2000), short("node_port", 22)];
         assert_eq!(reported(&ports), Some(vec![Allocation::SshPort(2000)]));
         assert_eq!(reported(&[short("node_port", 22)]), Some(Vec::new()));

@@ -2,11 +2,11 @@
 
 use super::addresses::Lan;
 use super::allocation::KeptOut;
-use super::node::{NodeSetup, NodeState, NodeUsage, Supports};
+use super::node::{NodeSetup, NodeUsage, PlacementNode, Supports};
 use super::ports::PortPool;
 use crate::capacity::Claim;
 use crate::ids::{NodeId, UserId};
-use crate::quota::Used;
+use crate::quota::QuotaUsage;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Port ranges that nodes share.
@@ -21,7 +21,7 @@ pub struct Pools {
 /// The nodes and the owners, and the sums of the claims of each.
 #[derive(Debug, Clone)]
 pub struct Inventory {
-    pub(super) nodes: Vec<NodeState>,
+    pub(super) nodes: Vec<PlacementNode>,
     numbers: HashMap<NodeId, usize>,
     /// Pools of private addresses.
     pub(super) lans: Vec<Lan>,
@@ -30,7 +30,7 @@ pub struct Inventory {
     /// Number of web ports of each owner with one.
     web_ports: HashMap<UserId, u32>,
     /// Owners with anything.
-    owners: HashMap<UserId, Used>,
+    owners: HashMap<UserId, QuotaUsage>,
     /// Allocations that something outside Wharf holds.
     pub(super) kept_out: Vec<KeptOut>,
 }
@@ -50,9 +50,9 @@ impl Inventory {
             if lan == new {
                 lans.push(Lan::new(cidr, prefix));
             }
-            NodeState::new(setup, lan)
+            PlacementNode::new(setup, lan)
         };
-        let nodes: Vec<NodeState> = setups.into_iter().map(node).collect();
+        let nodes: Vec<PlacementNode> = setups.into_iter().map(node).collect();
         Self {
             numbers: nodes
                 .iter()
@@ -75,12 +75,12 @@ impl Inventory {
         }
     }
 
-    pub(super) fn node(&self, id: &NodeId) -> Option<&NodeState> {
+    pub(super) fn node(&self, id: &NodeId) -> Option<&PlacementNode> {
         self.nodes.get(*self.numbers.get(id)?)
     }
 
     /// The pool of a node's private addresses.
-    pub(super) fn lan(&self, node: &NodeState) -> Option<&Lan> {
+    pub(super) fn lan(&self, node: &PlacementNode) -> Option<&Lan> {
         self.lans.get(node.lan)
     }
 
@@ -103,7 +103,7 @@ impl Inventory {
         }
     }
 
-    pub(super) fn node_mut(&mut self, id: &NodeId) -> Option<&mut NodeState> {
+    pub(super) fn node_mut(&mut self, id: &NodeId) -> Option<&mut PlacementNode> {
         self.nodes.get_mut(*self.numbers.get(id)?)
     }
 
@@ -130,11 +130,11 @@ impl Inventory {
 
     /// Returns the capacity of each node and its claims, ordered by name.
     pub fn usage(&self) -> Vec<NodeUsage> {
-        self.nodes.iter().map(NodeState::usage).collect()
+        self.nodes.iter().map(PlacementNode::usage).collect()
     }
 
     /// Returns the quantities that an owner's instances hold.
-    pub fn used(&self, owner: UserId) -> Used {
+    pub fn used(&self, owner: UserId) -> QuotaUsage {
         self.owners.get(&owner).copied().unwrap_or_default()
     }
 
@@ -146,13 +146,17 @@ impl Inventory {
 
     /// Follows a change of the number of open ports of an owner's VM.
     pub fn count_ports(&mut self, owner: UserId, before: usize, after: usize) {
-        self.count(owner, Used::of_ports(before), Used::of_ports(after));
+        self.count(
+            owner,
+            QuotaUsage::of_ports(before),
+            QuotaUsage::of_ports(after),
+        );
     }
 
-    fn count(&mut self, owner: UserId, before: Used, after: Used) {
+    fn count(&mut self, owner: UserId, before: QuotaUsage, after: QuotaUsage) {
         // Added first: a sum that was saturated at 0 would be wrong.
         let used = self.used(owner).plus(after).less(before);
-        if used == Used::default() {
+        if used == QuotaUsage::default() {
             self.owners.remove(&owner);
         } else {
             self.owners.insert(owner, used);
@@ -161,7 +165,11 @@ impl Inventory {
 
     /// Adds a claim. Of a claim on a node outside the configuration, only its owner and the ports count.
     pub fn add(&mut self, claim: &Claim) {
-        self.count(claim.owner, Used::default(), Used::of_claim(claim));
+        self.count(
+            claim.owner,
+            QuotaUsage::default(),
+            QuotaUsage::of_claim(claim),
+        );
         self.set_ports(claim, true);
         self.hold(claim, true);
     }
@@ -176,14 +184,22 @@ impl Inventory {
 
     /// Replaces a claim by another one on the same node with the same ports.
     pub fn replace(&mut self, old: &Claim, new: &Claim) {
-        self.count(new.owner, Used::of_claim(old), Used::of_claim(new));
+        self.count(
+            new.owner,
+            QuotaUsage::of_claim(old),
+            QuotaUsage::of_claim(new),
+        );
         self.hold(old, false);
         self.hold(new, true);
     }
 
     /// Removes a claim.
     pub fn remove(&mut self, claim: &Claim) {
-        self.count(claim.owner, Used::of_claim(claim), Used::default());
+        self.count(
+            claim.owner,
+            QuotaUsage::of_claim(claim),
+            QuotaUsage::default(),
+        );
         self.set_ports(claim, false);
         self.hold(claim, false);
     }

@@ -4,7 +4,7 @@
 mod tests;
 
 use super::inventory::Inventory;
-use super::node::NodeState;
+use super::node::PlacementNode;
 use super::ports::PortPool;
 use super::scheduler::{PlacementRequest, can_run, headroom};
 use crate::capacity::{Claim, GpuDevice, Size};
@@ -72,7 +72,7 @@ impl Inventory {
     }
 
     /// The claim on a node; `None` if a GPU, a port or an address is missing.
-    fn move_to(&self, node: &NodeState, request: &MoveRequest<'_>) -> Option<MovePlace> {
+    fn move_to(&self, node: &PlacementNode, request: &MoveRequest<'_>) -> Option<MovePlace> {
         let (claim, ssh_host) = (request.claim, &node.setup.ssh_host);
         let ports = self.ssh.get(ssh_host);
         let is_out = ports.is_some_and(|ports| ports.is_out(claim.ssh_port));
@@ -118,7 +118,7 @@ impl Inventory {
 }
 
 /// A GPU of the model, free if possible; one in use is enough for an instance that does not run.
-fn gpu<'a>(node: &'a NodeState, model: &str, run: bool) -> Option<&'a GpuDevice> {
+fn gpu<'a>(node: &'a PlacementNode, model: &str, run: bool) -> Option<&'a GpuDevice> {
     let any = || {
         let mut gpus = node.setup.gpus.iter();
         gpus.find(|gpu| gpu.model == model && node.supports.gpus && !run)

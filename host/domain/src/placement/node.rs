@@ -63,7 +63,7 @@ pub struct NodeUsage {
 
 /// A node and the sums of its claims.
 #[derive(Debug, Clone)]
-pub(super) struct NodeState {
+pub(super) struct PlacementNode {
     pub setup: NodeSetup,
     /// All that the setup allows, until the driver is probed.
     pub supports: Supports,
@@ -71,7 +71,7 @@ pub(super) struct NodeState {
     pub drained: bool,
     /// Images of flavors that the engine does not have and cannot pull.
     pub missing_images: BTreeSet<String>,
-    pub used: Used,
+    pub used: ClaimedSums,
     pub gpus_used: BTreeSet<String>,
     /// GPUs that something outside Wharf holds.
     pub gpus_out: BTreeSet<String>,
@@ -82,13 +82,13 @@ pub(super) struct NodeState {
 
 /// Sums of the claimed quantities.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Used {
+pub(super) struct ClaimedSums {
     pub n_vcpus: u64,
     pub mem_gib: u64,
     pub disk_size_gib: u64,
 }
 
-impl NodeState {
+impl PlacementNode {
     pub fn new(setup: NodeSetup, lan: usize) -> Self {
         let vms = !setup.public_ipv4.is_empty();
         Self {
@@ -99,7 +99,7 @@ impl NodeState {
             },
             drained: false,
             missing_images: BTreeSet::new(),
-            used: Used::default(),
+            used: ClaimedSums::default(),
             gpus_used: BTreeSet::new(),
             gpus_out: BTreeSet::new(),
             lan,

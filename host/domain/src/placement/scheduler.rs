@@ -4,7 +4,7 @@
 //! far less than the commit that follows.
 
 use super::inventory::Inventory;
-use super::node::NodeState;
+use super::node::PlacementNode;
 use super::ports::PortPool;
 use crate::capacity::{Claim, CpuTier, GpuDevice, Size};
 use crate::error::Shortfall;
@@ -54,7 +54,7 @@ impl Inventory {
     /// Chooses the node with the most headroom afterwards, so that load spreads; ties go to the first
     /// name. Nothing is claimed before the caller adds the claim.
     pub fn place(&self, request: &PlacementRequest) -> Result<Placement, Shortfall> {
-        let mut best: Option<(f64, &NodeState)> = None;
+        let mut best: Option<(f64, &PlacementNode)> = None;
         for node in self.nodes.iter().filter(|node| can_run(node, request)) {
             let Some(left) = headroom(node, request.size) else {
                 continue;
@@ -75,20 +75,20 @@ impl Inventory {
     pub fn largest_free(&self, request: &PlacementRequest) -> Option<Size> {
         let nodes = self.nodes.iter().filter(|node| can_run(node, request));
         nodes
-            .map(NodeState::free)
+            .map(PlacementNode::free)
             .max_by_key(|free| (free.n_vcpus, free.mem_gib, free.disk_size_gib))
     }
 
     /// Whether nodes take instances of this kind, and all of them lack one of the images.
     pub fn lacks_image(&self, resource_type: ResourceType, images: &[String]) -> bool {
-        let takes = |node: &&NodeState| takes_new(node, resource_type);
+        let takes = |node: &&PlacementNode| takes_new(node, resource_type);
         let mut taking = self.nodes.iter().filter(takes).peekable();
         taking.peek().is_some() && taking.all(|node| lacks(node, images))
     }
 
     /// The shortfall of the node with the least distance to the request; ties go to the first name.
     fn nearest(&self, request: &PlacementRequest) -> Shortfall {
-        let mut nearest: Option<(f64, &NodeState)> = None;
+        let mut nearest: Option<(f64, &PlacementNode)> = None;
         for node in self.nodes.iter().filter(|node| can_run(node, request)) {
             // The ports and addresses of most nodes need no look: they only add to the distance.
             let quantities = distance(short_quantities(node, request));
@@ -164,7 +164,7 @@ impl Inventory {
         into_result(fields)
     }
 
-    fn addresses(&self, node: &NodeState, request: &PlacementRequest) -> Addresses {
+    fn addresses(&self, node: &PlacementNode, request: &PlacementRequest) -> Addresses {
         let vm = request.resource_type == ResourceType::Vm;
         let ssh = self.ssh.get(&node.setup.ssh_host);
         Addresses {
@@ -178,7 +178,7 @@ impl Inventory {
     /// The fields of ports and addresses that a node has run out of.
     pub(super) fn used_up(
         &self,
-        node: &NodeState,
+        node: &PlacementNode,
         request: &PlacementRequest,
     ) -> impl Iterator<Item = &'static str> + use<> {
         let vm = request.resource_type == ResourceType::Vm;
@@ -197,7 +197,7 @@ impl Inventory {
     /// request does not fail on the next field.
     fn shortages(
         &self,
-        node: &NodeState,
+        node: &PlacementNode,
         request: &PlacementRequest,
     ) -> impl Iterator<Item = Field> + use<> {
         let used_up = self.used_up(node, request).map(|field| (field, 1, 0));
@@ -207,7 +207,7 @@ impl Inventory {
     /// The placement on a node; `None` if a port or an address is missing.
     pub(super) fn placement(
         &self,
-        node: &NodeState,
+        node: &PlacementNode,
         request: &PlacementRequest,
     ) -> Option<Placement> {
         let addresses = self.addresses(node, request);
@@ -239,7 +239,7 @@ type Field = (&'static str, u64, u64);
 
 /// The short quantities of a node, its GPU included.
 fn short_quantities(
-    node: &NodeState,
+    node: &PlacementNode,
     request: &PlacementRequest,
 ) -> impl Iterator<Item = Field> + use<> {
     let (free, size) = (node.free(), request.size);
@@ -257,23 +257,23 @@ fn short_quantities(
 }
 
 /// Whether a node runs such instances at all, however much is free.
-pub(super) fn can_run(node: &NodeState, request: &PlacementRequest) -> bool {
+pub(super) fn can_run(node: &PlacementNode, request: &PlacementRequest) -> bool {
     is_offered(node, request) && !lacks(node, &request.images)
 }
 
-fn lacks(node: &NodeState, images: &[String]) -> bool {
+fn lacks(node: &PlacementNode, images: &[String]) -> bool {
     images
         .iter()
         .any(|image| node.missing_images.contains(image))
 }
 
 /// Whether a node runs such instances, if it has their image.
-fn is_offered(node: &NodeState, request: &PlacementRequest) -> bool {
+fn is_offered(node: &PlacementNode, request: &PlacementRequest) -> bool {
     takes_new(node, request.resource_type) && node.setup.cpu_tiers.contains(&request.cpu_tier)
 }
 
 /// Whether a node takes new instances of a kind.
-fn takes_new(node: &NodeState, resource_type: ResourceType) -> bool {
+fn takes_new(node: &PlacementNode, resource_type: ResourceType) -> bool {
     let runs = match resource_type {
         ResourceType::Vm => node.supports.vms,
         ResourceType::Container => node.supports.containers,
@@ -282,7 +282,7 @@ fn takes_new(node: &NodeState, resource_type: ResourceType) -> bool {
 }
 
 /// Whether a node has the GPU of a request, if it wants one.
-fn has_gpu(node: &NodeState, request: &PlacementRequest) -> bool {
+fn has_gpu(node: &PlacementNode, request: &PlacementRequest) -> bool {
     let model = request.gpu_model.as_ref();
     model.is_none_or(|model| node.free_gpu(model).is_some())
 }
@@ -308,7 +308,7 @@ fn into_result(fields: Vec<Field>) -> Result<(), Shortfall> {
 }
 
 /// The least share of any quantity that is left after placing; `None` if the node is too full.
-pub(super) fn headroom(node: &NodeState, size: Size) -> Option<f64> {
+pub(super) fn headroom(node: &PlacementNode, size: Size) -> Option<f64> {
     let (free, total) = (node.unclaimed(), node.setup.capacity);
     let share = |requested: u32, free: u32, total: u32| {
         let left = free.checked_sub(requested)?;

@@ -2,7 +2,7 @@
 
 mod cluster;
 
-use super::node::NodeState;
+use super::node::PlacementNode;
 use super::{Cluster, Inventory, NodeSetup, Placement, PlacementRequest, Pools, Supports};
 use crate::capacity::{Claim, CpuTier, GpuDevice, Size};
 use crate::error::Shortfall;
@@ -73,7 +73,7 @@ fn defined(
     }
 }
 
-fn takes(node: &NodeState, request: &PlacementRequest) -> bool {
+fn takes(node: &PlacementNode, request: &PlacementRequest) -> bool {
     let kind = match request.resource_type {
         ResourceType::Vm => node.supports.vms,
         ResourceType::Container => node.supports.containers,

@@ -4,7 +4,7 @@ use super::nonsense;
 use super::text::{clean, is_kebab};
 use crate::bindings::types as wit;
 use std::collections::HashSet;
-use wharf_domain::blueprint::{Blueprint, Content, File, Health, Image};
+use wharf_domain::blueprint::{Blueprint, BlueprintFile, FileContent, Health, Image};
 use wharf_domain::driver::PluginError;
 use wharf_domain::flavor::BlueprintRequest;
 use wharf_domain::instance::ResourceType;
@@ -85,9 +85,9 @@ fn check(blueprint: &Blueprint, request: &BlueprintRequest) -> Result<(), Plugin
             )));
         }
         match &file.content {
-            Content::Bytes(content) => bytes = bytes.saturating_add(content.len()),
-            Content::Secret(kind) | Content::SecretCrypt(kind) if has(request, *kind) => {}
-            Content::Secret(kind) | Content::SecretCrypt(kind) => {
+            FileContent::Bytes(content) => bytes = bytes.saturating_add(content.len()),
+            FileContent::Secret(kind) | FileContent::SecretCrypt(kind) if has(request, *kind) => {}
+            FileContent::Secret(kind) | FileContent::SecretCrypt(kind) => {
                 return Err(nonsense(format!(
                     "file {:?} holds {kind:?}, which was not given",
                     file.path
@@ -213,30 +213,30 @@ pub fn to_guest(blueprint: &Blueprint) -> wit::Blueprint {
 }
 
 /// A file of a blueprint or of an archive; the archive's builder checks the path again.
-pub fn file_from_guest(file: wit::File) -> File {
-    File {
+pub fn file_from_guest(file: wit::File) -> BlueprintFile {
+    BlueprintFile {
         path: file.path,
         mode: file.mode,
         uid: file.uid,
         gid: file.gid,
         content: match file.content {
-            wit::Content::Bytes(bytes) => Content::Bytes(bytes),
-            wit::Content::Secret(kind) => Content::Secret(secret_from_guest(kind)),
-            wit::Content::SecretCrypt(kind) => Content::SecretCrypt(secret_from_guest(kind)),
+            wit::Content::Bytes(bytes) => FileContent::Bytes(bytes),
+            wit::Content::Secret(kind) => FileContent::Secret(secret_from_guest(kind)),
+            wit::Content::SecretCrypt(kind) => FileContent::SecretCrypt(secret_from_guest(kind)),
         },
     }
 }
 
-fn file_to_guest(file: &File) -> wit::File {
+fn file_to_guest(file: &BlueprintFile) -> wit::File {
     wit::File {
         path: file.path.clone(),
         mode: file.mode,
         uid: file.uid,
         gid: file.gid,
         content: match &file.content {
-            Content::Bytes(bytes) => wit::Content::Bytes(bytes.clone()),
-            Content::Secret(kind) => wit::Content::Secret(secret_to_guest(*kind)),
-            Content::SecretCrypt(kind) => wit::Content::SecretCrypt(secret_to_guest(*kind)),
+            FileContent::Bytes(bytes) => wit::Content::Bytes(bytes.clone()),
+            FileContent::Secret(kind) => wit::Content::Secret(secret_to_guest(*kind)),
+            FileContent::SecretCrypt(kind) => wit::Content::SecretCrypt(secret_to_guest(*kind)),
         },
     }
 }

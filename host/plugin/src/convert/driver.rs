@@ -7,8 +7,8 @@ use std::time::Duration;
 use tracing::warn;
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::driver::{
-    DiskGrow, EngineNetwork, Features, Network, NodeHealth, Observed, Phase, PluginError, Report,
-    Spec, StoreMark, Surroundings, Tag, Target, Usage,
+    DiskGrow, DriverReport, DriverTarget, EngineNetwork, Features, InstanceNetwork, NodeHealth,
+    Observed, Phase, PluginError, ResourceUsage, Spec, StoreMark, Surroundings, Tag,
 };
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
 
@@ -60,7 +60,7 @@ pub fn spec(spec: &Spec) -> wit::Spec {
 }
 
 /// To a guest.
-pub fn target(target: &Target) -> wit::Target {
+pub fn target(target: &DriverTarget) -> wit::Target {
     wit::Target {
         tag: tag(target.tag),
         generation: target.generation.0,
@@ -72,7 +72,7 @@ pub fn target(target: &Target) -> wit::Target {
     }
 }
 
-fn network(network: &Network) -> wit::Network {
+fn network(network: &InstanceNetwork) -> wit::Network {
     wit::Network {
         id: network.id.clone(),
         subnet: network.subnet.to_string(),
@@ -82,14 +82,14 @@ fn network(network: &Network) -> wit::Network {
 }
 
 /// From a guest. A report for another generation is invalid.
-pub fn report(report: wit::Report, asked: Generation) -> Result<Report, PluginError> {
+pub fn report(report: wit::Report, asked: Generation) -> Result<DriverReport, PluginError> {
     if report.generation != asked.0 {
         return Err(nonsense(format!(
             "a report for generation {}, asked for {}",
             report.generation, asked.0
         )));
     }
-    Ok(Report {
+    Ok(DriverReport {
         generation: asked,
         phase: phase(report.phase),
         again: report
@@ -241,8 +241,8 @@ fn now_ns() -> u64 {
 }
 
 /// From a guest.
-pub fn usage(usage: wit::Usage) -> Usage {
-    Usage {
+pub fn usage(usage: wit::Usage) -> ResourceUsage {
+    ResourceUsage {
         cpu_ns: usage.cpu_ns,
         at_ns: match usage.at_ns {
             0 => now_ns(),

@@ -3,7 +3,7 @@
 use super::text::{clean, short};
 use crate::bindings::types as wit;
 use std::time::Duration;
-use wharf_domain::driver::{PluginError, Shortage};
+use wharf_domain::driver::{PluginError, ReportedShortage};
 
 /// Longest field name, bytes.
 const MAX_FIELD: usize = 64;
@@ -33,8 +33,8 @@ pub fn from_guest(error: wit::Error) -> PluginError {
     }
 }
 
-fn shortage(shortage: wit::Shortage) -> Shortage {
-    Shortage {
+fn shortage(shortage: wit::Shortage) -> ReportedShortage {
+    ReportedShortage {
         field: clean(&shortage.field, MAX_FIELD),
         requested: shortage.requested,
         available: shortage.available,

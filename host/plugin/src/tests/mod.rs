@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use wharf_domain::blueprint::{Blueprint, Health, Image};
 use wharf_domain::capacity::Size;
-use wharf_domain::driver::{Network, PublishedPort, Spec, Tag, Target};
+use wharf_domain::driver::{DriverTarget, InstanceNetwork, PublishedPort, Spec, Tag};
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
 use wharf_domain::instance::ResourceType;
 use wharf_engine::{Endpoint, Transport};
@@ -91,7 +91,7 @@ fn id(n: u128) -> InstanceId {
 
 fn spec(n: u32) -> Spec {
     Spec {
-        target: Target {
+        target: DriverTarget {
             tag: Tag {
                 instance: id(n.into()),
                 incarnation: 1,
@@ -103,7 +103,7 @@ fn spec(n: u32) -> Spec {
                 mem_gib: 2,
                 disk_size_gib: 10,
             },
-            network: Network {
+            network: InstanceNetwork {
                 id: "o1".into(),
                 subnet: "10.0.0.0/8".parse().unwrap(),
                 gateway: "10.0.0.1".parse().unwrap(),

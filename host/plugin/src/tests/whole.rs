@@ -9,7 +9,7 @@ use wharf_domain::driver::{Phase, PluginError, Tag};
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
 use wharf_domain::ids::Generation;
 use wharf_domain::instance::ResourceType;
-use wharf_domain::secret::Secrets;
+use wharf_domain::secret::InstanceSecrets;
 
 #[tokio::test]
 async fn an_instance_lives_and_goes() {
@@ -31,7 +31,7 @@ async fn an_instance_lives_and_goes() {
 
     let spec = spec(1);
     let target = spec.target.clone();
-    let secrets = Secrets::default();
+    let secrets = InstanceSecrets::default();
     let report = driver.ensure(&spec, &secrets).await.unwrap();
     assert_eq!(
         (report.generation, report.phase),
@@ -85,7 +85,10 @@ async fn a_long_list_comes_whole() {
     let driver = node(&plugins, "simulated", "simulated:", json!(null));
     let count = 45_000;
     for n in 0..count {
-        driver.ensure(&spec(n), &Secrets::default()).await.unwrap();
+        driver
+            .ensure(&spec(n), &InstanceSecrets::default())
+            .await
+            .unwrap();
     }
     let list = driver.list().await.unwrap();
     assert_eq!(list.len(), count as usize);
