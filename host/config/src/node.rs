@@ -3,6 +3,7 @@
 use crate::host;
 use ipnet::Ipv4Net;
 use serde::Deserialize;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use wharf_domain::capacity::CpuTier;
 
@@ -38,6 +39,9 @@ pub struct NodeConfig {
     /// login host for SSH and the web host for pages.
     #[serde(default, deserialize_with = "host::read_optional")]
     pub probe_host: Option<String>,
+    /// IPv4 address of the node's private ports, which only Wharf must reach: SSH of flavors that offer
+    /// none to their users. Default: `127.0.0.1` for an engine on this machine; else that of public ports.
+    pub private_address: Option<Ipv4Addr>,
     /// Network of the instances' private addresses. Nodes with one cluster, driver, `lan_cidr` and
     /// `lan_subnet_prefix` share its addresses. Default `10.80.0.0/16`.
     #[serde(default = "lan_cidr")]
@@ -127,6 +131,28 @@ impl NodeConfig {
         claimable
     }
 
+    /// The address of private ports; `None` if they have that of public ones.
+    pub fn private_address(&self) -> Option<Ipv4Addr> {
+        // Each port has an address of its own then, by its number.
+        let has_addresses = self
+            .settings
+            .get("publish_cidr")
+            .and_then(|cidr| cidr.as_str());
+        let default = (self.is_here() && has_addresses.is_none_or(str::is_empty))
+            .then_some(Ipv4Addr::LOCALHOST);
+        self.private_address.or(default)
+    }
+
+    /// Whether the engine is on this machine.
+    fn is_here(&self) -> bool {
+        let Some(address) = self.endpoint.strip_prefix("https://") else {
+            return true;
+        };
+        let host = host::plain(address.rsplit_once(':').map_or(address, |(host, _)| host));
+        let is_loopback = |address: IpAddr| address.is_loopback();
+        host == "localhost" || host.parse().is_ok_and(is_loopback)
+    }
+
     /// Whether two nodes share the private addresses of one range.
     pub fn shares_lan(&self, other: &Self) -> bool {
         self.is_beside(other)
@@ -149,7 +175,7 @@ fn both_tiers() -> Vec<CpuTier> {
 }
 
 fn lan_cidr() -> Ipv4Net {
-    Ipv4Net::new_assert(std::net::Ipv4Addr::new(10, 80, 0, 0), 16)
+    Ipv4Net::new_assert(Ipv4Addr::new(10, 80, 0, 0), 16)
 }
 
 fn lan_subnet_prefix() -> u8 {

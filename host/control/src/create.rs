@@ -1,9 +1,10 @@
 //! Creation: a blueprint from the flavor's provider, then one write with name, placement, claim, row,
 //! event and ledger entry.
 
+use super::private_ports::{PRIVATE_PAGES, web_is_private};
 use super::quota;
-use super::random::fill;
-use super::suspend;
+use super::random::{fill, random_text};
+use super::suspension;
 use super::{App, Caller, IdempotencyKey, InstanceView, SharedInventory, Vault};
 use std::sync::Arc;
 use wharf_db::{Changes, PROVISIONING_SPECS, ProvisioningSpec, Read as _, View};
@@ -28,6 +29,9 @@ const ALPHABET: &[u8; 56] = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23
 
 /// 24 characters of 56 have 139 bits.
 const PASSWORD_LENGTH: usize = 24;
+
+/// Length of the token of a page in bytes.
+const WEB_TOKEN: usize = 32;
 
 /// Generated names to try before giving up.
 const NAME_TRIES: u64 = 64;
@@ -83,6 +87,11 @@ impl App {
             .await?;
         // Ids in order of time keep the rows of one commit on few pages.
         let id = InstanceId(uuid::Uuid::now_v7());
+        let mut secrets = request.secrets;
+        if flavor.web {
+            let token = SecretText::new(random_text::<WEB_TOKEN>()?);
+            secrets.0.push((SecretKind::WebToken, token));
+        }
         Ok(Draft {
             id,
             vault: self.vault.clone(),
@@ -112,9 +121,10 @@ impl App {
             flavor,
             login_user,
             blueprint,
-            secrets: request.secrets,
+            secrets,
             deadline: self.deadline(self.clock.now()),
             key: None,
+            web_is_private: web_is_private(&self.config()),
         })
     }
 
@@ -154,6 +164,8 @@ pub(super) struct Draft {
     secrets: InstanceSecrets,
     deadline: Timestamp,
     key: Option<IdempotencyKey>,
+    /// Whether its page gets a private port.
+    web_is_private: bool,
 }
 
 impl Draft {
@@ -169,7 +181,7 @@ impl Draft {
         {
             return Ok((earlier, Changes::none()));
         }
-        suspend::check_user(view.rows, self.placement.owner)?;
+        suspension::check_user(view.rows, self.placement.owner)?;
         let name = self.name(view)?;
         let limits = quota::limits(view.rows, self.placement.owner, defaults)?;
         let placement = quota::place(inventory, limits, &self.placement)?;
@@ -182,7 +194,12 @@ impl Draft {
             blueprint: Arc::clone(&self.blueprint),
             secrets: self.vault.encrypt_all(self.id, &self.secrets)?,
         };
-        let changes = Changes::none()
+        let changes = if self.web_is_private && instance.web_port.is_some() {
+            Changes::none().put(&PRIVATE_PAGES, self.id, ())
+        } else {
+            Changes::none()
+        };
+        let changes = changes
             .put_claim(self.id, placement.claim)
             .put(&PROVISIONING_SPECS, self.id, provisioning_spec)
             .record(instance, view.now, wharf_domain::event::EventKind::Created);

@@ -1,7 +1,6 @@
 //! The use cases, one file each. Every change is one atomic write, after which the reconciler is
 //! notified and updates the node.
 
-mod access;
 mod account;
 mod audit;
 pub mod bill;
@@ -10,26 +9,26 @@ pub mod check;
 mod clock;
 pub mod clock_watch;
 mod condition;
+mod config;
 mod costs;
 mod create;
 mod delete;
 mod drain;
 mod engines;
 mod estimate;
+mod event_text;
 mod events;
 mod features;
 mod find;
+mod flavor_images;
 mod forget;
 mod growing;
 pub mod history;
 mod host_keys;
 mod idempotency;
 mod inventory;
-mod key;
-mod key_end;
-mod key_rows;
-mod key_use;
 mod keyring;
+mod labels;
 mod lost;
 mod metrics;
 mod moves;
@@ -39,6 +38,7 @@ mod offer;
 mod operator;
 mod places;
 mod ports;
+mod private_ports;
 mod quota;
 mod random;
 mod read;
@@ -49,28 +49,36 @@ pub mod retention;
 mod rotate;
 pub mod scrub;
 mod settled;
-mod ssh_key;
 mod stats;
 mod stop;
 mod suspend;
+mod suspension;
 mod tables;
 mod terminal;
 pub mod terminal_watch;
+mod tunnel;
 mod update;
 mod usage;
+mod users;
 mod vault;
 pub mod webhook;
 
-pub use access::{Access, Invalid};
+pub use account::access::{Access, Invalid};
+pub use account::key::{ApiKey, KeyInfo, Keys, NewKey};
+pub use account::ssh_key::SshKey;
 pub use account::user::user_of_email;
 pub use account::{
     Accounts, EndedAccess, Expiry, Identity, IdentityError, Invitation, Invite, NewSession,
     Passkey, ProvenIdentity, RelyingParty, SessionInfo, Visitor, device,
 };
-pub use audit::{AuditEntry, Order as AuditOrder, page as audit_page, record as audit_record};
+pub use audit::{
+    AuditEntry, Order as AuditOrder, page as audit_page, page_of as audit_page_of,
+    record as audit_record,
+};
 pub use caller::{Caller, Credential};
 pub use clock::{Clock, ClockState};
 pub use condition::Condition;
+pub use config::SharedConfig;
 pub use costs::CorrectionLine;
 pub use drain::LeftLine;
 pub use engines::compare_engines;
@@ -80,7 +88,6 @@ pub use features::NodeFeatures;
 pub use find::Selector;
 pub use idempotency::IdempotencyKey;
 pub use inventory::SharedInventory;
-pub use key::{ApiKey, KeyInfo, Keys, NewKey};
 pub use keyring::key_in;
 pub use lost::LostLine;
 pub use node_list::NodeLine;
@@ -88,22 +95,21 @@ pub use nodes::{NodeState, Nodes, Outage};
 pub use offer::Offered;
 pub use operator::{Operator, SecretsSource};
 pub use places::Places;
-pub use quota::UserQuota;
 pub use read::InstanceView;
 pub use rotate::Rotation;
 pub use settled::Settled;
-pub use ssh_key::SshKey;
 pub use stats::Stats;
 pub use stop::Stopped;
 pub use suspend::{Suspended, SuspensionLine};
 pub use tables::SCHEMA;
 pub use terminal::TerminalRequest;
+pub use tunnel::Tunnel;
 pub use usage::Usage;
+pub use users::UserQuota;
 pub use vault::{Vault, VaultError};
 
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -119,7 +125,7 @@ use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::time::Timestamp;
 use wharf_plugin::{NodeDriver, Plugins};
-use wharf_terminal::Terminals;
+use wharf_terminal::{Ports, Terminals, Tunnels};
 
 /// Tells the reconciler that an instance's row has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +144,7 @@ const MAX_LOOKS: usize = 1000;
 
 /// The use cases and their shared state.
 pub struct App {
-    config: ArcSwap<Config>,
+    config: SharedConfig,
     pub(crate) db: Db,
     pub(crate) plugins: Plugins,
     pub(crate) drivers: BTreeMap<NodeId, NodeDriver>,
@@ -148,20 +154,22 @@ pub struct App {
     pub(crate) growing: growing::Growing,
     pub(crate) features: NodeFeatures,
     /// The images of flavors, by the last survey of a node.
-    pub(crate) flavor_images: ArcSwap<Vec<check::FlavorImages>>,
+    pub(crate) flavor_images: ArcSwap<Vec<flavor_images::FlavorImages>>,
     pub(crate) nodes: Nodes,
     pub(crate) inventory: SharedInventory,
     pub(crate) clock: Clock,
     pub(crate) metrics: metrics::Metrics,
-    keys: Keys,
-    pub(crate) accounts: Accounts,
+    pub(crate) accounts: Arc<Accounts>,
     terminals: Arc<Terminals>,
+    tunnels: Arc<Tunnels>,
+    /// The SSH connections through which tunnels reach ports inside.
+    ports: Ports,
     webhooks: webhook::NewWebhooks,
     own_addresses: webhook::OwnAddresses,
     guests: Handle,
     nudge: mpsc::Sender<Nudge>,
     /// Notified when instances of drained nodes may have to move.
-    pub(crate) drains: Notify,
+    drains: Notify,
     samples: stats::Samples,
     in_flight: idempotency::InFlight,
     web_host: Arc<str>,
@@ -169,8 +177,9 @@ pub struct App {
 
 /// The arguments of [`App::new`].
 pub struct Parts {
-    pub config: Arc<Config>,
+    pub config: SharedConfig,
     pub db: Db,
+    pub accounts: Arc<Accounts>,
     /// The inventory that the database keeps up to date.
     pub inventory: SharedInventory,
     /// The clock that the database uses.
@@ -192,19 +201,18 @@ impl App {
     }
 
     /// Creates the application. The reconciler reads from the returned receiver.
-    pub fn new(parts: Parts) -> Result<(Arc<Self>, mpsc::Receiver<Nudge>), Error> {
+    pub fn new(parts: Parts) -> (Arc<Self>, mpsc::Receiver<Nudge>) {
         let (nudge, nudged) = mpsc::channel(NUDGES);
-        let keys = Keys::load(parts.db.clone(), parts.clock.clone())?;
-        let (db, clock) = (parts.db.clone(), parts.clock.clone());
         let app = Self {
-            accounts: Accounts::load(db, clock, keys.access().clone())?,
-            keys,
+            accounts: parts.accounts,
             installation: parts.installation,
             terminals: Arc::default(),
+            tunnels: Arc::default(),
+            ports: Ports::default(),
             webhooks: webhook::NewWebhooks::default(),
             own_addresses: webhook::OwnAddresses::default(),
-            web_host: parts.config.web.host.as_str().into(),
-            config: ArcSwap::new(parts.config),
+            web_host: parts.config.get().web.host.as_str().into(),
+            config: parts.config,
             db: parts.db,
             inventory: parts.inventory,
             clock: parts.clock,
@@ -223,25 +231,16 @@ impl App {
             samples: stats::Samples::default(),
             in_flight: idempotency::InFlight::default(),
         };
-        Ok((Arc::new(app), nudged))
+        (Arc::new(app), nudged)
+    }
+
+    pub fn db(&self) -> &Db {
+        &self.db
     }
 
     /// Returns the present configuration.
     pub fn config(&self) -> Arc<Config> {
-        self.config.load_full()
-    }
-
-    /// Replaces the configuration. Only settings that [`Config::reload`] permits may differ.
-    pub fn reconfigure(&self, mut config: Config) {
-        config.listen = self.config().listen;
-        self.config.store(Arc::new(config));
-    }
-
-    /// Notes the address of the REST interface, which differs from the setting if its port is 0.
-    pub fn listening(&self, address: SocketAddr) {
-        let mut config = Config::clone(&self.config());
-        config.listen = address;
-        self.config.store(Arc::new(config));
+        self.config.get()
     }
 
     /// The host of the paths that users take to a node, if its configuration replaces it for probes.
@@ -271,17 +270,8 @@ impl App {
         self.db.disk()
     }
 
-    pub fn keys(&self) -> &Keys {
-        &self.keys
-    }
-
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
-    }
-
-    /// Returns the caller with a key, if the key is valid.
-    pub fn authenticate(&self, key: &str, request_id: Arc<str>) -> Option<Caller> {
-        self.keys.authenticate(key, request_id)
     }
 
     /// Returns whether the database accepts reads and writes.

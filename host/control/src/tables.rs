@@ -1,10 +1,10 @@
 //! All tables of features, and the steps that led to their present rows.
 
+use super::account::key_rows::{KEYS, take_metrics_from_users};
 use super::account::user::write_canonical_addresses;
-use super::key_rows::{KEYS, take_metrics_from_users};
 use super::{
-    account, clock, drain, host_keys, idempotency, key_rows, moves, nodes, quota, restart, ssh_key,
-    suspend, webhook,
+    account, clock, host_keys, idempotency, labels, moves, nodes, private_ports, quota, restart,
+    suspension, webhook,
 };
 use wharf_db::{Schema, Step};
 
@@ -19,17 +19,18 @@ pub static SCHEMA: Schema = Schema {
         account::state::TABLES,
         account::passkey::TABLES,
         account::identity::TABLES,
-        key_rows::TABLES,
-        ssh_key::TABLES,
+        account::key_rows::TABLES,
+        account::ssh_key::TABLES,
         quota::TABLES,
-        suspend::TABLES,
+        suspension::TABLES,
         webhook::TABLES,
         idempotency::TABLES,
         host_keys::TABLES,
+        private_ports::TABLES,
+        labels::TABLES,
         restart::TABLES,
         moves::TABLES,
         nodes::TABLES,
-        drain::TABLES,
     ],
     steps: &[
         Step {
@@ -43,6 +44,10 @@ pub static SCHEMA: Schema = Schema {
         Step {
             done: "wrote the addresses of users in one form",
             run: write_canonical_addresses,
+        },
+        Step {
+            done: "gave the pages of instances labels",
+            run: labels::label_all,
         },
     ],
 };

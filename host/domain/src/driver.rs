@@ -47,6 +47,8 @@ impl InstanceNetwork {
 pub struct PublishedPort {
     pub node_port: u16,
     pub instance_port: u16,
+    /// Whether only Wharf may reach it.
+    pub private: bool,
 }
 
 /// The instance that `ensure` creates.
@@ -57,6 +59,8 @@ pub struct Spec {
     pub hostname: String,
     /// Published ports for SSH and the web page.
     pub published: Vec<PublishedPort>,
+    /// The node's address of private ports; `None` if the node has no other than that of public ones.
+    pub private_address: Option<Ipv4Addr>,
     /// Names of the GPU devices to attach.
     pub gpu_devices: Vec<String>,
     /// Whether an earlier call may have created the instance already.

@@ -292,9 +292,10 @@ impl<'a> Here<'a> {
         }
         let of = name.strip_suffix(".address");
         if of.is_some_and(|of| self.is_port(of)) && !self.document.has_addresses() {
-            let [range, first] = publish::SETTINGS;
+            let ([range, first], common) = (publish::OF_EACH, publish::COMMON);
             return Err(format!(
-                "{{{name}}} needs the settings `{range}`, a text, and `{first}`, an integer"
+                "{{{name}}} needs the setting `{common}`, a text, or `{range}`, a text, and `{first}`, \
+                 an integer"
             ));
         }
         let is_local = around

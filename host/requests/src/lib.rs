@@ -143,7 +143,7 @@ impl Requests {
                 .map_err(|why| format!("{name}: {why}"))?;
             settings.insert(name.clone(), value);
         }
-        if document.has_addresses() {
+        if document.has_address_of_each() {
             publish::check(&settings)?;
         }
         Ok(Self { document, settings })

@@ -253,7 +253,7 @@ fn unused(document: &Document, used: &BTreeSet<String>, findings: &mut Vec<Strin
     let has_addresses = used.iter().any(|name| name.ends_with(".address"));
     for (name, setting) in &document.settings {
         let by_images = setting.replaces.is_some();
-        let by_addresses = has_addresses && publish::SETTINGS.contains(&name.as_str());
+        let by_addresses = has_addresses && publish::is_read(name);
         if !by_images && !by_addresses && !is_used(used, &format!("settings.{name}")) {
             findings.push(format!("settings.{name}: no request uses it"));
         }

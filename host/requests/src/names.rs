@@ -205,7 +205,12 @@ impl Document {
 
     /// Whether the settings give addresses to published ports.
     pub fn has_addresses(&self) -> bool {
-        let types = publish::SETTINGS.map(|setting| self.type_of_setting(setting));
+        self.type_of_setting(publish::COMMON) == Some(Type::Text) || self.has_address_of_each()
+    }
+
+    /// Whether the settings can give each published port an address of its own.
+    pub fn has_address_of_each(&self) -> bool {
+        let types = publish::OF_EACH.map(|setting| self.type_of_setting(setting));
         types == [Some(Type::Text), Some(Type::Number)]
     }
 }

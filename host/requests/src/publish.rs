@@ -1,6 +1,6 @@
-//! The addresses of published ports, where each port has one: the address of `settings.publish_cidr`
-//! whose number is the port less `settings.publish_from`. Such a range is routed and no link has it, so
-//! its first and its last address count too.
+//! The addresses of public ports. All have `settings.publish_address`. If `settings.publish_cidr` has a
+//! range, each port has the address of it whose number is the port less `settings.publish_from`. Such a
+//! range is routed and no link has it, so its first and its last address count too.
 
 use ipnet::Ipv4Net;
 use serde_json::Value;
@@ -11,8 +11,15 @@ use std::net::Ipv4Addr;
 const RANGE: &str = "publish_cidr";
 /// The setting with the port of the range's first address.
 const FIRST: &str = "publish_from";
-/// The settings that the addresses need.
-pub const SETTINGS: [&str; 2] = [RANGE, FIRST];
+/// The setting with the address of all ports.
+pub const COMMON: &str = "publish_address";
+/// The settings that give each port an address.
+pub const OF_EACH: [&str; 2] = [RANGE, FIRST];
+
+/// Whether a setting is read for the addresses of ports.
+pub fn is_read(setting: &str) -> bool {
+    setting == COMMON || OF_EACH.contains(&setting)
+}
 
 /// Checks the range of a node.
 pub fn check(settings: &BTreeMap<String, Value>) -> Result<(), String> {
@@ -20,9 +27,18 @@ pub fn check(settings: &BTreeMap<String, Value>) -> Result<(), String> {
 }
 
 /// The address of a port. An error names the setting that gives it none.
-pub fn address(settings: &BTreeMap<String, Value>, port: u16) -> Result<Ipv4Addr, String> {
-    let range =
-        range(settings)?.ok_or("settings.publish_cidr is empty, so no port has an address")?;
+pub fn address(settings: &BTreeMap<String, Value>, port: u16) -> Result<String, String> {
+    let Some(range) = range(settings)? else {
+        let common = settings.get(COMMON).and_then(Value::as_str);
+        let common = common.filter(|common| !common.is_empty());
+        let setting = if settings.contains_key(COMMON) {
+            COMMON
+        } else {
+            RANGE
+        };
+        let missing = || format!("settings.{setting} is empty, so no port has an address");
+        return common.map(str::to_owned).ok_or_else(missing);
+    };
     let first = settings.get(FIRST).and_then(Value::as_u64);
     let first = first.ok_or("settings.publish_from is missing")?;
     let number = u64::from(port)
@@ -33,6 +49,7 @@ pub fn address(settings: &BTreeMap<String, Value>, port: u16) -> Result<Ipv4Addr
         .map(Ipv4Addr::from)
         .ok()
         .filter(|address| range.contains(address))
+        .map(|address| address.to_string())
         .ok_or_else(|| {
             format!(
                 "settings.publish_cidr, {range}, has no address for the port {port}, as its first one \
@@ -71,7 +88,7 @@ mod tests {
     #[test]
     fn each_port_of_the_range_has_an_address() {
         let settings = settings("198.18.64.0/30");
-        let of = |port| address(&settings, port).map(|address| address.to_string());
+        let of = |port| address(&settings, port);
         assert_eq!(of(20_000).unwrap(), "198.18.64.0");
         assert_eq!(of(20_003).unwrap(), "198.18.64.3");
         assert!(

@@ -44,6 +44,7 @@ struct Written {
     command: Vec<String>,
     gpus: Vec<String>,
     published: Vec<WrittenPort>,
+    private_address: Option<Ipv4Addr>,
     ports: Vec<u16>,
     files: Vec<WrittenFile>,
     learnt: BTreeMap<String, WrittenLearnt>,
@@ -84,6 +85,8 @@ struct WrittenNetwork {
 struct WrittenPort {
     node_port: u16,
     instance_port: u16,
+    #[serde(default)]
+    private: bool,
 }
 
 #[derive(Deserialize)]
@@ -149,6 +152,7 @@ impl Written {
                 environment: environment.collect::<Result<_, _>>()?,
                 command: self.command,
                 published: self.published.into_iter().map(Into::into).collect(),
+                private_address: self.private_address,
                 gpu_devices: self.gpus,
                 files: self.files.into_iter().map(Into::into).collect(),
             };
@@ -188,6 +192,7 @@ impl From<WrittenPort> for PublishedPort {
         Self {
             node_port: written.node_port,
             instance_port: written.instance_port,
+            private: written.private,
         }
     }
 }

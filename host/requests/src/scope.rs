@@ -2,6 +2,7 @@
 //! container of another one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use wharf_domain::blueprint::BlueprintFile;
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{DriverTarget, InstanceNetwork, PublishedPort, Spec, Tag};
@@ -74,6 +75,8 @@ pub struct CreateScope {
     pub command: Vec<String>,
     /// Ports of the node.
     pub published: Vec<PublishedPort>,
+    /// The node's address of private ports; `None` if they have that of public ones.
+    pub private_address: Option<Ipv4Addr>,
     /// Its GPU devices.
     pub gpu_devices: Vec<String>,
     /// Files to put into it before its first start.
@@ -151,6 +154,7 @@ impl CallScope {
             environment: blueprint.environment.clone(),
             command: blueprint.command.clone(),
             published: spec.published.clone(),
+            private_address: spec.private_address,
             gpu_devices: spec.gpu_devices.clone(),
             files: blueprint.files.clone(),
         };

@@ -72,7 +72,13 @@ impl<'a> Values<'a> {
                 let ports = ports.ok_or_else(|| Fault::absent("the instance is not a VM"))?;
                 ports.iter().copied().collect()
             }
-            ("published", _) => self.creation()?.published.iter().map(port).collect(),
+            ("published", _) => {
+                let creation = self.creation()?;
+                let ports = creation.published.iter();
+                ports
+                    .map(|one| port(one, creation.private_address))
+                    .collect()
+            }
             ("environment", _) => {
                 let variables = self.creation()?.environment.iter();
                 let pair =
@@ -92,7 +98,7 @@ impl<'a> Values<'a> {
         let port = of.get("node_port").and_then(Value::as_u64);
         match port.and_then(|port| u16::try_from(port).ok()) {
             Some(port) if key == "address" => publish::address(self.settings, port)
-                .map(|address| address.to_string().into())
+                .map(Value::from)
                 .map_err(Fault::refused),
             _ => Err(Fault::absent("the member has no such part")),
         }
@@ -185,8 +191,13 @@ fn network(network: &InstanceNetwork) -> Value {
     })
 }
 
-fn port(port: &PublishedPort) -> Value {
-    json!({ "node_port": port.node_port, "instance_port": port.instance_port })
+/// A port. A public one gets its address from the settings of the node.
+fn port(port: &PublishedPort, private_address: Option<Ipv4Addr>) -> Value {
+    let mut value = json!({ "node_port": port.node_port, "instance_port": port.instance_port });
+    if let Some(address) = private_address.filter(|_| port.private) {
+        value["address"] = address.to_string().into();
+    }
+    value
 }
 
 fn file(file: &BlueprintFile) -> Value {

@@ -114,6 +114,7 @@ fn spec() -> Spec {
         published: vec![PublishedPort {
             node_port: 20_001,
             instance_port: 22,
+            private: false,
         }],
         public_network: None,
         wan_ports: Vec::new(),

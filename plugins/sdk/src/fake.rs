@@ -314,6 +314,7 @@ fn to_port(port: &PublishedPort) -> driver::PublishedPort {
     driver::PublishedPort {
         node_port: port.node_port,
         instance_port: port.instance_port,
+        private: port.private,
     }
 }
 
@@ -355,6 +356,7 @@ fn to_spec(spec: &Spec) -> driver::Spec {
         },
         hostname: spec.hostname.clone(),
         published: spec.published.iter().map(to_port).collect(),
+        private_address: Some(std::net::Ipv4Addr::LOCALHOST),
         gpu_devices: spec.gpu_devices.clone(),
         may_exist: spec.may_exist,
         blueprint: Arc::new(Blueprint {

@@ -14,7 +14,7 @@ use wharf_domain::driver::{
     DriverReport, DriverTarget, InstanceNetwork, NodeHealth, Phase, PluginError, PublishedPort,
     Spec, Tag,
 };
-use wharf_domain::flavor::{BlueprintRequest, Flavor};
+use wharf_domain::flavor::{BlueprintRequest, Flavor, WebAuth};
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
 use wharf_domain::instance::ResourceType;
 use wharf_domain::secret::{InstanceSecrets, SecretKind, SecretText};
@@ -145,7 +145,9 @@ impl Subject {
             published: vec![PublishedPort {
                 node_port: last.checked_sub(n).context("no port is left")?,
                 instance_port,
+                private: false,
             }],
+            private_address: None,
             gpu_devices: Vec::new(),
             may_exist: false,
             blueprint: self.blueprint(),
@@ -166,6 +168,7 @@ impl Subject {
             resource_types: vec![ResourceType::Container],
             ssh: *ssh,
             web: web_port.is_some(),
+            web_auth: WebAuth::None,
             s3_prefill: false,
             ai: false,
             gpu_aware: false,

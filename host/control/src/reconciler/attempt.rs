@@ -1,13 +1,14 @@
 //! One attempt to bring a node nearer to an instance's row.
 
 use super::apply::Apply;
+use super::spec;
 use super::store::{Failure, Judged, Store, Verdict};
 use super::tasks::Tasks;
 use crate::App;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, SemaphorePermit};
 use wharf_db::{ProvisioningSpec, Read};
-use wharf_domain::driver::{DriverTarget, PluginError};
+use wharf_domain::driver::{DriverTarget, PluginError, Spec};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
 use wharf_domain::ids::Generation;
@@ -112,6 +113,19 @@ impl Attempt<'_> {
         self.app
             .db
             .read(|rows| rows.provisioning_spec(id)?.ok_or_else(missing))
+    }
+
+    /// The specification for the driver. `may_exist` tells it of an earlier request.
+    pub fn spec(&self, may_exist: bool) -> Result<Spec, Error> {
+        let provisioning_spec = self.provisioning_spec()?;
+        let target = self.target.clone();
+        spec::spec(
+            self.app,
+            target,
+            self.instance,
+            provisioning_spec,
+            may_exist,
+        )
     }
 
     /// Puts a new instance into error, and a restarted one back to stopped.

@@ -2,8 +2,8 @@
 
 use super::attempt::{Attempt, FIRST_PAUSE, Next};
 use super::{host_key, reach};
+use crate::private_ports::{has_private_page, has_shell};
 use std::time::Duration;
-use wharf_config::host::plain;
 use wharf_db::Read;
 use wharf_domain::blueprint::Health;
 use wharf_domain::driver::{DriverReport, Phase, PluginError};
@@ -123,44 +123,36 @@ impl Attempt<'_> {
     async fn host_key(&self) -> Option<HostKey> {
         let instance = self.instance;
         let features = self.app.features.get(&instance.node);
-        if !instance.ssh || features.is_some_and(|f| !f.network) {
+        let has_shell = (self.app.db).read(|rows| has_shell(rows, instance));
+        if !has_shell.unwrap_or(instance.ssh) || features.is_some_and(|f| !f.network) {
             return None;
         }
-        let host = self.probe_host().unwrap_or(plain(&instance.ssh_host));
-        let key = host_key::learn(&host, instance.ssh_port).await;
+        let (host, port) = self.app.ssh_way(instance);
+        let key = host_key::learn(&host, port).await;
         if key.is_none() {
             tracing::warn!(node = %instance.node, "the instance shows no SSH host key");
         }
         key
     }
 
-    /// The host of the user's paths, if the node's configuration replaces it for probes.
-    fn probe_host(&self) -> Option<String> {
-        self.app.probe_host(&self.instance.node)
-    }
-
-    /// The user's path to the instance; `None` if the engine has no network.
+    /// The way to the instance that shows whether it is up; `None` if the engine has no network.
     fn path(&self) -> Result<Option<reach::Path>, Error> {
         let instance = self.instance;
         let features = self.app.features.get(&instance.node);
         if features.is_some_and(|f| !f.network) {
             return Ok(None);
         }
-        let provisioning_spec = self
-            .app
-            .db
-            .read(|rows| rows.provisioning_spec(instance.id))?;
+        let (provisioning_spec, web_is_private) = self.app.db.read(|rows| {
+            let spec = rows.provisioning_spec(instance.id)?;
+            Ok::<_, Error>((spec, has_private_page(rows, instance.id)?))
+        })?;
         let health = provisioning_spec.map_or(Health::Ssh, |d| d.blueprint.health.clone());
-        let config = self.app.config();
-        let (host, port) = match health {
-            Health::Ssh => (plain(&instance.ssh_host), Some(instance.ssh_port)),
-            Health::Http(_) => (config.web.host.clone(), instance.web_port),
+        let way = match health {
+            Health::Ssh => Some(self.app.ssh_way(instance)),
+            Health::Http(_) => self.app.web_way(instance, web_is_private),
         };
         let missing = || Error::internal(format!("{} has no web port", instance.id));
-        Ok(Some(reach::Path {
-            health,
-            host: self.probe_host().unwrap_or(host),
-            port: port.ok_or_else(missing)?,
-        }))
+        let (host, port) = way.ok_or_else(missing)?;
+        Ok(Some(reach::Path { health, host, port }))
     }
 }

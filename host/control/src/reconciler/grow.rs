@@ -1,7 +1,6 @@
 //! A larger disk before a start, on nodes that grow a disk only while its instance is stopped.
 
 use super::attempt::{Attempt, FIRST_PAUSE, Next};
-use super::spec;
 use std::time::{Duration, Instant};
 use wharf_db::Changes;
 use wharf_domain::driver::{DriverReport, Phase, PluginError};
@@ -38,10 +37,8 @@ impl Attempt<'_> {
 
     /// Moves the content a step on. The instance starts once the driver has nothing left to move.
     pub async fn grow(&mut self) -> Next {
-        let spec = match self.provisioning_spec() {
-            Ok(provisioning_spec) => {
-                spec::spec(self.target.clone(), self.instance, provisioning_spec, true)
-            }
+        let spec = match self.spec(true) {
+            Ok(spec) => spec,
             Err(error) => return error.into(),
         };
         match self.driver.grow(&spec).await {

@@ -1,7 +1,6 @@
 //! The steps that make an instance run: creation and start.
 
 use super::attempt::{Attempt, Next};
-use super::spec;
 use wharf_domain::driver::{DriverReport, Phase};
 
 /// The number of early ends after which a start counts as failed.
@@ -11,13 +10,10 @@ impl Attempt<'_> {
     /// Moves a new instance a step on.
     pub async fn make(&mut self) -> Next {
         let (id, vault) = (self.instance.id, &self.app.vault);
-        let opened = self.provisioning_spec().and_then(|d| {
-            Ok((
-                vault.decrypt_all(id, &d.secrets, &self.instance.password)?,
-                d,
-            ))
-        });
-        let (secrets, provisioning_spec) = match opened {
+        let opened = self
+            .provisioning_spec()
+            .and_then(|d| vault.decrypt_all(id, &d.secrets, &self.instance.password));
+        let secrets = match opened {
             Ok(opened) => opened,
             Err(error) => return error.into(),
         };
@@ -26,12 +22,10 @@ impl Attempt<'_> {
             Err(error) => return error.into(),
         };
         self.tasks.requesting(id);
-        let spec = spec::spec(
-            self.target.clone(),
-            self.instance,
-            provisioning_spec,
-            may_exist,
-        );
+        let spec = match self.spec(may_exist) {
+            Ok(spec) => spec,
+            Err(error) => return error.into(),
+        };
         let report = self.driver.ensure(&spec, &secrets).await;
         self.permit = None;
         // The instance ended before it was reachable: with the engine, or by itself.

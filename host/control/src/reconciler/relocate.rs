@@ -2,7 +2,6 @@
 
 use super::apply::Apply;
 use super::attempt::{Attempt, FIRST_PAUSE, Next};
-use super::spec;
 use crate::App;
 use std::time::Duration;
 use wharf_domain::driver::{DriverReport, Phase, PluginError};
@@ -23,7 +22,7 @@ impl Attempt<'_> {
             Phase::Stopped(_) => {
                 let deadline = self.app.deadline(self.app.clock.now());
                 let arrived = self.apply.arrived(deadline).await;
-                self.app.drains.notify_one();
+                self.app.look_for_moves();
                 arrived.into()
             }
             Phase::Elsewhere(progress) => {
@@ -39,11 +38,10 @@ impl Attempt<'_> {
     /// service had given up. The next attempt starts it.
     pub async fn bring_back(&mut self, place: &str) -> Next {
         tracing::warn!(node = %self.instance.node, place, "the instance is elsewhere, fetching it");
-        let provisioning_spec = match self.provisioning_spec() {
-            Ok(provisioning_spec) => provisioning_spec,
+        let spec = match self.spec(true) {
+            Ok(spec) => spec,
             Err(error) => return error.into(),
         };
-        let spec = spec::spec(self.target.clone(), self.instance, provisioning_spec, true);
         match self.driver.move_here(&spec).await {
             Ok(report) if matches!(report.phase, Phase::Ready | Phase::Booting) => {
                 // It was started there.
@@ -69,8 +67,7 @@ impl Attempt<'_> {
 
     /// Asks the new node for the instance.
     async fn fetch(&mut self) -> Result<DriverReport, Next> {
-        let provisioning_spec = self.provisioning_spec()?;
-        let spec = spec::spec(self.target.clone(), self.instance, provisioning_spec, true);
+        let spec = self.spec(true)?;
         let moved = self.driver.move_here(&spec).await;
         if let Err(PluginError::Insufficient(short)) = &moved {
             // The next attempt to move takes others.
@@ -110,6 +107,6 @@ pub async fn stay(app: &App, apply: &Apply, instance: &Instance, why: String) ->
     tracing::warn!(instance = %instance.id, to = %instance.node, why, "the instance does not move");
     let deadline = app.deadline(app.clock.now());
     let stayed = apply.not_moved(why, deadline).await;
-    app.drains.notify_one();
+    app.look_for_moves();
     stayed.into()
 }

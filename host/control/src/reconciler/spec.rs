@@ -1,6 +1,7 @@
 //! The drivers' view of an instance, from its rows.
 
 use crate::App;
+use crate::private_ports::has_private_page;
 use ipnet::Ipv4Net;
 use sha2::{Digest, Sha256};
 use std::net::Ipv4Addr;
@@ -61,14 +62,17 @@ pub fn target(app: &App, instance: &Instance) -> Result<DriverTarget, Error> {
 
 /// The specification of an instance. `may_exist` tells the driver of an earlier request.
 pub fn spec(
+    app: &App,
     target: DriverTarget,
     instance: &Instance,
     provisioning_spec: ProvisioningSpec,
     may_exist: bool,
-) -> Spec {
+) -> Result<Spec, Error> {
+    let web_is_private = (app.db).read(|rows| has_private_page(rows, instance.id))?;
     let ssh = provisioning_spec.blueprint.ssh.then_some(PublishedPort {
         node_port: instance.ssh_port,
         instance_port: SSH,
+        private: !instance.ssh,
     });
     let web = instance
         .web_port
@@ -76,15 +80,17 @@ pub fn spec(
         .map(|(node_port, instance_port)| PublishedPort {
             node_port,
             instance_port,
+            private: web_is_private,
         });
-    Spec {
+    Ok(Spec {
         target,
         hostname: provisioning_spec.hostname,
         published: ssh.into_iter().chain(web).collect(),
+        private_address: app.private_address(&instance.node),
         gpu_devices: instance.gpus.iter().map(|g| g.device.clone()).collect(),
         may_exist,
         blueprint: provisioning_spec.blueprint,
-    }
+    })
 }
 
 /// The node's public network that contains an address.

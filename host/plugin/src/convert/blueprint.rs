@@ -133,12 +133,12 @@ fn check(blueprint: &Blueprint, request: &BlueprintRequest) -> Result<(), Plugin
 /// Checks that the instance is reachable as its flavor promises, and that its health can be probed.
 fn check_reachable(blueprint: &Blueprint, request: &BlueprintRequest) -> Result<(), PluginError> {
     let flavor = &request.flavor;
-    // `Flavor::ssh` is about containers: every VM has SSH.
-    let ssh = flavor.ssh || request.resource_type == ResourceType::Vm;
-    if blueprint.ssh != ssh
+    // `Flavor::ssh` is about containers: every VM has SSH. A flavor without it may have a private port.
+    let needs_ssh = flavor.ssh || request.resource_type == ResourceType::Vm;
+    if (needs_ssh && !blueprint.ssh)
         || blueprint.web_port.is_some() != flavor.web
         || blueprint.web_port == Some(0)
-        || (ssh && blueprint.web_port == Some(SSH_PORT))
+        || (blueprint.ssh && blueprint.web_port == Some(SSH_PORT))
     {
         return Err(nonsense(format!(
             "ssh {}, web port {:?}, for flavor {}",
@@ -164,6 +164,7 @@ fn has(request: &BlueprintRequest, kind: SecretKind) -> bool {
     match kind {
         SecretKind::Password => true,
         SecretKind::AiProviderApiKey => request.ai,
+        SecretKind::WebToken => request.flavor.web,
         SecretKind::S3EndpointUrl
         | SecretKind::S3AccessKeyId
         | SecretKind::S3SecretAccessKey
@@ -249,6 +250,7 @@ fn secret_from_guest(kind: wit::Secret) -> SecretKind {
         wit::Secret::S3SecretAccessKey => SecretKind::S3SecretAccessKey,
         wit::Secret::S3PrefillBucket => SecretKind::S3PrefillBucket,
         wit::Secret::AiProviderApiKey => SecretKind::AiProviderApiKey,
+        wit::Secret::WebToken => SecretKind::WebToken,
     }
 }
 
@@ -260,6 +262,7 @@ fn secret_to_guest(kind: SecretKind) -> wit::Secret {
         SecretKind::S3SecretAccessKey => wit::Secret::S3SecretAccessKey,
         SecretKind::S3PrefillBucket => wit::Secret::S3PrefillBucket,
         SecretKind::AiProviderApiKey => wit::Secret::AiProviderApiKey,
+        SecretKind::WebToken => wit::Secret::WebToken,
     }
 }
 
@@ -268,7 +271,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use wharf_domain::capacity::Size;
-    use wharf_domain::flavor::Flavor;
+    use wharf_domain::flavor::{Flavor, WebAuth};
 
     fn request() -> BlueprintRequest {
         let size = Size {
@@ -283,6 +286,7 @@ mod tests {
                 resource_types: vec![ResourceType::Container],
                 ssh: true,
                 web: true,
+                web_auth: WebAuth::None,
                 s3_prefill: false,
                 ai: false,
                 gpu_aware: false,

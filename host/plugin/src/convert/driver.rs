@@ -49,6 +49,7 @@ pub fn spec(spec: &Spec) -> wit::Spec {
             .map(|port| wit::PublishedPort {
                 node_port: port.node_port,
                 instance_port: port.instance_port,
+                private: port.private,
             })
             .collect(),
         public_network: target.public_network.as_ref().map(network),

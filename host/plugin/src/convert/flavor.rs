@@ -6,7 +6,7 @@ use super::{
 };
 use crate::bindings::{flavors as wit, types};
 use wharf_domain::driver::PluginError;
-use wharf_domain::flavor::{BlueprintRequest, Flavor};
+use wharf_domain::flavor::{BlueprintRequest, Flavor, WebAuth};
 
 /// Most flavors of one provider.
 const MAX_FLAVORS: usize = 256;
@@ -58,17 +58,33 @@ fn from_guest(flavor: wit::Flavor) -> Result<Flavor, PluginError> {
             "flavor {name}: neither SSH nor a web page"
         )));
     }
+    let web_auth = web_auth_from_guest(flavor.web_auth);
+    if !flavor.web && web_auth != WebAuth::None {
+        return Err(nonsense(format!(
+            "flavor {name}: a credential for a web page that it lacks"
+        )));
+    }
     Ok(Flavor {
         name,
         description: clean(&flavor.description, MAX_DESCRIPTION),
         resource_types,
         ssh: flavor.ssh,
         web: flavor.web,
+        web_auth,
         s3_prefill: flavor.s3_prefill,
         ai: flavor.ai,
         gpu_aware: flavor.gpu_aware,
         minimum: size_from_guest(flavor.minimum),
     })
+}
+
+fn web_auth_from_guest(auth: wit::WebAuth) -> WebAuth {
+    match auth {
+        wit::WebAuth::None => WebAuth::None,
+        wit::WebAuth::Bearer => WebAuth::Bearer,
+        wit::WebAuth::Basic => WebAuth::Basic,
+        wit::WebAuth::Token => WebAuth::Token,
+    }
 }
 
 /// To a guest.

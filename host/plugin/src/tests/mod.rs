@@ -117,10 +117,12 @@ fn spec(n: u32) -> Spec {
             vec![PublishedPort {
                 node_port: 20_000 + n as u16,
                 instance_port: 22,
+                private: false,
             }]
         } else {
             Vec::new()
         },
+        private_address: None,
         gpu_devices: Vec::new(),
         may_exist: false,
         blueprint: Arc::new(Blueprint {

@@ -47,6 +47,7 @@ pub fn spec(n: u8) -> Spec {
         published: vec![PublishedPort {
             node_port: 20_000 + u16::from(n),
             instance_port: 22,
+            private: false,
         }],
         public_network: None,
         wan_ports: Vec::new(),
