@@ -1,7 +1,7 @@
 //! Promises of the request files of Docker and Incus beyond their creations.
 
 use serde_json::{Value, json};
-use wharf_requests::{CallScope, Purpose, RequestFile, Requests, Sample};
+use wharf_requests::{CallScope, Purpose, RequestFile, Requests, SampleCall};
 
 const OWN: &str = "wharf-0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
 const OTHER: &str = "wharf-11111111-3c1e-4f43-9d2b-2c1c1f8f8f8f";
@@ -15,7 +15,7 @@ struct Call {
 
 impl Call {
     fn new(driver: &str, sample: Value) -> Self {
-        let sample = Sample::parse(&sample.to_string()).unwrap();
+        let sample = SampleCall::parse(&sample.to_string()).unwrap();
         let file = RequestFile::parse(&crate::request_file(driver)).unwrap();
         Self {
             requests: Requests::new(&file, &sample.settings).unwrap(),

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use wharf_requests::{Body, Purpose, Rendered, RequestFile, Requests, Sample};
+use wharf_requests::{Purpose, Rendered, RenderedBody, RequestFile, Requests, SampleCall};
 
 const DRIVERS: [&str; 2] = ["driver-docker", "driver-incus"];
 
@@ -20,7 +20,7 @@ struct Recorded {
 
 /// Writes a request for the sample.
 fn written(file: &RequestFile, recorded: &Recorded) -> Value {
-    let sample = Sample::parse(&recorded.call.to_string()).unwrap();
+    let sample = SampleCall::parse(&recorded.call.to_string()).unwrap();
     let requests = Requests::new(file, &sample.settings).unwrap();
     let arguments: Vec<_> = recorded.arguments.clone().into_iter().collect();
     let name = &recorded.request;
@@ -45,13 +45,13 @@ fn written(file: &RequestFile, recorded: &Recorded) -> Value {
         written.push(json!(headers.into_iter().collect::<BTreeMap<_, _>>()));
     }
     match body {
-        Body::None => {}
-        Body::Json(text) => written.push(serde_json::from_str(&text).unwrap()),
-        Body::Archive(files) => {
+        RenderedBody::None => {}
+        RenderedBody::Json(text) => written.push(serde_json::from_str(&text).unwrap()),
+        RenderedBody::Archive(files) => {
             let files = files.iter().map(|file| file.path.as_str());
             written.push(files.collect());
         }
-        Body::File(file) => written.push(file.path.into()),
+        RenderedBody::File(file) => written.push(file.path.into()),
     }
     written.into()
 }

@@ -1,7 +1,7 @@
 //! Checks that the types of the configuration cannot express.
 
 use super::host::in_url;
-use super::{Config, ConfigError, Limits, NodeConfig, OidcConfig, flavor, mirrors};
+use super::{Config, ConfigError, LimitsConfig, NodeConfig, OidcConfig, flavor, mirrors};
 use std::collections::BTreeSet;
 
 /// Checks values against each other and against the limits of this machine.
@@ -94,7 +94,7 @@ fn session(config: &Config) -> Result<(), ConfigError> {
 }
 
 /// Rejects limits of 0 that would block all work.
-fn limits(limits: &Limits) -> Result<(), ConfigError> {
+fn limits(limits: &LimitsConfig) -> Result<(), ConfigError> {
     for (key, zero) in [
         ("max_connections", limits.max_connections == 0),
         ("connections_per_peer", limits.connections_per_peer == 0),
@@ -168,7 +168,7 @@ fn check_node(config: &Config, node: &NodeConfig) -> Result<(), ConfigError> {
         }
     }
     let mut devices = BTreeSet::new();
-    for device in node.gpus.iter().flat_map(super::Gpu::device_names) {
+    for device in node.gpus.iter().flat_map(super::GpuConfig::device_names) {
         if !devices.insert(device.clone()) {
             return wrong(
                 &setting("gpus"),

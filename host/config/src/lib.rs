@@ -18,14 +18,14 @@ mod webhook;
 
 pub use clock::ClockConfig;
 pub use flavor::{FlavorConfig, Minimum};
-pub use limits::Limits;
+pub use limits::LimitsConfig;
 pub use mirrors::PackageMirrors;
-pub use node::{Capacity, EngineTls, Gpu, NodeConfig};
+pub use node::{EngineTls, GpuConfig, NodeCapacity, NodeConfig};
 pub use oidc::{Issuer, OidcConfig, is_protected};
 pub use proxies::TrustedProxies;
-pub use quota::Quota;
+pub use quota::QuotaConfig;
 pub use rates::{Decimal, RatesConfig, TierRates};
-pub use retention::Retention;
+pub use retention::RetentionConfig;
 pub use session::{BaseUrl, SessionConfig};
 pub use webhook::WebhookConfig;
 
@@ -69,7 +69,7 @@ pub struct Config {
     pub ssh_ports: SshPorts,
     /// Host and ports of the instances' web pages. Default `127.0.0.1`, 30000 to 32000.
     #[serde(default)]
-    pub web: Web,
+    pub web: WebConfig,
     /// Prices per hour. Defaults exist for both CPU tiers and common GPU models.
     #[serde(default)]
     pub rates: RatesConfig,
@@ -77,7 +77,7 @@ pub struct Config {
     #[serde(default)]
     pub node: Vec<NodeConfig>,
     /// Certificate and key for TLS. Default: plain HTTP.
-    pub tls: Option<Tls>,
+    pub tls: Option<TlsConfig>,
     /// Flavors from images of the operator's. Default: none.
     #[serde(default)]
     pub flavor: Vec<FlavorConfig>,
@@ -92,7 +92,7 @@ pub struct Config {
     pub plugins_dir: Option<PathBuf>,
     /// The most that one user's instances hold together. Default: no limits, except on ports.
     #[serde(default)]
-    pub quota: Quota,
+    pub quota: QuotaConfig,
     /// Hashes of plugins, such as `"driver-x.wasm" = "sha256:…"`. Default: none. With any, a plugin of
     /// `plugins_dir` without its hash is refused. A request file, `driver-x.requests.toml`, always needs one.
     #[serde(default)]
@@ -104,7 +104,7 @@ pub struct Config {
     pub oidc: Option<OidcConfig>,
     /// How long the records of purged instances are kept.
     #[serde(default)]
-    pub retention: Retention,
+    pub retention: RetentionConfig,
     /// The addresses that events are sent to.
     #[serde(default)]
     pub webhook: WebhookConfig,
@@ -113,7 +113,7 @@ pub struct Config {
     pub clock: ClockConfig,
     /// Limits on time, size and number.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: LimitsConfig,
     /// The certificates of `trust_ca`.
     #[serde(skip)]
     authorities: String,
@@ -150,7 +150,7 @@ impl Default for SshPorts {
 /// The host and ports of the instances' web pages.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Web {
+pub struct WebConfig {
     /// Host in `webapp_url`. Default `127.0.0.1`.
     #[serde(default = "loopback", deserialize_with = "host::read")]
     pub host: String,
@@ -162,7 +162,7 @@ pub struct Web {
     pub to: u16,
 }
 
-impl Default for Web {
+impl Default for WebConfig {
     fn default() -> Self {
         Self {
             host: loopback(),
@@ -175,7 +175,7 @@ impl Default for Web {
 /// TLS files in PEM format.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tls {
+pub struct TlsConfig {
     /// Path of the certificate chain, required.
     pub cert: PathBuf,
     /// Path of the private key, required.

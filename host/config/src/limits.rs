@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 /// Limits on time, size and number. The defaults suit one server for a team.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct LimitsConfig {
     /// Maximum number of open connections, and of authenticated requests in progress. Default 10000.
     /// A further connection replaces one that has sent no valid key, or waits if there is none; further
     /// requests get a 503.
@@ -119,7 +119,7 @@ pub struct Limits {
     pub streams_per_connection: Option<IgnoredAny>,
 }
 
-impl Limits {
+impl LimitsConfig {
     /// The names of the retired settings that the file has.
     pub(crate) fn retired(&self) -> impl Iterator<Item = &'static str> {
         let settings = [
@@ -133,7 +133,7 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for LimitsConfig {
     fn default() -> Self {
         Self {
             answer_cache_mib: None,

@@ -21,14 +21,14 @@ pub struct NodeConfig {
     /// Certificates for an `https://` endpoint, which requires them.
     pub tls: Option<EngineTls>,
     /// Resources that instances may claim, required.
-    pub capacity: Capacity,
+    pub capacity: NodeCapacity,
     /// vCPUs that instances may claim for each one of `capacity`, from 1 to 100. One instance has at most
     /// the vCPUs of `capacity`. RAM and disk are never overcommitted. Default 1.
     #[serde(default = "cpu_overcommit")]
     pub cpu_overcommit: f64,
     /// GPUs of the node. Default: none.
     #[serde(default)]
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<GpuConfig>,
     /// CPU tiers that the node offers. Default: both.
     #[serde(default = "both_tiers")]
     pub cpu_tiers: Vec<CpuTier>,
@@ -84,7 +84,7 @@ pub struct EngineTls {
 /// The total resources that instances on a node may claim. All fields are required.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Capacity {
+pub struct NodeCapacity {
     /// Number of vCPUs.
     pub n_vcpus: u32,
     /// RAM in GiB.
@@ -96,7 +96,7 @@ pub struct Capacity {
 /// GPUs of one model.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Gpu {
+pub struct GpuConfig {
     /// Model name that users give in `gpu_model`, required.
     pub model: String,
     /// Number of GPUs. Default: the length of `devices`.
@@ -106,7 +106,7 @@ pub struct Gpu {
     pub devices: Vec<String>,
 }
 
-impl Gpu {
+impl GpuConfig {
     /// Returns one device name for each GPU.
     pub fn device_names(&self) -> Vec<String> {
         if self.devices.is_empty() {

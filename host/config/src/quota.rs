@@ -7,28 +7,28 @@ use wharf_domain::quota::QuotaLimits;
 /// The limits of every user without limits of their own. Each is a number or `"unlimited"`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Quota {
+pub struct QuotaConfig {
     /// Instances. Default `"unlimited"`.
-    pub n_instances: Limit,
+    pub n_instances: QuotaLimit,
     /// vCPUs of instances that are not stopped. Default `"unlimited"`.
-    pub n_vcpus: Limit,
+    pub n_vcpus: QuotaLimit,
     /// RAM in GiB of instances that are not stopped. Default `"unlimited"`.
-    pub mem_gib: Limit,
+    pub mem_gib: QuotaLimit,
     /// Disk in GiB. Default `"unlimited"`.
-    pub disk_size_gib: Limit,
+    pub disk_size_gib: QuotaLimit,
     /// GPUs of instances that are not stopped. Default `"unlimited"`.
-    pub n_gpus: Limit,
+    pub n_gpus: QuotaLimit,
     /// SSH ports, ports of web pages, and open ports of VMs. Default nine tenths of the number of
     /// `ssh_ports`, which leaves a tenth of them to other users.
-    pub n_ports: Option<Limit>,
+    pub n_ports: Option<QuotaLimit>,
 }
 
 /// A limit; `None` means no limit.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "toml::Value")]
-pub struct Limit(Option<u64>);
+pub struct QuotaLimit(Option<u64>);
 
-impl TryFrom<toml::Value> for Limit {
+impl TryFrom<toml::Value> for QuotaLimit {
     type Error = &'static str;
 
     fn try_from(value: toml::Value) -> Result<Self, Self::Error> {
@@ -43,9 +43,9 @@ impl TryFrom<toml::Value> for Limit {
     }
 }
 
-impl Default for Quota {
+impl Default for QuotaConfig {
     fn default() -> Self {
-        let unlimited = Limit(None);
+        let unlimited = QuotaLimit(None);
         Self {
             n_instances: unlimited,
             n_vcpus: unlimited,
@@ -57,12 +57,12 @@ impl Default for Quota {
     }
 }
 
-impl Quota {
+impl QuotaConfig {
     /// Sets the defaults that are shares of other settings.
     pub(super) fn share(&mut self, ssh_ports: SshPorts) {
         let ports = u64::from(ssh_ports.to.saturating_sub(ssh_ports.from)) + 1;
         // Rounded up, so that a single port can be used.
-        let share = Limit(Some(ports - ports / 10));
+        let share = QuotaLimit(Some(ports - ports / 10));
         self.n_ports.get_or_insert(share);
     }
 

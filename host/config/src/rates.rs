@@ -93,12 +93,12 @@ fn gpus<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeMap<String, Decimal>, D:
 fn high_performance<'de, D: Deserializer<'de>>(d: D) -> Result<TierRates, D::Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Given {
+    struct GivenRates {
         vcpu: Option<Decimal>,
         ram: Option<Decimal>,
         storage: Option<Decimal>,
     }
-    let given = Given::deserialize(d)?;
+    let given = GivenRates::deserialize(d)?;
     Ok(TierRates {
         vcpu: given.vcpu.unwrap_or(HIGH_PERFORMANCE.vcpu),
         ram: given.ram.unwrap_or(HIGH_PERFORMANCE.ram),

@@ -6,7 +6,7 @@ use serde::Deserialize;
 /// instances are always kept.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Retention {
+pub struct RetentionConfig {
     /// Time in days from the last event until the events are removed. Default 90.
     pub events_days: u32,
     /// Whole months before the present one for which ledgers are kept. Default 13. Earlier ledgers are
@@ -19,7 +19,7 @@ pub struct Retention {
     pub audit_days: u32,
 }
 
-impl Default for Retention {
+impl Default for RetentionConfig {
     fn default() -> Self {
         Self {
             events_days: 90,

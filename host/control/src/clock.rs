@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use wharf_config::ClockConfig;
-use wharf_db::{Changes, Db, Read as _, Rows as _, Table, Times, View, tables};
+use wharf_db::{Changes, CommitTimes, Db, Read as _, Rows as _, Table, View, tables};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
 use wharf_domain::time::{Timestamp, rfc3339};
@@ -99,14 +99,14 @@ impl Clock {
 
     /// Returns Wharf's own time and that of the system's clock. They are equal while they differ by less
     /// than a second, so that records of one moment agree.
-    pub fn times(&self) -> Times {
+    pub fn times(&self) -> CommitTimes {
         let reading = read();
         let now = self.pace.lock().now(reading);
         let difference = reading.wall.0.saturating_sub(now.0);
         if difference.abs() < 1000 {
-            Times::agreed(now)
+            CommitTimes::agreed(now)
         } else {
-            Times {
+            CommitTimes {
                 now,
                 system: reading.wall,
             }

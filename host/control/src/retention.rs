@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::interval;
-use wharf_config::Retention;
-use wharf_db::{Changes, EventRow, RECORDED, Read, Rows as _, Times, View};
+use wharf_config::RetentionConfig;
+use wharf_db::{Changes, CommitTimes, EventRow, RECORDED, Read, Rows as _, View};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::ledger::months;
@@ -65,7 +65,7 @@ struct Cutoffs {
 }
 
 impl Cutoffs {
-    fn new(retention: &Retention, times: Times) -> Self {
+    fn new(retention: &RetentionConfig, times: CommitTimes) -> Self {
         let days = i64::from(retention.events_days) * DAY_MS;
         Self {
             events: Timestamp(times.earlier().0.saturating_sub(days)),

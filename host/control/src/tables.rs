@@ -6,7 +6,7 @@ use super::{
     account, clock, host_keys, idempotency, labels, moves, nodes, private_ports, quota, restart,
     suspension, webhook,
 };
-use wharf_db::{Schema, Step};
+use wharf_db::{MigrationStep, Schema};
 
 /// The tables and the steps of this version.
 pub static SCHEMA: Schema = Schema {
@@ -33,19 +33,19 @@ pub static SCHEMA: Schema = Schema {
         nodes::TABLES,
     ],
     steps: &[
-        Step {
+        MigrationStep {
             done: "gave each user a list of API keys",
             run: |rows| rows.index_again(&KEYS),
         },
-        Step {
+        MigrationStep {
             done: "took the scope `metrics` from keys that users made",
             run: take_metrics_from_users,
         },
-        Step {
+        MigrationStep {
             done: "wrote the addresses of users in one form",
             run: write_canonical_addresses,
         },
-        Step {
+        MigrationStep {
             done: "gave the pages of instances labels",
             run: labels::label_all,
         },

@@ -9,7 +9,7 @@ use wharf_domain::audit::AuditRecord;
 use wharf_domain::error::Error;
 use wharf_domain::instance::Instance;
 use wharf_domain::state::InstanceState;
-use wharf_terminal::{Attachment, Bounds, Full, Opener, Size, Target};
+use wharf_terminal::{Attachment, Opener, SshTarget, TerminalBounds, TerminalSize, TerminalsFull};
 
 /// The name of the operation in the audit log.
 const OPERATION: &str = "terminal.open";
@@ -20,7 +20,7 @@ const ID: usize = 16;
 /// A request for a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalRequest {
-    pub size: Size,
+    pub size: TerminalSize,
     /// A terminal to attach to. If the caller has no such terminal, a new one is opened.
     pub session: Option<String>,
 }
@@ -105,9 +105,9 @@ impl App {
     }
 
     /// The SSH server on the user's own path, which the readiness probe takes too.
-    fn ssh_target(&self, caller: &Caller, instance: &Instance) -> Result<Target, Error> {
+    fn ssh_target(&self, caller: &Caller, instance: &Instance) -> Result<SshTarget, Error> {
         let probe_host = self.probe_host(&instance.node);
-        Ok(Target {
+        Ok(SshTarget {
             host: probe_host.unwrap_or_else(|| plain(&instance.ssh_host)),
             port: instance.ssh_port,
             user: instance.login_user.clone(),
@@ -116,9 +116,9 @@ impl App {
         })
     }
 
-    fn terminal_bounds(&self) -> Bounds {
+    fn terminal_bounds(&self) -> TerminalBounds {
         let limits = self.config().limits;
-        Bounds {
+        TerminalBounds {
             of_one_user: limits.terminals_per_user,
             in_all: limits.terminals,
         }
@@ -151,9 +151,9 @@ fn opener(caller: &Caller, instance: &Instance) -> Opener {
     }
 }
 
-fn refused(full: Full) -> Error {
+fn refused(full: TerminalsFull) -> Error {
     match full {
-        Full::User(limit) => Error::TooManyTerminals(limit),
-        Full::Service => Error::NoTerminalFree,
+        TerminalsFull::User(limit) => Error::TooManyTerminals(limit),
+        TerminalsFull::Service => Error::NoTerminalFree,
     }
 }

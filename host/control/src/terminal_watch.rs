@@ -8,7 +8,7 @@ use tokio::time::interval;
 use wharf_db::Read;
 use wharf_domain::audit::Actor;
 use wharf_domain::state::InstanceState;
-use wharf_terminal::{End, Opener};
+use wharf_terminal::{Opener, TerminalEnd};
 
 /// Interval between two looks. A revoked key has its terminals for this time at most.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -31,19 +31,19 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
 
 impl App {
     /// The reason for which a terminal must end.
-    fn end_of(&self, opener: &Opener) -> Option<End> {
+    fn end_of(&self, opener: &Opener) -> Option<TerminalEnd> {
         let is_valid = match &opener.actor {
             Actor::Key(id) => self.holds(Credential::Key, id),
             Actor::Session(id) => self.holds(Credential::Session, id),
             Actor::Operator => false,
         };
         if !is_valid {
-            return Some(End::Access);
+            return Some(TerminalEnd::Access);
         }
         match self.db.read(|rows| rows.instance(opener.instance)) {
             Ok(row) => {
                 let runs = row.is_some_and(|row| row.state() == InstanceState::Running);
-                (!runs).then_some(End::NotRunning)
+                (!runs).then_some(TerminalEnd::NotRunning)
             }
             Err(error) => {
                 tracing::error!(error = %error.chain(), "cannot read the instance of a terminal");

@@ -1,6 +1,6 @@
 //! Backup and restore: a copy of a database. It gets its name when it is complete.
 
-use super::OpenError;
+use super::DbOpenError;
 use super::codec::internal;
 use super::commit::commit_durably;
 use super::guard::{guarded, opening};
@@ -32,7 +32,7 @@ pub fn backup(
     path: &Path,
     format: u64,
     wanted: impl Fn() -> bool,
-) -> Result<Copied, OpenError> {
+) -> Result<Copied, DbOpenError> {
     refuse_present(path)?;
     let draft = wharf_secure_fs::draft(path);
     let copied = copy_rows(from, &draft, format, wanted).and_then(|copied| {
@@ -50,7 +50,7 @@ fn copy_rows(
     draft: &Path,
     format: u64,
     wanted: impl Fn() -> bool,
-) -> Result<Copied, OpenError> {
+) -> Result<Copied, DbOpenError> {
     let file = wharf_secure_fs::open_new(draft).map_err(|error| unreadable(draft, error))?;
     let to = open_checked(draft, file)?.rows;
     copy_tree(from, &to, format, wanted)
@@ -62,7 +62,7 @@ pub(super) fn copy_tree(
     to: &Database,
     format: u64,
     wanted: impl Fn() -> bool,
-) -> Result<Copied, OpenError> {
+) -> Result<Copied, DbOpenError> {
     let snapshot = Snapshot::open(from)?;
     let key = snapshot.key_fingerprint()?;
     let txn = to.begin_write().map_err(internal)?;
@@ -85,7 +85,7 @@ pub(super) fn copy_tree(
 }
 
 /// Puts a backup in the place of the database of a directory that has none.
-pub fn restore(from: &Path, dir: &Path, schema: &Schema) -> Result<Copied, OpenError> {
+pub fn restore(from: &Path, dir: &Path, schema: &Schema) -> Result<Copied, DbOpenError> {
     let path = super::open::path_in(dir);
     refuse_present(&path)?;
     let mut source = fs::File::open(from).map_err(|error| unreadable(from, error))?;
@@ -106,7 +106,7 @@ fn copy_file(
     source: &mut fs::File,
     draft: &Path,
     known: u64,
-) -> Result<Copied, OpenError> {
+) -> Result<Copied, DbOpenError> {
     let failed = |error| unreadable(draft, error);
     let mut file = wharf_secure_fs::open_new(draft).map_err(failed)?;
     io::copy(source, &mut file).map_err(failed)?;
@@ -114,9 +114,9 @@ fn copy_file(
     let mut copy = open_file(from, file.try_clone().map_err(failed)?)?.rows;
     check_pages(from, &mut copy)?;
     let key = match format(&copy)? {
-        None => return Err(OpenError::Foreign(from.to_owned())),
+        None => return Err(DbOpenError::Foreign(from.to_owned())),
         Some(found) if found == known => Snapshot::open(&copy)?.key_fingerprint()?,
-        Some(found) if found > known => return Err(OpenError::Newer { found, known }),
+        Some(found) if found > known => return Err(DbOpenError::Newer { found, known }),
         Some(_) => None,
     };
     drop(copy);
@@ -125,8 +125,8 @@ fn copy_file(
 }
 
 /// Compares all pages with their checksums.
-pub fn check_pages(path: &Path, file: &mut Database) -> Result<(), OpenError> {
-    let damaged = |why: String| OpenError::Damaged {
+pub fn check_pages(path: &Path, file: &mut Database) -> Result<(), DbOpenError> {
+    let damaged = |why: String| DbOpenError::Damaged {
         path: path.to_owned(),
         why,
     };
@@ -138,17 +138,17 @@ pub fn check_pages(path: &Path, file: &mut Database) -> Result<(), OpenError> {
     }
 }
 
-fn refuse_present(path: &Path) -> Result<(), OpenError> {
+fn refuse_present(path: &Path) -> Result<(), DbOpenError> {
     match fs::symlink_metadata(path) {
-        Ok(_) => Err(OpenError::Present(path.to_owned())),
+        Ok(_) => Err(DbOpenError::Present(path.to_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(unreadable(path, error)),
     }
 }
 
-fn place(draft: &Path, path: &Path) -> Result<(), OpenError> {
+fn place(draft: &Path, path: &Path) -> Result<(), DbOpenError> {
     wharf_secure_fs::place(draft, path).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => OpenError::Present(path.to_owned()),
+        ErrorKind::AlreadyExists => DbOpenError::Present(path.to_owned()),
         _ => unreadable(path, error),
     })
 }

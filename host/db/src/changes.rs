@@ -1,7 +1,7 @@
 //! The changes that a use case writes.
 
 use super::draft::Draft;
-use super::key::{Key, Part};
+use super::key::{KeyPart, TableKey};
 use super::rows::EventRow;
 use super::table::{Row, Table};
 use super::tables::CLAIMS;
@@ -48,7 +48,7 @@ struct Put<F: 'static, R: 'static, V: 'static> {
     is_new: bool,
 }
 
-impl<F: Part, R: Part, V: Row> RowChange for Put<F, R, V> {
+impl<F: KeyPart, R: KeyPart, V: Row> RowChange for Put<F, R, V> {
     fn apply(&self, rows: &mut Draft<'_>) -> Result<(), Error> {
         let key = self.key.clone();
         match &self.row {
@@ -64,7 +64,7 @@ impl<F: Part, R: Part, V: Row> RowChange for Put<F, R, V> {
 }
 
 /// A row may have a secret, so only its key is shown.
-impl<F: Part, R: Part, V> fmt::Debug for Put<F, R, V> {
+impl<F: KeyPart, R: KeyPart, V> fmt::Debug for Put<F, R, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.key)
     }
@@ -93,45 +93,45 @@ impl Changes {
     }
 
     /// Writes a row, over an earlier one. Indices follow it.
-    pub fn put<F: Part, R: Part, V: Row>(
+    pub fn put<F: KeyPart, R: KeyPart, V: Row>(
         self,
         table: &'static Table<F, R, V>,
-        key: impl Key<F, R>,
+        key: impl TableKey<F, R>,
         row: V,
     ) -> Self {
         self.set(table, key, Some(row))
     }
 
     /// Removes a row, with the rows that are parts of it.
-    pub fn remove<F: Part, R: Part, V: Row>(
+    pub fn remove<F: KeyPart, R: KeyPart, V: Row>(
         self,
         table: &'static Table<F, R, V>,
-        key: impl Key<F, R>,
+        key: impl TableKey<F, R>,
     ) -> Self {
         self.set(table, key, None)
     }
 
     /// Writes a row, or removes it.
-    pub fn set<F: Part, R: Part, V: Row>(
+    pub fn set<F: KeyPart, R: KeyPart, V: Row>(
         self,
         table: &'static Table<F, R, V>,
-        key: impl Key<F, R>,
+        key: impl TableKey<F, R>,
         row: Option<V>,
     ) -> Self {
         self.row(table, key.parts(), row, true)
     }
 
     /// Writes a row over an earlier one, which costs its user nothing.
-    pub fn rewrite<F: Part, R: Part, V: Row>(
+    pub fn rewrite<F: KeyPart, R: KeyPart, V: Row>(
         self,
         table: &'static Table<F, R, V>,
-        key: impl Key<F, R>,
+        key: impl TableKey<F, R>,
         row: V,
     ) -> Self {
         self.row(table, key.parts(), Some(row), false)
     }
 
-    fn row<F: Part, R: Part, V: Row>(
+    fn row<F: KeyPart, R: KeyPart, V: Row>(
         self,
         table: &'static Table<F, R, V>,
         key: (F, R),

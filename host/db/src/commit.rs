@@ -20,14 +20,14 @@ use wharf_domain::time::Timestamp;
 
 /// The times of one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Times {
+pub struct CommitTimes {
     /// Wharf's own time, for money, deadlines and pauses. Steps of the system's clock do not change it.
     pub now: Timestamp,
     /// The time of the system's clock, for people and for other machines.
     pub system: Timestamp,
 }
 
-impl Times {
+impl CommitTimes {
     /// The times while both clocks agree.
     pub fn agreed(now: Timestamp) -> Self {
         Self { now, system: now }
@@ -40,7 +40,7 @@ impl Times {
 }
 
 /// Tells the time.
-pub type Clock = Box<dyn Fn() -> Times + Send>;
+pub type TimeSource = Box<dyn Fn() -> CommitTimes + Send>;
 
 /// The data that a use case decides from.
 pub struct View<'a> {
@@ -53,7 +53,7 @@ pub struct View<'a> {
 }
 
 /// A use case on its way through a batch.
-pub trait Job: Send {
+pub trait BatchMember: Send {
     /// Decides. Returns the changes, or none if the use case refused.
     fn decide(&mut self, view: &View<'_>) -> Option<Changes>;
     /// Whether the write is taken without room on the disk or in the budget of its user.
@@ -65,14 +65,14 @@ pub trait Job: Send {
 }
 
 /// A use case with its caller.
-pub struct Waiting<T, F> {
+pub struct UndecidedWrite<T, F> {
     decide: F,
     essential: bool,
     decided: Option<Result<T, Error>>,
     reply: oneshot::Sender<Result<T, Error>>,
 }
 
-impl<T, F> Waiting<T, F> {
+impl<T, F> UndecidedWrite<T, F> {
     /// A use case that has not decided yet.
     pub fn new(decide: F, essential: bool, reply: oneshot::Sender<Result<T, Error>>) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl<T, F> Waiting<T, F> {
     }
 }
 
-impl<T, F> Job for Waiting<T, F>
+impl<T, F> BatchMember for UndecidedWrite<T, F>
 where
     T: Send + 'static,
     F: Fn(&View<'_>) -> Result<(T, Changes), Error> + Send,
@@ -117,12 +117,12 @@ type Decided = (WriteTransaction, Woken);
 
 /// The room for writes that are not essential.
 #[derive(Default)]
-pub struct Room {
+pub struct WriteAllowance {
     pub disk: Arc<Disk>,
     pub budget: Budget,
 }
 
-impl Room {
+impl WriteAllowance {
     /// Fails if there is no room for these changes.
     fn admit(&self, changes: &Changes, now: Timestamp) -> Result<(), Error> {
         if changes.is_empty() {
@@ -137,9 +137,9 @@ impl Room {
 pub struct Committer {
     file: Arc<redb::Database>,
     schema: &'static Schema,
-    room: Room,
+    room: WriteAllowance,
     projected: Projected,
-    clock: Clock,
+    clock: TimeSource,
     /// Number of commits that readers can see.
     commits: Arc<AtomicU64>,
     wakes: Arc<Wakes>,
@@ -151,9 +151,9 @@ pub struct Committer {
 impl Committer {
     /// Takes a projection that is loaded.
     pub fn new(
-        (file, schema, room): (Arc<redb::Database>, &'static Schema, Room),
+        (file, schema, room): (Arc<redb::Database>, &'static Schema, WriteAllowance),
         projection: Box<dyn Projection>,
-        clock: Clock,
+        clock: TimeSource,
         (commits, wakes, metrics): (Arc<AtomicU64>, Arc<Wakes>, DbMetrics),
         lost: watch::Sender<bool>,
     ) -> Self {
@@ -171,7 +171,7 @@ impl Committer {
     }
 
     /// Writes a batch. Each member then has its answer.
-    pub fn run(&mut self, batch: &mut [Box<dyn Job>]) {
+    pub fn run(&mut self, batch: &mut [Box<dyn BatchMember>]) {
         let Err(error) = self.commit(batch) else {
             return;
         };
@@ -191,7 +191,7 @@ impl Committer {
     }
 
     /// Writes all members in one durable transaction, or none.
-    fn commit(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
+    fn commit(&mut self, batch: &mut [Box<dyn BatchMember>]) -> Result<(), Error> {
         if self.is_lost() {
             return Err(internal("it takes no more writes"));
         }
@@ -227,12 +227,12 @@ impl Committer {
 
     /// Applies the decisions of all members. Returns none if that changed no row, and otherwise the
     /// owners that the changes concern too.
-    fn decide(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Option<Decided>, Error> {
+    fn decide(&mut self, batch: &mut [Box<dyn BatchMember>]) -> Result<Option<Decided>, Error> {
         let txn = self.file.begin_write().map_err(internal)?;
         let mut rows = Draft::open(&txn, self.schema)?;
         self.room.budget.undo();
         for job in batch {
-            let Times { now, system } = (self.clock)();
+            let CommitTimes { now, system } = (self.clock)();
             let view = View {
                 rows: &rows,
                 now,

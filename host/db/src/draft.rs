@@ -2,7 +2,7 @@
 
 use super::careful::careful;
 use super::codec::{decode, encode, internal};
-use super::key::{Key, Part};
+use super::key::{KeyPart, TableKey};
 use super::schema::Schema;
 use super::table::{Entries, Id, Row, Table};
 use super::tree::{Bytes, Rows, TREE};
@@ -92,10 +92,10 @@ impl<'t> Draft<'t> {
     }
 
     /// Writes a row. Returns the one that was there.
-    pub fn put<F: Part, R: Part, V: Row>(
+    pub fn put<F: KeyPart, R: KeyPart, V: Row>(
         &mut self,
         table: &Table<F, R, V>,
-        key: impl Key<F, R>,
+        key: impl TableKey<F, R>,
         row: &V,
     ) -> Result<Option<V>, Error> {
         let (first, rest) = key.parts();
@@ -111,10 +111,10 @@ impl<'t> Draft<'t> {
     }
 
     /// Removes a row, with the rows that are parts of it. Returns the one that was there.
-    pub fn remove<F: Part, R: Part, V: Row>(
+    pub fn remove<F: KeyPart, R: KeyPart, V: Row>(
         &mut self,
         table: &Table<F, R, V>,
-        key: impl Key<F, R>,
+        key: impl TableKey<F, R>,
     ) -> Result<Option<V>, Error> {
         let (first, rest) = key.parts();
         let key = table.key(&first, &rest);
@@ -136,7 +136,7 @@ impl<'t> Draft<'t> {
     }
 
     /// Writes the entries of a table in its indices again.
-    pub fn index_again<F: Part, R: Part, V: Row>(
+    pub fn index_again<F: KeyPart, R: KeyPart, V: Row>(
         &mut self,
         table: &Table<F, R, V>,
     ) -> Result<(), Error> {

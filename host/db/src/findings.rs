@@ -14,14 +14,14 @@ const MAX_UNREADABLE: usize = 100;
 
 /// A contradiction between rows.
 #[derive(Debug)]
-pub struct Finding {
+pub struct FsckFinding {
     /// One line.
     pub text: String,
     /// The change that mends it; none if only a backup can.
     pub(super) fix: Option<Fix>,
 }
 
-impl Finding {
+impl FsckFinding {
     /// Whether a repair mends it.
     pub fn is_repairable(&self) -> bool {
         self.fix.is_some()
@@ -52,18 +52,18 @@ impl Fix {
 
 /// The contradictions so far.
 #[derive(Default)]
-pub struct Findings(pub(super) Vec<Finding>);
+pub struct Findings(pub(super) Vec<FsckFinding>);
 
 impl Findings {
     /// Adds a contradiction that only a backup can mend.
     pub fn push(&mut self, text: String) {
-        self.0.push(Finding { text, fix: None });
+        self.0.push(FsckFinding { text, fix: None });
     }
 
     /// Adds a contradiction with the change that mends it.
     pub(super) fn fixable(&mut self, text: String, fix: Fix) {
         let fix = Some(fix);
-        self.0.push(Finding { text, fix });
+        self.0.push(FsckFinding { text, fix });
     }
 }
 

@@ -1,6 +1,6 @@
 //! Checks the rows of all tables against each other.
 
-use super::findings::{Check, Finding, Findings, Fix};
+use super::findings::{Check, Findings, Fix, FsckFinding};
 use super::read::Read;
 use super::schema::Schema;
 use super::tables as t;
@@ -15,7 +15,7 @@ use wharf_domain::instance::{Instance, Intent, Progress};
 pub(super) type Known = BTreeMap<InstanceId, Instance>;
 
 /// The contradictions between rows. An error of a part of the check ends that part alone.
-pub(super) fn check(rows: &Snapshot, schema: &Schema) -> Vec<Finding> {
+pub(super) fn check(rows: &Snapshot, schema: &Schema) -> Vec<FsckFinding> {
     let mut check = Check::default();
     check.tables(rows, schema);
     let of_instances = [check_instances, check_claims, history::check];

@@ -2,15 +2,15 @@
 
 use super::backup::check_pages;
 use super::codec::internal;
-use super::commit::{Room, Times, commit_durably};
+use super::commit::{CommitTimes, WriteAllowance, commit_durably};
 use super::draft::Draft;
-use super::findings::Finding;
+use super::findings::FsckFinding;
 use super::fsck::check;
 use super::guard::{guarded, opening};
 use super::open::{initialise, lock, open, open_file, path_in, unreadable};
 use super::schema::Schema;
 use super::tree::Snapshot;
-use super::{Db, OpenError, Projection};
+use super::{Db, DbOpenError, Projection};
 use std::fs::File;
 use std::io::{self, Seek};
 use std::path::Path;
@@ -29,7 +29,7 @@ pub fn inspect(
     dir: &Path,
     projection: Box<dyn Projection>,
     schema: &'static Schema,
-) -> Result<Inspected, OpenError> {
+) -> Result<Inspected, DbOpenError> {
     let path = path_in(dir);
     let failed = |error| unreadable(&path, error);
     let mut file = File::open(&path).map_err(failed)?;
@@ -56,17 +56,18 @@ fn rows(
     copy: redb::Database,
     projection: Box<dyn Projection>,
     schema: &'static Schema,
-) -> Result<Db, OpenError> {
+) -> Result<Db, DbOpenError> {
     if let Err(error) = initialise(path, &copy, schema, false) {
         keep_open(copy);
         return Err(error);
     }
-    let damaged = |why| OpenError::Damaged {
+    let damaged = |why| DbOpenError::Damaged {
         path: path.to_owned(),
         why,
     };
-    let clock = Box::new(Times::default);
-    guarded(|| Db::on(copy, schema, projection, clock, Room::default())).map_err(damaged)?
+    let clock = Box::new(CommitTimes::default);
+    guarded(|| Db::on(copy, schema, projection, clock, WriteAllowance::default()))
+        .map_err(damaged)?
 }
 
 /// Leaves a damaged copy open until the process ends. redb writes when it closes a file. Damaged pages may
@@ -77,14 +78,14 @@ fn keep_open<F>(copy: F) {
 
 impl Db {
     /// Checks every table against the others; one finding for each contradiction.
-    pub fn check(&self) -> Vec<Finding> {
+    pub fn check(&self) -> Vec<FsckFinding> {
         let checked = guarded(|| self.read(|rows| Ok(check(rows, self.schema))));
         let why = match checked {
             Ok(Ok(findings)) => return findings,
             Ok(Err(error)) => error.chain().to_string(),
             Err(panic) => panic,
         };
-        vec![Finding {
+        vec![FsckFinding {
             text: format!("the rows cannot be read: {why}"),
             fix: None,
         }]
@@ -93,7 +94,7 @@ impl Db {
 
 /// Mends the findings of the database of a directory that a repair can mend, in one commit. Returns
 /// their number.
-pub fn repair(dir: &Path, schema: &'static Schema) -> Result<usize, OpenError> {
+pub fn repair(dir: &Path, schema: &'static Schema) -> Result<usize, DbOpenError> {
     let path = path_in(dir);
     let file = open(dir, 0, schema)?.rows;
     let repaired = guarded(|| {
@@ -110,6 +111,6 @@ pub fn repair(dir: &Path, schema: &'static Schema) -> Result<usize, OpenError> {
         commit_durably(txn)?;
         Ok(repaired)
     });
-    let damaged = |why| OpenError::Damaged { path, why };
+    let damaged = |why| DbOpenError::Damaged { path, why };
     repaired.map_err(damaged)?
 }

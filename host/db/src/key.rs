@@ -6,7 +6,7 @@ use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::webhook::WebhookId;
 
 /// A part of a key. No encoding is a prefix of another one of its type.
-pub trait Part: Clone + Debug + Send + Sized + 'static {
+pub trait KeyPart: Clone + Debug + Send + Sized + 'static {
     /// Appends the encoding.
     fn write(&self, out: &mut Vec<u8>);
     /// Takes a part off the front; none if the bytes are not its encoding.
@@ -14,7 +14,7 @@ pub trait Part: Clone + Debug + Send + Sized + 'static {
 }
 
 /// The key of a row: both parts, or the one that is not empty.
-pub trait Key<F, R> {
+pub trait TableKey<F, R> {
     /// Returns both parts.
     fn parts(self) -> (F, R);
 }
@@ -25,7 +25,7 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     Some(*part)
 }
 
-impl Part for () {
+impl KeyPart for () {
     fn write(&self, _: &mut Vec<u8>) {}
     fn read(_: &mut &[u8]) -> Option<()> {
         Some(())
@@ -35,7 +35,7 @@ impl Part for () {
 /// Parts as arrays of bytes.
 macro_rules! fixed {
     ($($part:ty: $write:expr, $read:expr;)*) => {$(
-        impl Part for $part {
+        impl KeyPart for $part {
             fn write(&self, out: &mut Vec<u8>) {
                 let write: fn(&Self) -> _ = $write;
                 out.extend(write(self));
@@ -55,7 +55,7 @@ fixed! {
     WebhookId: |id| *id.0.as_bytes(), |bytes| Self(Uuid::from_bytes(bytes));
 }
 
-impl<const N: usize> Part for [u8; N] {
+impl<const N: usize> KeyPart for [u8; N] {
     fn write(&self, out: &mut Vec<u8>) {
         out.extend(self);
     }
@@ -64,7 +64,7 @@ impl<const N: usize> Part for [u8; N] {
     }
 }
 
-impl<A: Part, B: Part> Part for (A, B) {
+impl<A: KeyPart, B: KeyPart> KeyPart for (A, B) {
     fn write(&self, out: &mut Vec<u8>) {
         self.0.write(out);
         self.1.write(out);
@@ -75,7 +75,7 @@ impl<A: Part, B: Part> Part for (A, B) {
 }
 
 /// Text has its length first, so it sorts by length.
-impl Part for String {
+impl KeyPart for String {
     fn write(&self, out: &mut Vec<u8>) {
         u32::try_from(self.len()).unwrap_or(u32::MAX).write(out);
         out.extend(self.as_bytes());
@@ -88,31 +88,31 @@ impl Part for String {
     }
 }
 
-impl<F, R> Key<F, R> for (F, R) {
+impl<F, R> TableKey<F, R> for (F, R) {
     fn parts(self) -> Self {
         self
     }
 }
 
-impl<R> Key<String, R> for (&str, R) {
+impl<R> TableKey<String, R> for (&str, R) {
     fn parts(self) -> (String, R) {
         (self.0.to_owned(), self.1)
     }
 }
 
-impl Key<String, ()> for &str {
+impl TableKey<String, ()> for &str {
     fn parts(self) -> (String, ()) {
         (self.to_owned(), ())
     }
 }
 
-impl Key<(), ()> for () {
+impl TableKey<(), ()> for () {
     fn parts(self) -> ((), ()) {
         ((), ())
     }
 }
 
-impl<const N: usize> Key<(), Self> for [u8; N] {
+impl<const N: usize> TableKey<(), Self> for [u8; N] {
     fn parts(self) -> ((), Self) {
         ((), self)
     }
@@ -121,12 +121,12 @@ impl<const N: usize> Key<(), Self> for [u8; N] {
 /// Parts that are whole keys, as the first part or as the rest.
 macro_rules! whole {
     ($($part:ty),*) => {$(
-        impl Key<Self, ()> for $part {
+        impl TableKey<Self, ()> for $part {
             fn parts(self) -> (Self, ()) {
                 (self, ())
             }
         }
-        impl Key<(), Self> for $part {
+        impl TableKey<(), Self> for $part {
             fn parts(self) -> ((), Self) {
                 ((), self)
             }

@@ -41,19 +41,19 @@ mod writer;
 
 pub use backup::{Copied, restore};
 pub use changes::Changes;
-pub use commit::{Clock, Times, View};
+pub use commit::{CommitTimes, TimeSource, View};
 pub use disk::Disk;
 pub use draft::{Draft, Followed};
-pub use findings::{Finding, Findings};
+pub use findings::{Findings, FsckFinding};
 pub use guard::exit_on_damage;
 pub use inspect::{Inspected, inspect, repair};
-pub use key::{Key, Part};
+pub use key::{KeyPart, TableKey};
 pub use metrics::DbMetrics;
 pub use open::rows_in;
 pub use projection::Projection;
 pub use read::Read;
 pub use rows::{AuditHead, BilledAs, EventRow, MoveRow, ProvisioningSpec};
-pub use schema::{Schema, Step};
+pub use schema::{MigrationStep, Schema};
 pub use scrub::Scrubbed;
 pub use table::{Declared, Entries, Facts, Row, Table};
 pub use tables::{
@@ -64,7 +64,7 @@ pub use tree::{Rows, Snapshot};
 pub use wakes::TopicCounts;
 
 use budget::Budget;
-use commit::Room;
+use commit::WriteAllowance;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -85,7 +85,7 @@ pub struct Db {
 
 /// The bounds of [`Db::write`].
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Bounds {
+pub struct DbBounds {
     /// Free space in MiB on the disk below which it is refused; 0 for none.
     pub disk_reserve_mib: u64,
     /// Rows that outlive their object of one user in a day; 0 for no limit.
@@ -94,7 +94,7 @@ pub struct Bounds {
 
 /// Why the database cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum DbOpenError {
     /// Another process holds it.
     #[error("the database {0} is in use by another process")]
     InUse(String),
@@ -182,7 +182,7 @@ pub enum OpenError {
     Rows(#[from] Error),
 }
 
-impl OpenError {
+impl DbOpenError {
     /// The error and all its causes.
     pub fn chain(&self) -> String {
         wharf_domain::error::chain(self)
@@ -196,22 +196,22 @@ impl Db {
         dir: &Path,
         schema: &'static Schema,
         projection: Box<dyn Projection>,
-        clock: Clock,
-        bounds: Bounds,
-    ) -> Result<Self, OpenError> {
+        clock: TimeSource,
+        bounds: DbBounds,
+    ) -> Result<Self, DbOpenError> {
         let open::Opened { rows, pages } = open::open(dir, bounds.disk_reserve_mib, schema)?;
-        let damaged = |why| OpenError::Damaged {
+        let damaged = |why| DbOpenError::Damaged {
             path: open::path_in(dir),
             why,
         };
-        let room = Room {
+        let room = WriteAllowance {
             disk: Arc::new(Disk::new(dir.to_owned(), bounds.disk_reserve_mib)),
             budget: Budget::new(bounds.records_per_user),
         };
         let opened = guard::guarded(|| Self::on(rows, schema, projection, clock, room));
         let opened = opened.map_err(damaged)?;
         let opened = opened.map_err(|error| match error {
-            OpenError::Rows(error) => damaged(error.chain().to_string()),
+            DbOpenError::Rows(error) => damaged(error.chain().to_string()),
             other => other,
         })?;
         Ok(Self { pages, ..opened })
@@ -221,9 +221,9 @@ impl Db {
         file: redb::Database,
         schema: &'static Schema,
         mut projection: Box<dyn Projection>,
-        clock: Clock,
-        room: Room,
-    ) -> Result<Self, OpenError> {
+        clock: TimeSource,
+        room: WriteAllowance,
+    ) -> Result<Self, DbOpenError> {
         recorded::fill(&file, schema)?;
         let file = Arc::new(file);
         projection.load(&Snapshot::open(&file)?)?;
@@ -243,7 +243,7 @@ impl Db {
 
     /// Gives the space of removed rows back to the file system, and that of the files that earlier
     /// migrations kept. No process may have the database open. Returns the size in bytes before and after.
-    pub fn compact(dir: &Path, schema: &'static Schema) -> Result<(u64, u64), OpenError> {
+    pub fn compact(dir: &Path, schema: &'static Schema) -> Result<(u64, u64), DbOpenError> {
         let inode = upgrade::inode(dir);
         let mut file = open::open(dir, 0, schema)?.rows;
         let before = Self::bytes_in(dir);
@@ -326,10 +326,10 @@ impl Db {
 
     /// Writes the last commit to a new file, which is a database too, while others read and write.
     /// The file gets its name when it is complete. `wanted` turns false to end early.
-    pub fn backup(&self, path: &Path, wanted: impl Fn() -> bool) -> Result<Copied, OpenError> {
+    pub fn backup(&self, path: &Path, wanted: impl Fn() -> bool) -> Result<Copied, DbOpenError> {
         let format = self.schema.format();
         let copied = guard::guarded(|| backup::backup(&self.file, path, format, wanted));
-        copied.map_err(|why| OpenError::Rows(codec::internal(why)))?
+        copied.map_err(|why| DbOpenError::Rows(codec::internal(why)))?
     }
 
     /// Checks the chain of the audit log. Returns its end, and one line for each contradiction.

@@ -2,7 +2,7 @@
 //! except for events, which are numbered. The rows of format 2 are moved, which had ten tables in trees
 //! of their own and a journal before them. The steps of the schema lead from format 5 to the present one.
 
-use super::OpenError;
+use super::DbOpenError;
 use super::codec::{decode, internal};
 use super::draft::Draft;
 use super::rows::OwnerRow;
@@ -59,11 +59,11 @@ pub fn migrate(
     found: u64,
     meta: &mut Table<'_, &'static str, u64>,
     schema: &'static Schema,
-) -> Result<(), OpenError> {
+) -> Result<(), DbOpenError> {
     match found {
         TREES => move_trees(txn, meta, schema)?,
         UNNAMED_KEYS | UNNUMBERED_EVENTS => Draft::open(txn, schema)?.number_events()?,
-        found if found < BEFORE_STEPS => return Err(OpenError::Older { found }),
+        found if found < BEFORE_STEPS => return Err(DbOpenError::Older { found }),
         _ => {}
     }
     let mut rows = Draft::open(txn, schema)?;
@@ -80,14 +80,14 @@ fn move_trees(
     txn: &WriteTransaction,
     meta: &mut Table<'_, &'static str, u64>,
     schema: &'static Schema,
-) -> Result<(), OpenError> {
+) -> Result<(), DbOpenError> {
     let mut take = |key| -> Result<Option<u64>, Error> {
         let number = meta.remove(key).map_err(internal)?;
         Ok(number.map(|number| number.value()))
     };
     let (session, closed) = (take(SESSION)?, take(CLOSED)?);
     if closed.is_none() || closed != session {
-        return Err(OpenError::NotClosed);
+        return Err(DbOpenError::NotClosed);
     }
     take(EPOCH)?;
     let last_seq = take(NEXT_SEQ)?.map_or(0, |next| next.saturating_sub(1));

@@ -1,6 +1,6 @@
 //! Opens the file, and makes sure that its rows have the format of this version.
 
-use super::OpenError;
+use super::DbOpenError;
 use super::codec::internal;
 use super::commit::commit_durably;
 use super::draft::Draft;
@@ -49,11 +49,11 @@ pub struct Opened {
 
 /// Opens the database of a directory, or makes it in a directory without remains of one. A database of an
 /// earlier format is migrated to a new file if that leaves a reserve in MiB free.
-pub fn open(dir: &Path, reserve_mib: u64, schema: &'static Schema) -> Result<Opened, OpenError> {
+pub fn open(dir: &Path, reserve_mib: u64, schema: &'static Schema) -> Result<Opened, DbOpenError> {
     let path = path_in(dir);
     opening(&path);
     match fs::metadata(&path) {
-        Ok(found) if found.len() == 0 => Err(OpenError::Empty(path)),
+        Ok(found) if found.len() == 0 => Err(DbOpenError::Empty(path)),
         Ok(_) => open_present(dir, &path, reserve_mib, schema),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let remains = REMAINS.map(|name| dir.join(name));
@@ -61,7 +61,7 @@ pub fn open(dir: &Path, reserve_mib: u64, schema: &'static Schema) -> Result<Ope
             if remains.is_empty() {
                 make(dir, &path, schema)
             } else {
-                Err(OpenError::Missing {
+                Err(DbOpenError::Missing {
                     path,
                     remains: list(&remains),
                 })
@@ -81,7 +81,7 @@ fn open_present(
     path: &Path,
     reserve_mib: u64,
     schema: &'static Schema,
-) -> Result<Opened, OpenError> {
+) -> Result<Opened, DbOpenError> {
     let file = wharf_secure_fs::open(path).map_err(|error| unreadable(path, error))?;
     let mut file = open_file(path, file)?;
     let found = found_format(path, &file.rows, schema)?;
@@ -94,15 +94,15 @@ fn open_present(
 }
 
 /// Refuses a file that another process has open. Holds until the file is closed.
-pub(super) fn lock(path: &Path, file: &File) -> Result<(), OpenError> {
+pub(super) fn lock(path: &Path, file: &File) -> Result<(), DbOpenError> {
     file.try_lock_shared().map_err(|error| match error {
-        TryLockError::WouldBlock => OpenError::InUse(path.display().to_string()),
+        TryLockError::WouldBlock => DbOpenError::InUse(path.display().to_string()),
         TryLockError::Error(error) => unreadable(path, error),
     })
 }
 
 /// Opens a file that has the rows of a database, after a repair if it was not closed.
-pub fn open_file(path: &Path, mut file: File) -> Result<Opened, OpenError> {
+pub fn open_file(path: &Path, mut file: File) -> Result<Opened, DbOpenError> {
     let mut magic = [0; PLAIN.len()];
     let read = file.rewind().and_then(|()| file.read_exact(&mut magic));
     match read {
@@ -114,18 +114,18 @@ pub fn open_file(path: &Path, mut file: File) -> Result<Opened, OpenError> {
         }
         Ok(()) if magic == *pages::MAGIC => open_checked(path, file),
         Err(error) if error.kind() != ErrorKind::UnexpectedEof => Err(unreadable(path, error)),
-        _ => Err(OpenError::Foreign(path.to_owned())),
+        _ => Err(DbOpenError::Foreign(path.to_owned())),
     }
 }
 
 /// Opens a file of any format as redb's, for tests that change rows of a stopped server.
-pub fn rows_in(path: &Path) -> Result<Database, OpenError> {
+pub fn rows_in(path: &Path) -> Result<Database, DbOpenError> {
     let file = wharf_secure_fs::open(path).map_err(|error| unreadable(path, error))?;
     Ok(open_file(path, file)?.rows)
 }
 
 /// Opens or makes a file whose pages have checksums.
-pub fn open_checked(path: &Path, file: File) -> Result<Opened, OpenError> {
+pub fn open_checked(path: &Path, file: File) -> Result<Opened, DbOpenError> {
     let file = FileBackend::new(file).map_err(|error| of_redb(path, error))?;
     let pages = Pages::open(file)
         .map_err(|error| of_redb(path, DatabaseError::Storage(StorageError::Io(error))))?;
@@ -136,7 +136,7 @@ pub fn open_checked(path: &Path, file: File) -> Result<Opened, OpenError> {
     })
 }
 
-fn open_rows(path: &Path, file: impl StorageBackend) -> Result<Database, OpenError> {
+fn open_rows(path: &Path, file: impl StorageBackend) -> Result<Database, DbOpenError> {
     // Every commit has the allocator's state, so redb repairs only a file whose closing panicked.
     let repairs = |_: &mut redb::RepairSession| tracing::warn!("checking the whole database");
     let opened = guarded(|| {
@@ -150,16 +150,16 @@ fn open_rows(path: &Path, file: impl StorageBackend) -> Result<Database, OpenErr
         .map_err(|error| of_redb(path, error))
 }
 
-fn damaged(path: &Path, why: String) -> OpenError {
-    OpenError::Damaged {
+fn damaged(path: &Path, why: String) -> DbOpenError {
+    DbOpenError::Damaged {
         path: path.to_owned(),
         why,
     }
 }
 
-fn of_redb(path: &Path, error: DatabaseError) -> OpenError {
+fn of_redb(path: &Path, error: DatabaseError) -> DbOpenError {
     match error {
-        DatabaseError::DatabaseAlreadyOpen => OpenError::InUse(path.display().to_string()),
+        DatabaseError::DatabaseAlreadyOpen => DbOpenError::InUse(path.display().to_string()),
         DatabaseError::Storage(StorageError::Io(error)) if !of_content(&error) => {
             unreadable(path, error)
         }
@@ -178,15 +178,15 @@ fn of_content(error: &io::Error) -> bool {
     kinds.contains(&error.kind())
 }
 
-pub(super) fn unreadable(path: &Path, source: io::Error) -> OpenError {
-    OpenError::Unreadable {
+pub(super) fn unreadable(path: &Path, source: io::Error) -> DbOpenError {
+    DbOpenError::Unreadable {
         path: path.to_owned(),
         source,
     }
 }
 
 /// Makes a database under another name first, so that a crash leaves none that is unfinished.
-fn make(dir: &Path, path: &Path, schema: &'static Schema) -> Result<Opened, OpenError> {
+fn make(dir: &Path, path: &Path, schema: &'static Schema) -> Result<Opened, DbOpenError> {
     let failed = |error| unreadable(path, error);
     let draft = wharf_secure_fs::draft(path);
     let file = wharf_secure_fs::open_new(&draft).map_err(failed)?;
@@ -199,7 +199,7 @@ fn make(dir: &Path, path: &Path, schema: &'static Schema) -> Result<Opened, Open
             Ok(()) => Ok(made),
             // Another process has made it in the meantime.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                Err(OpenError::InUse(dir.display().to_string()))
+                Err(DbOpenError::InUse(dir.display().to_string()))
             }
             Err(error) => Err(failed(error)),
         },
@@ -216,13 +216,13 @@ pub(super) fn initialise(
     file: &Database,
     schema: &'static Schema,
     new: bool,
-) -> Result<(), OpenError> {
+) -> Result<(), DbOpenError> {
     let known = schema.format();
     whole(path, || {
         let found = match format(file)? {
             Some(found) if found == known => return Ok(()),
-            Some(found) if found > known => return Err(OpenError::Newer { found, known }),
-            None if !new => return Err(OpenError::Foreign(path.to_owned())),
+            Some(found) if found > known => return Err(DbOpenError::Newer { found, known }),
+            None if !new => return Err(DbOpenError::Foreign(path.to_owned())),
             found => found,
         };
         let txn = file.begin_write().map_err(internal)?;
@@ -243,11 +243,11 @@ pub(super) fn initialise(
 /// Reads or writes rows of a file. An error of them is one of the file.
 pub(super) fn whole<T>(
     path: &Path,
-    f: impl FnOnce() -> Result<T, OpenError>,
-) -> Result<T, OpenError> {
+    f: impl FnOnce() -> Result<T, DbOpenError>,
+) -> Result<T, DbOpenError> {
     let done = guarded(f).map_err(|why| damaged(path, why))?;
     done.map_err(|error| match error {
-        OpenError::Rows(error) => damaged(path, error.chain().to_string()),
+        DbOpenError::Rows(error) => damaged(path, error.chain().to_string()),
         other => other,
     })
 }
@@ -257,12 +257,12 @@ pub(super) fn found_format(
     path: &Path,
     file: &Database,
     schema: &Schema,
-) -> Result<u64, OpenError> {
+) -> Result<u64, DbOpenError> {
     let known = schema.format();
     match whole(path, || Ok(format(file)?))? {
-        Some(found) if found > known => Err(OpenError::Newer { found, known }),
+        Some(found) if found > known => Err(DbOpenError::Newer { found, known }),
         Some(found) => Ok(found),
-        None => Err(OpenError::Foreign(path.to_owned())),
+        None => Err(DbOpenError::Foreign(path.to_owned())),
     }
 }
 

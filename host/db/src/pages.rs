@@ -40,7 +40,7 @@ const HEADER: u64 = 0;
 #[derive(Debug)]
 pub struct Pages {
     file: Box<dyn StorageBackend>,
-    state: Mutex<State>,
+    state: Mutex<PageSums>,
     /// Whether the file may have a note about its header.
     noted: AtomicBool,
     /// The metrics of scrubs of these pages.
@@ -50,7 +50,7 @@ pub struct Pages {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PageSums {
     /// The checksum of each page; 0 of one that was never written.
     sums: Vec<u32>,
     /// Whether each page was written or found right since the opening. If it is wrong later, the disk has
@@ -108,7 +108,7 @@ impl Pages {
     /// program, or if its header is not the one with which it was closed.
     pub fn open(file: impl StorageBackend) -> io::Result<Arc<Self>> {
         let length = file.len()?;
-        let mut state = State::default();
+        let mut state = PageSums::default();
         let mut magic = [0; MAGIC.len()];
         if length >= PAGE {
             file.read(0, &mut magic)?;
@@ -292,7 +292,7 @@ impl Pages {
     }
 }
 
-impl State {
+impl PageSums {
     fn matches(&mut self, page: u64, content: &[u8]) -> bool {
         let right = match self.sums.get(index(page)) {
             Some(0) => content.iter().all(|byte| *byte == 0),

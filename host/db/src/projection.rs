@@ -17,7 +17,7 @@ pub trait Projection: Send {
     fn count_ports(&mut self, owner: UserId, before: usize, after: usize);
 }
 
-enum Change {
+enum ProjectedChange {
     Row(Followed),
     Ports(UserId, usize, usize),
 }
@@ -25,7 +25,7 @@ enum Change {
 /// A projection with the changes of the batch under way.
 pub(super) struct Projected {
     projection: Box<dyn Projection>,
-    changes: Vec<Change>,
+    changes: Vec<ProjectedChange>,
 }
 
 impl Projected {
@@ -40,14 +40,15 @@ impl Projected {
     /// Follows a change, which holds only once it is kept.
     pub fn follow(&mut self, change: Followed) {
         self.projection.follow(&change);
-        self.changes.push(Change::Row(change));
+        self.changes.push(ProjectedChange::Row(change));
     }
 
     /// Follows a change of open ports, which holds only once it is kept.
     pub fn count_ports(&mut self, owner: UserId, before: usize, after: usize) {
         if before != after {
             self.projection.count_ports(owner, before, after);
-            self.changes.push(Change::Ports(owner, before, after));
+            self.changes
+                .push(ProjectedChange::Ports(owner, before, after));
         }
     }
 
@@ -60,8 +61,8 @@ impl Projected {
     pub fn undo(&mut self) {
         while let Some(change) = self.changes.pop() {
             match change {
-                Change::Row(change) => self.projection.follow(&change.reversed()),
-                Change::Ports(owner, before, after) => {
+                ProjectedChange::Row(change) => self.projection.follow(&change.reversed()),
+                ProjectedChange::Ports(owner, before, after) => {
                     self.projection.count_ports(owner, after, before);
                 }
             }

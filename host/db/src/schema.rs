@@ -13,7 +13,7 @@ use wharf_domain::error::Error;
 /// named in the log. The types of the rows stay readable for it, so a table whose type changes becomes
 /// a new table.
 #[derive(Clone, Copy)]
-pub struct Step {
+pub struct MigrationStep {
     /// The change, for the log: "gave each user a list of keys".
     pub done: &'static str,
     /// The change itself.
@@ -26,7 +26,7 @@ pub struct Schema {
     pub tables: &'static [&'static [&'static dyn Declared]],
     /// The steps from format 5 on, in order; each makes the next format. All that a file needs run in one
     /// transaction, before anything else reads the rows, and each runs once for a file.
-    pub steps: &'static [Step],
+    pub steps: &'static [MigrationStep],
 }
 
 /// The format before the first step. In format 4 ciphertexts name their keys. In format 5 the events of an

@@ -7,7 +7,7 @@
 use super::codec::{encode, internal};
 use super::draft::{Draft, Followed};
 use super::findings::{Check, Findings, Fix};
-use super::key::{Key, Part};
+use super::key::{KeyPart, TableKey};
 use super::tree::{Rows, Snapshot};
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Debug;
@@ -64,7 +64,7 @@ impl Facts {
 
 type InBudget<F, R, V> = fn(&F, &R, &V) -> Option<UserId>;
 type Index<F, R, V> = fn(&F, &R, &V, &mut Entries) -> Result<(), Error>;
-type Owner<F, R, V> = fn(&Draft<'_>, &F, &R, &V) -> Result<Option<UserId>, Error>;
+type OwnerOf<F, R, V> = fn(&Draft<'_>, &F, &R, &V) -> Result<Option<UserId>, Error>;
 
 /// A table with keys of two parts. [`tables!`](crate::tables) declares it.
 #[must_use]
@@ -72,7 +72,7 @@ pub struct Table<F: 'static, R: 'static, V: 'static> {
     facts: Facts,
     budget: Option<InBudget<F, R, V>>,
     index: Option<Index<F, R, V>>,
-    wakes: Option<(&'static str, Owner<F, R, V>)>,
+    wakes: Option<(&'static str, OwnerOf<F, R, V>)>,
     rows: PhantomData<fn() -> V>,
 }
 
@@ -164,7 +164,7 @@ impl<F, R, V> Table<F, R, V> {
     }
 
     /// A change of a row wakes the receivers of its owner that wait for a topic.
-    pub const fn wakes(mut self, topic: &'static str, owner: Owner<F, R, V>) -> Self {
+    pub const fn wakes(mut self, topic: &'static str, owner: OwnerOf<F, R, V>) -> Self {
         self.wakes = Some((topic, owner));
         self
     }
@@ -195,7 +195,7 @@ impl<R, V> Table<UserId, R, V> {
     }
 }
 
-impl<F: Part, R: Part, V> Table<F, R, V> {
+impl<F: KeyPart, R: KeyPart, V> Table<F, R, V> {
     pub(super) fn prefix(&self, first: &F, kind: u8) -> Vec<u8> {
         let mut key = vec![self.facts.id.0];
         first.write(&mut key);
@@ -244,7 +244,7 @@ impl<F: Part, R: Part, V> Table<F, R, V> {
 /// The key of a changed row, and the row before and after.
 pub type ChangedRow<'f, F, R, V> = (&'f (F, R), Option<&'f V>, Option<&'f V>);
 
-impl<F: Part, R: Part, V: Row> Table<F, R, V> {
+impl<F: KeyPart, R: KeyPart, V: Row> Table<F, R, V> {
     /// The key and the row before and after a change; none if the change is of another table.
     pub fn change<'f>(&self, change: &'f Followed) -> Option<ChangedRow<'f, F, R, V>> {
         change.of(self.facts.id)
@@ -296,10 +296,10 @@ pub struct Entries(pub(super) Vec<(Id, Vec<u8>, Vec<u8>)>);
 
 impl Entries {
     /// Adds a row.
-    pub fn put<F: Part, R: Part, V: Row>(
+    pub fn put<F: KeyPart, R: KeyPart, V: Row>(
         &mut self,
         index: &Table<F, R, V>,
-        key: impl Key<F, R>,
+        key: impl TableKey<F, R>,
         row: &V,
     ) -> Result<(), Error> {
         let (first, rest) = key.parts();
@@ -347,7 +347,7 @@ fn words<F: Debug, R: Debug>((first, rest): &(F, R)) -> String {
     }
 }
 
-impl<F: Part, R: Part, V: Row> Declared for Table<F, R, V> {
+impl<F: KeyPart, R: KeyPart, V: Row> Declared for Table<F, R, V> {
     fn facts(&self) -> &Facts {
         &self.facts
     }

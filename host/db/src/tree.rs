@@ -2,7 +2,7 @@
 
 use super::careful::{Careful, careful};
 use super::codec::{decode, internal};
-use super::key::{Key, Part};
+use super::key::{KeyPart, TableKey};
 use super::table::{Row, Table};
 use redb::{
     AccessGuard, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition,
@@ -38,10 +38,10 @@ pub trait Rows {
     }
 
     /// One row.
-    fn get<F: Part, R: Part, V: Row>(
+    fn get<F: KeyPart, R: KeyPart, V: Row>(
         &self,
         table: &Table<F, R, V>,
-        key: impl Key<F, R>,
+        key: impl TableKey<F, R>,
     ) -> Result<Option<V>, Error> {
         let (first, rest) = key.parts();
         let key = table.key(&first, &rest);
@@ -50,7 +50,7 @@ pub trait Rows {
     }
 
     /// The rows of one first part, in order.
-    fn under<F: Part, R: Part, V: Row>(
+    fn under<F: KeyPart, R: KeyPart, V: Row>(
         &self,
         table: &Table<F, R, V>,
         first: &F,
@@ -60,7 +60,7 @@ pub trait Rows {
     }
 
     /// The rows of one first part whose rest is `from` or follows it, in order.
-    fn under_from<F: Part, R: Part, V: Row>(
+    fn under_from<F: KeyPart, R: KeyPart, V: Row>(
         &self,
         table: &Table<F, R, V>,
         first: &F,
@@ -71,7 +71,7 @@ pub trait Rows {
     }
 
     /// The last row of one first part.
-    fn last_under<F: Part, R: Part, V: Row>(
+    fn last_under<F: KeyPart, R: KeyPart, V: Row>(
         &self,
         table: &Table<F, R, V>,
         first: &F,
@@ -80,7 +80,7 @@ pub trait Rows {
     }
 
     /// The rest of the keys of one first part, in order.
-    fn keys_under<F: Part, R: Part, V>(
+    fn keys_under<F: KeyPart, R: KeyPart, V>(
         &self,
         table: &Table<F, R, V>,
         first: &F,
@@ -90,7 +90,7 @@ pub trait Rows {
     }
 
     /// The rest of the keys of one first part that are `from` or follow it, in order.
-    fn keys_under_from<F: Part, R: Part, V>(
+    fn keys_under_from<F: KeyPart, R: KeyPart, V>(
         &self,
         table: &Table<F, R, V>,
         first: &F,
@@ -101,7 +101,7 @@ pub trait Rows {
     }
 
     /// The rest of the keys of one first part that precede `to`, the last one first.
-    fn keys_under_before<F: Part, R: Part, V>(
+    fn keys_under_before<F: KeyPart, R: KeyPart, V>(
         &self,
         table: &Table<F, R, V>,
         first: &F,
@@ -113,7 +113,7 @@ pub trait Rows {
 
     /// The keys that follow `after`, in order; all keys without it. This reads the other tables in the
     /// group too.
-    fn keys_after<F: Part, R: Part, V>(
+    fn keys_after<F: KeyPart, R: KeyPart, V>(
         &self,
         table: &Table<F, R, V>,
         after: Option<(F, R)>,
@@ -125,7 +125,7 @@ pub trait Rows {
     }
 
     /// All rows. This reads those of the other tables in the group too.
-    fn all<F: Part, R: Part, V: Row>(
+    fn all<F: KeyPart, R: KeyPart, V: Row>(
         &self,
         table: &Table<F, R, V>,
     ) -> Result<impl DoubleEndedIterator<Item = Result<(F, R, V), Error>>, Error> {
@@ -142,7 +142,7 @@ fn rest<F, R>(key: Result<(F, R), Error>) -> Result<R, Error> {
     key.map(|(_, rest)| rest)
 }
 
-fn rows<F: Part, R: Part, V: Row>(
+fn rows<F: KeyPart, R: KeyPart, V: Row>(
     table: &Table<F, R, V>,
     found: Careful<'_>,
 ) -> impl DoubleEndedIterator<Item = Result<(F, R, V), Error>> {
@@ -155,7 +155,7 @@ fn rows<F: Part, R: Part, V: Row>(
     })
 }
 
-fn keys<F: Part, R: Part, V>(
+fn keys<F: KeyPart, R: KeyPart, V>(
     table: &Table<F, R, V>,
     found: Careful<'_>,
 ) -> impl DoubleEndedIterator<Item = Result<(F, R), Error>> {

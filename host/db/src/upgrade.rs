@@ -1,7 +1,7 @@
 //! Moves the database of an earlier version to a new file. The earlier file is kept under another name, so
 //! that an upgrade can be taken back.
 
-use super::OpenError;
+use super::DbOpenError;
 use super::backup::copy_tree;
 use super::migrate::TREES;
 use super::open::{Opened, initialise, open_checked, open_file, path_in, unreadable, whole};
@@ -35,9 +35,9 @@ pub fn upgrade(
     found: u64,
     reserve_mib: u64,
     schema: &'static Schema,
-) -> Result<Opened, OpenError> {
+) -> Result<Opened, DbOpenError> {
     if found < TREES {
-        return Err(OpenError::Older { found });
+        return Err(DbOpenError::Older { found });
     }
     let failed = |error| unreadable(path, error);
     let length = fs::metadata(path).map_err(failed)?.len();
@@ -78,7 +78,7 @@ fn copy(
     found: u64,
     draft: &Path,
     schema: &'static Schema,
-) -> Result<Opened, OpenError> {
+) -> Result<Opened, DbOpenError> {
     let file = wharf_secure_fs::open_new(draft).map_err(|error| unreadable(draft, error))?;
     let made = open_checked(draft, file)?;
     if found == TREES {
@@ -99,7 +99,7 @@ fn migrated_in_place(
     path: &Path,
     draft: &Path,
     schema: &'static Schema,
-) -> Result<Opened, OpenError> {
+) -> Result<Opened, DbOpenError> {
     let failed = |error| unreadable(path, error);
     let draft = wharf_secure_fs::draft(draft);
     let mut copy = wharf_secure_fs::open_new(&draft).map_err(failed)?;
@@ -110,7 +110,7 @@ fn migrated_in_place(
     Ok(copy)
 }
 
-fn refuse_small_disk(path: &Path, length: u64, reserve_mib: u64) -> Result<(), OpenError> {
+fn refuse_small_disk(path: &Path, length: u64, reserve_mib: u64) -> Result<(), DbOpenError> {
     // Below the reserve the server would refuse the changes of users.
     let needed = length
         .div_ceil(1 << 20)
@@ -118,7 +118,7 @@ fn refuse_small_disk(path: &Path, length: u64, reserve_mib: u64) -> Result<(), O
         .saturating_add(SPARE_MIB);
     let free = rustix::fs::statvfs(path).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
     match free.map(|free| free >> 20) {
-        Ok(free) if free < needed => Err(OpenError::NoRoom {
+        Ok(free) if free < needed => Err(DbOpenError::NoRoom {
             path: path.to_owned(),
             needed,
             free,
@@ -145,7 +145,7 @@ pub fn inode(dir: &Path) -> Option<u64> {
 }
 
 /// Removes the earlier files of a directory, except one. Returns the number of bytes in them.
-pub fn remove_kept(dir: &Path, except: Option<u64>, schema: &Schema) -> Result<u64, OpenError> {
+pub fn remove_kept(dir: &Path, except: Option<u64>, schema: &Schema) -> Result<u64, DbOpenError> {
     let path = path_in(dir);
     let failed = |error| unreadable(&path, error);
     let mut bytes = 0;

@@ -24,16 +24,16 @@ pub struct Woken {
 /// The receivers of notifications, by owner.
 #[derive(Debug, Default)]
 pub struct Wakes {
-    owners: Mutex<HashMap<UserId, Owner>>,
+    owners: Mutex<HashMap<UserId, OwnerTopics>>,
 }
 
 #[derive(Debug, Default)]
-struct Owner {
+struct OwnerTopics {
     events: watch::Sender<()>,
     topics: watch::Sender<TopicCounts>,
 }
 
-impl Owner {
+impl OwnerTopics {
     fn is_watched(&self) -> bool {
         self.events.receiver_count() + self.topics.receiver_count() > 0
     }

@@ -2,7 +2,7 @@
 
 use super::changes::Changes;
 use super::codec::internal;
-use super::commit::{Clock, Committer, Job, Room, View, Waiting};
+use super::commit::{BatchMember, Committer, TimeSource, UndecidedWrite, View, WriteAllowance};
 use super::metrics::DbMetrics;
 use super::projection::Projection;
 use super::schema::Schema;
@@ -26,7 +26,7 @@ pub struct Writer(Arc<Shared>);
 
 struct Shared {
     /// Present until it is dropped.
-    queue: Option<Sender<Box<dyn Job>>>,
+    queue: Option<Sender<Box<dyn BatchMember>>>,
     /// Present until it is dropped.
     thread: Option<JoinHandle<()>>,
     commits: Arc<AtomicU64>,
@@ -37,9 +37,9 @@ struct Shared {
 impl Writer {
     /// Starts the thread.
     pub fn start(
-        written: (Arc<redb::Database>, &'static Schema, Room),
+        written: (Arc<redb::Database>, &'static Schema, WriteAllowance),
         projection: Box<dyn Projection>,
-        clock: Clock,
+        clock: TimeSource,
         wakes: Arc<Wakes>,
     ) -> Result<Self, Error> {
         let commits = Arc::<AtomicU64>::default();
@@ -91,14 +91,14 @@ impl Writer {
         decide: impl Fn(&View<'_>) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        self.submit(Box::new(Waiting::new(decide, essential, reply)))
+        self.submit(Box::new(UndecidedWrite::new(decide, essential, reply)))
             .await;
         answer.await.map_err(internal)?
     }
 
     /// Waits for a place in the queue. A job that is not taken is dropped with its reply, which the
     /// caller sees.
-    async fn submit(&self, job: Box<dyn Job>) {
+    async fn submit(&self, job: Box<dyn BatchMember>) {
         if let Some(queue) = &self.0.queue
             && let Ok(place) = queue.reserve().await
         {
@@ -119,7 +119,7 @@ impl Drop for Shared {
     }
 }
 
-fn serve(mut committer: Committer, mut jobs: Receiver<Box<dyn Job>>, queued: &Gauge) {
+fn serve(mut committer: Committer, mut jobs: Receiver<Box<dyn BatchMember>>, queued: &Gauge) {
     let mut batch = Vec::new();
     while jobs.blocking_recv_many(&mut batch, BATCH) > 0 {
         queued.dec_by(i64::try_from(batch.len()).unwrap_or(i64::MAX));

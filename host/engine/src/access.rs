@@ -1,7 +1,9 @@
 //! The access of one call to its node's engine. A driver names a request, and the host writes and sends it.
 
 use super::archive::{self, Hashes};
-use super::message::{DEFAULT_TIMEOUT, EngineError, JobState, Request, Response, Written};
+use super::message::{
+    DEFAULT_TIMEOUT, EngineError, EngineRequest, EngineResponse, JobState, WrittenRequest,
+};
 use super::node::EngineNode;
 use super::outgoing::Outgoing;
 use super::trace::traced;
@@ -9,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{debug, warn};
 use wharf_domain::secret::InstanceSecrets;
-use wharf_requests::{Body, CallScope, Purpose, Refusal, Rendered};
+use wharf_requests::{CallScope, Purpose, Rendered, RenderedBody, RequestRefusal};
 
 /// Subtracted from the call's deadline, so that the guest has time to return.
 const MARGIN: Duration = Duration::from_millis(250);
@@ -20,7 +22,7 @@ const MAX_LOGGED: usize = 500;
 
 /// The engine, as a guest reaches it during one call.
 #[derive(Debug)]
-pub struct Access {
+pub struct EngineAccess {
     node: Arc<EngineNode>,
     scope: CallScope,
     secrets: InstanceSecrets,
@@ -29,7 +31,7 @@ pub struct Access {
     refusals: u32,
 }
 
-impl Access {
+impl EngineAccess {
     /// The access of one call. Only a creation has `secrets`.
     pub fn new(
         node: Arc<EngineNode>,
@@ -48,7 +50,7 @@ impl Access {
     }
 
     /// Writes and sends a request, and learns from its answer.
-    pub async fn send(&mut self, request: &Request) -> Result<Response, EngineError> {
+    pub async fn send(&mut self, request: &EngineRequest) -> Result<EngineResponse, EngineError> {
         let outgoing = self.write(request, Purpose::Send)?;
         let (method, path) = (outgoing.method.clone(), outgoing.path.clone());
         let timeout = request.timeout.unwrap_or(DEFAULT_TIMEOUT).min(self.left());
@@ -68,28 +70,28 @@ impl Access {
     }
 
     /// Writes a request, and does not send it.
-    pub fn show(&mut self, request: &Request) -> Result<Written, EngineError> {
+    pub fn show(&mut self, request: &EngineRequest) -> Result<WrittenRequest, EngineError> {
         let rendered = self.render(request, Purpose::Show)?;
-        Ok(Written {
+        Ok(WrittenRequest {
             method: rendered.method.to_string(),
             target: rendered.target,
             body: match rendered.body {
-                Body::Json(text) => Some(text),
-                Body::None | Body::Archive(_) | Body::File(_) => None,
+                RenderedBody::Json(text) => Some(text),
+                RenderedBody::None | RenderedBody::Archive(_) | RenderedBody::File(_) => None,
             },
         })
     }
 
     /// Starts a long request or reports its progress. Equal requests on a node are one job.
-    pub fn job(&mut self, request: &Request) -> Result<JobState, EngineError> {
+    pub fn job(&mut self, request: &EngineRequest) -> Result<JobState, EngineError> {
         let outgoing = self.write(request, Purpose::Job)?;
         self.node.jobs.poll(outgoing, &self.node.transport)
     }
 
     /// Begins a transfer for the call's instance.
-    pub fn begin_transfer(&mut self, request: &Request) -> Result<(), EngineError> {
+    pub fn begin_transfer(&mut self, request: &EngineRequest) -> Result<(), EngineError> {
         let key = self.transfer_key()?;
-        let Request {
+        let EngineRequest {
             name, arguments, ..
         } = request;
         let targets = self.node.requests.transfer(&self.scope, name, arguments);
@@ -132,16 +134,20 @@ impl Access {
     }
 
     /// Writes a request with its body, secrets of files included.
-    fn write(&mut self, request: &Request, purpose: Purpose) -> Result<Outgoing, EngineError> {
+    fn write(
+        &mut self,
+        request: &EngineRequest,
+        purpose: Purpose,
+    ) -> Result<Outgoing, EngineError> {
         let rendered = self.render(request, purpose)?;
         let body = match rendered.body {
-            Body::None => None,
-            Body::Json(json) => Some(("application/json", json.into())),
-            Body::Archive(files) => {
+            RenderedBody::None => None,
+            RenderedBody::Json(json) => Some(("application/json", json.into())),
+            RenderedBody::Archive(files) => {
                 let tar = archive::build(&files, &self.secrets, &mut self.hashes)?;
                 Some(("application/x-tar", tar))
             }
-            Body::File(file) => {
+            RenderedBody::File(file) => {
                 let content = archive::content(&file, &self.secrets, &mut self.hashes)?;
                 Some(("application/octet-stream", content))
             }
@@ -154,8 +160,12 @@ impl Access {
         })
     }
 
-    fn render(&mut self, request: &Request, purpose: Purpose) -> Result<Rendered, EngineError> {
-        let Request {
+    fn render(
+        &mut self,
+        request: &EngineRequest,
+        purpose: Purpose,
+    ) -> Result<Rendered, EngineError> {
+        let EngineRequest {
             name, arguments, ..
         } = request;
         let requests = &self.node.requests;
@@ -166,10 +176,10 @@ impl Access {
     /// Logs a request as written, or its refusal.
     fn logged<T>(
         &mut self,
-        request: &Request,
-        written: Result<T, Refusal>,
+        request: &EngineRequest,
+        written: Result<T, RequestRefusal>,
     ) -> Result<T, EngineError> {
-        let Request {
+        let EngineRequest {
             name, arguments, ..
         } = request;
         if written.is_ok() {

@@ -18,7 +18,7 @@ const DELETED: u8 = 2;
 
 /// Reads the list while it arrives.
 #[derive(Debug, Default)]
-pub struct Changes(Mutex<Scan>);
+pub struct ChangeListReader(Mutex<Scan>);
 
 #[derive(Debug, Default)]
 struct Scan {
@@ -37,13 +37,13 @@ struct Scan {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Change<'a> {
+struct ChangedPath<'a> {
     #[serde(borrow)]
     path: Cow<'a, str>,
     kind: u8,
 }
 
-impl Changes {
+impl ChangeListReader {
     /// Top-level entries of the image that were deleted. The archive replaces all other entries, but
     /// does not mention these.
     pub fn gone(&self) -> Result<Vec<String>, Malformed> {
@@ -61,7 +61,7 @@ impl Changes {
     }
 }
 
-impl Progress for Changes {
+impl Progress for ChangeListReader {
     fn chunk(&self, bytes: &[u8]) {
         let mut scan = self.0.lock();
         let room = MAX_KEPT.saturating_sub(scan.kept.len());
@@ -106,7 +106,7 @@ impl Scan {
     }
 
     fn ended(&mut self) {
-        match serde_json::from_slice::<Change<'_>>(&self.entry) {
+        match serde_json::from_slice::<ChangedPath<'_>>(&self.entry) {
             Ok(change) if change.kind == DELETED => {
                 let name = change.path.strip_prefix('/').unwrap_or_default();
                 if !name.is_empty() && name.len() <= MAX_NAME && !name.contains('/') {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn gone(list: &[u8], size: usize) -> Result<Vec<String>, Malformed> {
-        let changes = Changes::default();
+        let changes = ChangeListReader::default();
         list.chunks(size).for_each(|piece| changes.chunk(piece));
         changes.gone()
     }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let changes = Changes::default();
+        let changes = ChangeListReader::default();
         changes.chunk(b"[{\"Path\":\"/");
         for _ in 0..100 {
             changes.chunk(&[b'x'; 10_000]);
@@ -163,7 +163,7 @@ mod tests {
         assert!(changes.0.lock().entry.len() <= MAX_ENTRY + 1);
         assert!(changes.kept().len() <= MAX_KEPT);
 
-        let changes = Changes::default();
+        let changes = ChangeListReader::default();
         changes.chunk(b"[");
         for n in 0..2 * MAX_AT_TOP {
             changes.chunk(format!("{{\"Path\":\"/{n}\",\"Kind\":2}},").as_bytes());

@@ -1,8 +1,8 @@
 //! HTTP to an engine, with a pool of connections.
 
-use super::connect::{Address, Connector};
+use super::connect::{Connector, EngineAddress};
 use super::contact::Contact;
-use super::message::{EngineError, MAX_RESPONSE, Response};
+use super::message::{EngineError, EngineResponse, MAX_RESPONSE};
 use super::outgoing::{Outgoing, Progress};
 use super::tar_pipe::{TarPipe, TransferProgress};
 use super::tls::{self, ClientTls};
@@ -38,12 +38,12 @@ pub struct HttpTransport {
 
 impl HttpTransport {
     /// Makes the client. It connects with the first request.
-    pub(super) fn new(address: Address) -> Self {
+    pub(super) fn new(address: EngineAddress) -> Self {
         let contact = Arc::new(Contact::default());
         let authority = address.authority().into();
         let tls = match &address {
-            Address::Unix(_) => None,
-            Address::Tls { config, .. } => Some(Arc::clone(config)),
+            EngineAddress::Unix(_) => None,
+            EngineAddress::Tls { config, .. } => Some(Arc::clone(config)),
         };
         let connector = Connector::new(address, &contact);
         let client = Client::builder(TokioExecutor::new())
@@ -77,7 +77,7 @@ impl HttpTransport {
     }
 
     /// Sends a request and reads the whole answer.
-    pub async fn send(&self, outgoing: Outgoing) -> Result<Response, EngineError> {
+    pub async fn send(&self, outgoing: Outgoing) -> Result<EngineResponse, EngineError> {
         let (status, headers, mut body) = self.open(outgoing).await?;
         let mut whole = BytesMut::new();
         while let Some(chunk) = next(&mut body).await? {
@@ -86,7 +86,7 @@ impl HttpTransport {
             }
             whole.extend_from_slice(&chunk);
         }
-        Ok(Response {
+        Ok(EngineResponse {
             status,
             headers,
             body: whole.freeze(),
@@ -98,12 +98,12 @@ impl HttpTransport {
         &self,
         outgoing: Outgoing,
         progress: &dyn Progress,
-    ) -> Result<Response, EngineError> {
+    ) -> Result<EngineResponse, EngineError> {
         let (status, headers, mut body) = self.open(outgoing).await?;
         while let Some(chunk) = next(&mut body).await? {
             progress.chunk(&chunk);
         }
-        Ok(Response {
+        Ok(EngineResponse {
             status,
             headers,
             body: progress.kept(),
@@ -119,7 +119,7 @@ impl HttpTransport {
         gone: &[String],
         transferred: Arc<TransferProgress>,
         progress: Arc<dyn Progress>,
-    ) -> Result<Response, EngineError> {
+    ) -> Result<EngineResponse, EngineError> {
         let (status, headers, source) = self.open(from).await?;
         if !(200..300).contains(&status) {
             return ended(status, headers, source).await;
@@ -146,7 +146,7 @@ async fn ended(
     status: u16,
     headers: Vec<(String, String)>,
     mut body: Incoming,
-) -> Result<Response, EngineError> {
+) -> Result<EngineResponse, EngineError> {
     let mut whole = BytesMut::new();
     while let Some(chunk) = next(&mut body).await? {
         if whole.len().saturating_add(chunk.len()) > MAX_RESPONSE {
@@ -154,7 +154,7 @@ async fn ended(
         }
         whole.extend_from_slice(&chunk);
     }
-    Ok(Response {
+    Ok(EngineResponse {
         status,
         headers,
         body: whole.freeze(),

@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 
 /// The address of an engine.
 #[derive(Clone)]
-pub enum Address {
+pub enum EngineAddress {
     /// A unix socket.
     Unix(PathBuf),
     /// A TCP port whose server and client have certificates.
@@ -36,7 +36,7 @@ pub enum Address {
     },
 }
 
-impl Address {
+impl EngineAddress {
     /// The value of the `Host` header.
     pub fn authority(&self) -> String {
         match self {
@@ -65,7 +65,7 @@ impl Address {
     }
 }
 
-impl Debug for Address {
+impl Debug for EngineAddress {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => f.debug_tuple("Unix").field(path).finish(),
@@ -82,13 +82,13 @@ impl<S: AsyncRead + AsyncWrite + Debug + Send + Unpin> Stream for S {}
 /// Connects to the address, whatever the URI.
 #[derive(Debug, Clone)]
 pub struct Connector {
-    address: Arc<Address>,
+    address: Arc<EngineAddress>,
     contact: Arc<Contact>,
 }
 
 impl Connector {
     /// Makes a connector whose connections count in `contact`.
-    pub fn new(address: Address, contact: &Arc<Contact>) -> Self {
+    pub fn new(address: EngineAddress, contact: &Arc<Contact>) -> Self {
         Self {
             address: Arc::new(address),
             contact: Arc::clone(contact),

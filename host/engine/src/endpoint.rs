@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// A parsed `endpoint` of a `[[node]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum EngineEndpoint {
     /// `unix:///path/to/engine.sock`
     Unix(PathBuf),
     /// `https://HOST:PORT`
@@ -36,7 +36,7 @@ pub enum EndpointError {
     Plain(String),
 }
 
-impl Endpoint {
+impl EngineEndpoint {
     /// Parses the form in the configuration. Paths are absolute.
     pub fn parse(text: &str) -> Result<Self, EndpointError> {
         let wrong = || EndpointError::Form(text.to_owned());
@@ -62,7 +62,7 @@ impl Endpoint {
 }
 
 /// Parses `HOST:PORT`, with or without a slash at the end.
-fn https(address: &str) -> Option<Endpoint> {
+fn https(address: &str) -> Option<EngineEndpoint> {
     let authority: Authority = address.strip_suffix('/').unwrap_or(address).parse().ok()?;
     let host = authority.host();
     let unbracketed = host
@@ -70,7 +70,7 @@ fn https(address: &str) -> Option<Endpoint> {
         .and_then(|host| host.strip_suffix(']'));
     let has_user = authority.as_str().contains('@');
     (!has_user && !host.is_empty()).then_some(())?;
-    Some(Endpoint::Https {
+    Some(EngineEndpoint::Https {
         host: unbracketed.unwrap_or(host).to_owned(),
         port: authority.port_u16().filter(|port| *port > 0)?,
     })
@@ -87,13 +87,16 @@ mod tests {
     #[test]
     fn forms() {
         assert_eq!(
-            Endpoint::parse("unix:///run/e.sock"),
-            Ok(Endpoint::Unix("/run/e.sock".into()))
+            EngineEndpoint::parse("unix:///run/e.sock"),
+            Ok(EngineEndpoint::Unix("/run/e.sock".into()))
         );
-        assert_eq!(Endpoint::parse("simulated:"), Ok(Endpoint::Simulated(None)));
         assert_eq!(
-            Endpoint::parse("simulated:///var/s.log"),
-            Ok(Endpoint::Simulated(Some("/var/s.log".into())))
+            EngineEndpoint::parse("simulated:"),
+            Ok(EngineEndpoint::Simulated(None))
+        );
+        assert_eq!(
+            EngineEndpoint::parse("simulated:///var/s.log"),
+            Ok(EngineEndpoint::Simulated(Some("/var/s.log".into())))
         );
         for (text, host) in [
             ("https://engine.example:2376", "engine.example"),
@@ -101,7 +104,10 @@ mod tests {
             ("https://[fd00::5]:2376", "fd00::5"),
         ] {
             let (host, port) = (host.to_owned(), 2376);
-            assert_eq!(Endpoint::parse(text), Ok(Endpoint::Https { host, port }));
+            assert_eq!(
+                EngineEndpoint::parse(text),
+                Ok(EngineEndpoint::Https { host, port })
+            );
         }
         for wrong in [
             "",
@@ -115,11 +121,11 @@ mod tests {
             "simulated:x",
         ] {
             let form = Err(EndpointError::Form(wrong.to_owned()));
-            assert_eq!(Endpoint::parse(wrong), form, "{wrong}");
+            assert_eq!(EngineEndpoint::parse(wrong), form, "{wrong}");
         }
         for plain in ["tcp://1.2.3.4:2375", "http://h"] {
             let refused = Err(EndpointError::Plain(plain.to_owned()));
-            assert_eq!(Endpoint::parse(plain), refused);
+            assert_eq!(EngineEndpoint::parse(plain), refused);
         }
     }
 }

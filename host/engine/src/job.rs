@@ -1,7 +1,7 @@
 //! Jobs: requests that outlast a call of a driver, such as an image pull or a transfer. The host runs
 //! them, and later calls poll them by key.
 
-use super::message::{EngineError, JobState, Response};
+use super::message::{EngineError, EngineResponse, JobState};
 use super::outgoing::{Outgoing, Progress};
 use super::trace::traced;
 use super::transfer;
@@ -37,10 +37,10 @@ const MAX_LINE: usize = 1024;
 
 /// The jobs of one node.
 #[derive(Debug, Default)]
-pub struct Jobs(Mutex<HashMap<String, Job>>);
+pub struct Jobs(Mutex<HashMap<String, RunningJob>>);
 
 #[derive(Debug)]
-struct Job {
+struct RunningJob {
     task: JoinHandle<()>,
     /// How long its result is kept.
     fresh: Duration,
@@ -51,10 +51,10 @@ struct Job {
 #[derive(Debug)]
 struct Finished {
     at: Instant,
-    how: Result<Response, EngineError>,
+    how: Result<EngineResponse, EngineError>,
 }
 
-impl Drop for Job {
+impl Drop for RunningJob {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -70,7 +70,7 @@ impl Jobs {
         }
         has_room(&mut jobs, MAX_JOBS, "jobs")?;
         let transport = transport.clone();
-        let job = Job::start(MAX_TIME, FRESH, |tail| async move {
+        let job = RunningJob::start(MAX_TIME, FRESH, |tail| async move {
             let (method, path) = (outgoing.method.clone(), outgoing.path.clone());
             traced(&method, &path, transport.stream(outgoing, &*tail)).await
         });
@@ -89,7 +89,7 @@ impl Jobs {
         jobs.remove(key);
         has_room(&mut jobs, MAX_TRANSFERS, "transfers")?;
         let transport = transport.clone();
-        let job = Job::start(MAX_TRANSFER_TIME, TRANSFER_FRESH, |tail| {
+        let job = RunningJob::start(MAX_TRANSFER_TIME, TRANSFER_FRESH, |tail| {
             transfer::carry(transport, what, tail)
         });
         jobs.insert(key.to_owned(), job);
@@ -108,7 +108,7 @@ impl Jobs {
 }
 
 /// The state of the job with this key. Drops results that were not read in time.
-fn told(jobs: &mut HashMap<String, Job>, key: &str) -> Option<JobState> {
+fn told(jobs: &mut HashMap<String, RunningJob>, key: &str) -> Option<JobState> {
     jobs.retain(|_, job| !job.is_stale());
     let job = jobs.get(key)?;
     let is_over = job.task.is_finished();
@@ -127,7 +127,11 @@ fn told(jobs: &mut HashMap<String, Job>, key: &str) -> Option<JobState> {
 }
 
 /// Fails if `most` jobs are in progress. Drops the oldest unread results beyond [`MAX_KEPT`].
-fn has_room(jobs: &mut HashMap<String, Job>, most: usize, what: &str) -> Result<(), EngineError> {
+fn has_room(
+    jobs: &mut HashMap<String, RunningJob>,
+    most: usize,
+    what: &str,
+) -> Result<(), EngineError> {
     while jobs.len() >= MAX_KEPT {
         let ended = jobs
             .iter()
@@ -145,7 +149,7 @@ fn has_room(jobs: &mut HashMap<String, Job>, most: usize, what: &str) -> Result<
     )))
 }
 
-impl Job {
+impl RunningJob {
     fn is_finished(&self) -> bool {
         self.task.is_finished() || self.result.lock().is_some()
     }
@@ -160,7 +164,7 @@ impl Job {
 
     fn start<F>(most: Duration, fresh: Duration, work: impl FnOnce(Arc<Tail>) -> F) -> Self
     where
-        F: Future<Output = Result<Response, EngineError>> + Send + 'static,
+        F: Future<Output = Result<EngineResponse, EngineError>> + Send + 'static,
     {
         let tail = Arc::new(Tail::default());
         let result = Arc::new(Mutex::new(None));
@@ -224,18 +228,18 @@ impl Tail {
 mod tests {
     use super::*;
 
-    fn ended(fresh: Duration) -> Job {
-        let response = Response {
+    fn ended(fresh: Duration) -> RunningJob {
+        let response = EngineResponse {
             status: 200,
             headers: Vec::new(),
             body: Bytes::new(),
         };
-        Job::start(MAX_TIME, fresh, |_| async { Ok(response) })
+        RunningJob::start(MAX_TIME, fresh, |_| async { Ok(response) })
     }
 
     #[tokio::test]
     async fn a_result_is_told_once_and_for_a_while_and_takes_no_room() {
-        let never = || Job::start(MAX_TIME, TRANSFER_FRESH, |_| std::future::pending());
+        let never = || RunningJob::start(MAX_TIME, TRANSFER_FRESH, |_| std::future::pending());
         let mut jobs = HashMap::from([
             ("told".to_owned(), ended(TRANSFER_FRESH)),
             ("late".to_owned(), ended(Duration::ZERO)),
@@ -253,7 +257,7 @@ mod tests {
         assert!(told(&mut jobs, "late").is_none());
         assert!(matches!(told(&mut jobs, "told"), Some(JobState::Done(_))));
         assert!(told(&mut jobs, "told").is_none());
-        let broken = Job::start(MAX_TIME, FRESH, |_| async { panic!("on purpose") });
+        let broken = RunningJob::start(MAX_TIME, FRESH, |_| async { panic!("on purpose") });
         jobs.insert("broken".to_owned(), broken);
         while !jobs["broken"].task.is_finished() {
             tokio::task::yield_now().await;

@@ -23,10 +23,10 @@ mod trace;
 mod transfer;
 mod transport;
 
-pub use access::Access;
-pub use endpoint::{Endpoint, EndpointError};
-pub use message::{EngineError, JobState, Request, Response, Written};
-pub use node::{EngineNode, OpenError};
+pub use access::EngineAccess;
+pub use endpoint::{EndpointError, EngineEndpoint};
+pub use message::{EngineError, EngineRequest, EngineResponse, JobState, WrittenRequest};
+pub use node::{EngineNode, EngineOpenError};
 pub use outgoing::Outgoing;
 pub use transport::{InProcessEngine, Transport};
-pub use wharf_requests::{CallScope, CreateScope, Subject};
+pub use wharf_requests::{CallScope, CallSubject, CreateScope};

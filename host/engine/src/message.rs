@@ -11,7 +11,7 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request that a driver names.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct EngineRequest {
     /// Its name in the request file.
     pub name: String,
     /// Names and values of its arguments.
@@ -22,7 +22,7 @@ pub struct Request {
 
 /// A request as it would be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenRequest {
     /// HTTP method.
     pub method: String,
     /// Path and query.
@@ -33,7 +33,7 @@ pub struct Written {
 
 /// An engine's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Response {
+pub struct EngineResponse {
     /// HTTP status.
     pub status: u16,
     /// Headers whose values are text.
@@ -65,7 +65,7 @@ pub enum JobState {
     /// In progress, with the last whole line so far.
     Running(Option<String>),
     /// Ended, with the end of its body.
-    Done(Response),
+    Done(EngineResponse),
     /// Failed.
     Failed(EngineError),
 }

@@ -19,7 +19,7 @@ pub struct EngineNode {
 
 /// An error in the configuration of a node's engine.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum EngineOpenError {
     /// A setting is invalid.
     #[error("settings: {0}")]
     Settings(String),
@@ -40,19 +40,19 @@ impl EngineNode {
         transport: Transport,
         file: &RequestFile,
         settings: &serde_json::Value,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, EngineOpenError> {
         if transport.is_in_process() != file.in_process() {
             let needed = if file.in_process() {
                 "simulated:"
             } else {
                 "unix:///path/to/socket or https://HOST:PORT"
             };
-            return Err(OpenError::Mismatch {
+            return Err(EngineOpenError::Mismatch {
                 kind: file.kind().to_owned(),
                 needed,
             });
         }
-        let requests = Requests::new(file, settings).map_err(OpenError::Settings)?;
+        let requests = Requests::new(file, settings).map_err(EngineOpenError::Settings)?;
         Ok(Self {
             name,
             transport,

@@ -1,7 +1,7 @@
 //! The unix transport and jobs against a small HTTP server.
 
 use super::message::{EngineError, JobState};
-use super::{Access, CallScope, EngineNode, Request, Transport};
+use super::{CallScope, EngineAccess, EngineNode, EngineRequest, Transport};
 use http::Method;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -58,11 +58,11 @@ arguments.n = { max = 99 }
     RequestFile::parse(text).unwrap()
 }
 
-fn access(path: &std::path::Path) -> Access {
+fn access(path: &std::path::Path) -> EngineAccess {
     let transport = Transport::unix(path);
     let node = EngineNode::open(NodeId("n".into()), transport, &file(), &Value::Null).unwrap();
     let deadline = Instant::now() + Duration::from_secs(5);
-    Access::new(
+    EngineAccess::new(
         Arc::new(node),
         CallScope::node("home"),
         InstanceSecrets::default(),
@@ -70,8 +70,8 @@ fn access(path: &std::path::Path) -> Access {
     )
 }
 
-fn named(name: &str, timeout_ms: u64) -> Request {
-    Request {
+fn named(name: &str, timeout_ms: u64) -> EngineRequest {
+    EngineRequest {
         name: name.into(),
         arguments: Vec::new(),
         timeout: Some(Duration::from_millis(timeout_ms)),
@@ -172,13 +172,13 @@ async fn equal_requests_of_all_calls_are_one_job() {
     let job = |n: u8| {
         let scope = CallScope::mark("home", "m");
         let deadline = Instant::now() + Duration::from_secs(5);
-        let mut access = Access::new(
+        let mut access = EngineAccess::new(
             Arc::clone(&node),
             scope,
             InstanceSecrets::default(),
             deadline,
         );
-        access.job(&Request {
+        access.job(&EngineRequest {
             arguments: vec![("n".into(), n.to_string())],
             ..named("pull", 1000)
         })

@@ -13,14 +13,14 @@ use std::io;
 use std::sync::Arc;
 
 /// The certificate and key with which Wharf introduces itself.
-pub struct Identity {
+pub struct ClientIdentity {
     /// The certificate and those of its issuers.
     pub chain: Vec<CertificateDer<'static>>,
     /// The private key.
     pub key: PrivateKeyDer<'static>,
 }
 
-impl Debug for Identity {
+impl Debug for ClientIdentity {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity").finish_non_exhaustive()
     }
@@ -39,7 +39,7 @@ pub enum Trust {
 pub type ClientTls = Arc<ClientConfig>;
 
 /// Makes the settings from certificates.
-pub fn client_config(identity: Identity, trust: Trust) -> Result<ClientTls, Error> {
+pub fn client_config(identity: ClientIdentity, trust: Trust) -> Result<ClientTls, Error> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?;

@@ -1,6 +1,6 @@
 //! The span of a request to an engine, and a line with its status and duration.
 
-use super::message::{EngineError, Response};
+use super::message::{EngineError, EngineResponse};
 use http::Method;
 use std::future::Future;
 use std::time::Instant;
@@ -10,8 +10,8 @@ use tracing::{Instrument, debug, debug_span};
 pub async fn traced(
     method: &Method,
     path: &str,
-    request: impl Future<Output = Result<Response, EngineError>>,
-) -> Result<Response, EngineError> {
+    request: impl Future<Output = Result<EngineResponse, EngineError>>,
+) -> Result<EngineResponse, EngineError> {
     let span = debug_span!("engine", %method, path);
     let begin = Instant::now();
     let answer = request.instrument(span.clone()).await;

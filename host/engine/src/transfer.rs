@@ -1,8 +1,8 @@
 //! Transfers: the content of one container goes into another on the same engine. It passes through the
 //! host in pieces; no guest, file or image stores it.
 
-use super::changes::Changes;
-use super::message::{EngineError, Response};
+use super::changes::ChangeListReader;
+use super::message::{EngineError, EngineResponse};
 use super::outgoing::{Outgoing, Progress};
 use super::tar_pipe::TransferProgress;
 use super::tar_stream::Malformed;
@@ -25,8 +25,8 @@ pub async fn carry(
     transport: Transport,
     transfer: Targets,
     progress: Arc<dyn Progress>,
-) -> Result<Response, EngineError> {
-    let changes = Changes::default();
+) -> Result<EngineResponse, EngineError> {
+    let changes = ChangeListReader::default();
     let answer = transport.stream(get(transfer.changes), &changes).await?;
     if !is_success(&answer) {
         return Ok(answer);
@@ -63,16 +63,16 @@ pub async fn carry(
 }
 
 /// The host's own answer to content that exceeds its bounds, as `engine.wit` says.
-fn immovable(why: Malformed) -> Response {
+fn immovable(why: Malformed) -> EngineResponse {
     let message = format!("this content cannot move: {why}");
-    Response {
+    EngineResponse {
         status: TOO_LARGE,
         headers: Vec::new(),
         body: serde_json::json!({ "message": message }).to_string().into(),
     }
 }
 
-fn is_success(answer: &Response) -> bool {
+fn is_success(answer: &EngineResponse) -> bool {
     (200..300).contains(&answer.status)
 }
 

@@ -1,8 +1,8 @@
 //! The transports to an engine. They send requests that the host has written.
 
 use super::client::HttpTransport;
-use super::connect::Address;
-use super::message::{EngineError, Response};
+use super::connect::EngineAddress;
+use super::message::{EngineError, EngineResponse};
 use super::outgoing::{Outgoing, Progress};
 use super::tar_pipe::TransferProgress;
 use super::tls::ClientTls;
@@ -22,7 +22,7 @@ pub trait InProcessEngine: Debug + Send + Sync {
     fn send<'a>(
         &'a self,
         outgoing: &'a Outgoing,
-    ) -> Pin<Box<dyn Future<Output = Result<Response, EngineError>> + Send + 'a>>;
+    ) -> Pin<Box<dyn Future<Output = Result<EngineResponse, EngineError>> + Send + 'a>>;
 }
 
 /// A connection to one engine.
@@ -44,12 +44,12 @@ enum Link {
 impl Transport {
     /// A transport to the engine that listens on a Unix socket. The socket need not exist yet.
     pub fn unix(socket: &Path) -> Self {
-        Self::http(Address::Unix(socket.to_owned()))
+        Self::http(EngineAddress::Unix(socket.to_owned()))
     }
 
     /// A transport to the engine at a TCP port. It connects with the first request.
     pub fn tls(host: String, port: u16, server_name: ServerName<'static>, tls: ClientTls) -> Self {
-        Self::http(Address::Tls {
+        Self::http(EngineAddress::Tls {
             host,
             port,
             server_name,
@@ -62,7 +62,7 @@ impl Transport {
         Self::over(Link::InProcess(Arc::new(engine)))
     }
 
-    fn http(address: Address) -> Self {
+    fn http(address: EngineAddress) -> Self {
         Self::over(Link::Http(Arc::new(HttpTransport::new(address))))
     }
 
@@ -84,7 +84,7 @@ impl Transport {
         *self.answered.lock()
     }
 
-    fn note(&self, answer: &Result<Response, EngineError>) {
+    fn note(&self, answer: &Result<EngineResponse, EngineError>) {
         let last = match answer {
             Ok(_) => Some(Instant::now()),
             Err(EngineError::Unreachable(_)) => None,
@@ -110,7 +110,7 @@ impl Transport {
     }
 
     /// Sends a request and reads the whole answer.
-    pub async fn send(&self, outgoing: Outgoing) -> Result<Response, EngineError> {
+    pub async fn send(&self, outgoing: Outgoing) -> Result<EngineResponse, EngineError> {
         let answer = match &self.link {
             Link::Http(http) => http.send(outgoing).await,
             Link::InProcess(engine) => engine.send(&outgoing).await,
@@ -127,7 +127,7 @@ impl Transport {
         gone: &[String],
         transferred: Arc<TransferProgress>,
         progress: Arc<dyn Progress>,
-    ) -> Result<Response, EngineError> {
+    ) -> Result<EngineResponse, EngineError> {
         match &self.link {
             Link::Http(http) => http.pipe(from, to, gone, transferred, progress).await,
             Link::InProcess(_) => Err(EngineError::Refused("this engine has no archives".into())),
@@ -139,13 +139,13 @@ impl Transport {
         &self,
         outgoing: Outgoing,
         progress: &dyn Progress,
-    ) -> Result<Response, EngineError> {
+    ) -> Result<EngineResponse, EngineError> {
         match &self.link {
             Link::Http(http) => http.stream(outgoing, progress).await,
             Link::InProcess(engine) => {
                 let answer = engine.send(&outgoing).await?;
                 progress.chunk(&answer.body);
-                Ok(Response {
+                Ok(EngineResponse {
                     body: progress.kept(),
                     ..answer
                 })

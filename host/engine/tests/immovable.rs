@@ -16,8 +16,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use wharf_domain::ids::NodeId;
 use wharf_domain::secret::InstanceSecrets;
-use wharf_engine::{Access, EngineNode, JobState, Request, Response, Transport};
-use wharf_requests::{RequestFile, Sample};
+use wharf_engine::{EngineAccess, EngineNode, EngineRequest, EngineResponse, JobState, Transport};
+use wharf_requests::{RequestFile, SampleCall};
 
 const REQUESTS: &str = r#"
 kind = "test"
@@ -107,11 +107,11 @@ fn peak() -> u64 {
 }
 
 /// Transfers the content; returns the answer of the engine or the host.
-async fn moved(name: &str, content: Content) -> Response {
+async fn moved(name: &str, content: Content) -> EngineResponse {
     let path = std::env::temp_dir().join(format!("wharf-{name}-{}.sock", std::process::id()));
     serve(&path, content);
     let mut access = access(&path);
-    let transfer = Request {
+    let transfer = EngineRequest {
         name: "content".to_owned(),
         arguments: Vec::new(),
         timeout: None,
@@ -129,7 +129,7 @@ async fn moved(name: &str, content: Content) -> Response {
     answer
 }
 
-fn access(path: &Path) -> Access {
+fn access(path: &Path) -> EngineAccess {
     let file = RequestFile::parse(REQUESTS).unwrap();
     let node = EngineNode::open(
         NodeId("n".into()),
@@ -137,9 +137,9 @@ fn access(path: &Path) -> Access {
         &file,
         &Value::Null,
     );
-    Access::new(
+    EngineAccess::new(
         Arc::new(node.unwrap()),
-        Sample::parse("{}").unwrap().scope,
+        SampleCall::parse("{}").unwrap().scope,
         InstanceSecrets::default(),
         Instant::now() + Duration::from_secs(5),
     )

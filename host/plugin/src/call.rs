@@ -1,7 +1,7 @@
 //! Calls of guests under their limits, from instantiation to the end.
 
 use super::clock;
-use super::config::Limits;
+use super::config::CallLimits;
 use super::error::LoadError;
 use super::guest::Guest;
 use super::log_sink::LogSink;
@@ -16,7 +16,7 @@ use tracing::{Instrument, debug, error_span};
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 use wharf_domain::driver::PluginError;
 use wharf_domain::ids::NodeId;
-use wharf_engine::Access;
+use wharf_engine::EngineAccess;
 
 /// Most bytes a guest may hand over at once, as arguments or results.
 pub const TRANSFER: usize = 16 << 20;
@@ -31,7 +31,7 @@ const SLOT_QUEUE: usize = 16_384;
 #[derive(Debug)]
 pub struct CallRunner {
     engine: Engine,
-    limits: Limits,
+    limits: CallLimits,
     slots: Queue,
     metrics: PluginMetrics,
 }
@@ -45,7 +45,7 @@ pub struct Call {
     /// Name of the function.
     pub function: &'static str,
     /// Access to the engine.
-    pub access: Option<Access>,
+    pub access: Option<EngineAccess>,
     /// Wall-clock time.
     pub wall: Duration,
     /// The most bytes of arguments or results.
@@ -54,7 +54,7 @@ pub struct Call {
 
 impl CallRunner {
     /// Starts the epoch clock, too.
-    pub fn new(engine: Engine, limits: Limits) -> Result<Self, LoadError> {
+    pub fn new(engine: Engine, limits: CallLimits) -> Result<Self, LoadError> {
         let places = usize::try_from(limits.guests).unwrap_or(usize::MAX);
         clock::start(&engine)?;
         Ok(Self {
@@ -76,7 +76,7 @@ impl CallRunner {
     }
 
     /// The limits of every call.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &CallLimits {
         &self.limits
     }
 

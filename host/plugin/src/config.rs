@@ -22,7 +22,7 @@ pub struct PluginsConfig {
     /// Flavors of the operator's, beside those of providers.
     pub flavors: Vec<OwnFlavor>,
     /// Limits of every call.
-    pub limits: Limits,
+    pub limits: CallLimits,
 }
 
 /// The use of a directory of compiled components, which only this user may write to.
@@ -36,7 +36,7 @@ pub enum CacheUse {
 
 /// Limits of one call of a plugin, and of all of them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct CallLimits {
     /// Linear memory of a guest, bytes. At most 64 MiB, the size of a pool slot.
     pub memory: usize,
     /// CPU time of a call. A choice, not a measurement: calls of the shipped drivers take microseconds,
@@ -48,7 +48,7 @@ pub struct Limits {
     pub guests: u32,
 }
 
-impl Default for Limits {
+impl Default for CallLimits {
     fn default() -> Self {
         Self {
             memory: 64 << 20,
@@ -91,7 +91,7 @@ impl Default for NodeLimits {
 
 /// The settings of one node.
 #[derive(Debug, Clone)]
-pub struct NodeConfig {
+pub struct DriverNodeConfig {
     /// The node's name.
     pub name: NodeId,
     /// The driver: `docker` is the plugin `driver-docker`.

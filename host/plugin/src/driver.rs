@@ -20,16 +20,16 @@ use wharf_domain::driver::{
 };
 use wharf_domain::ids::{Generation, NodeId};
 use wharf_domain::secret::InstanceSecrets;
-use wharf_engine::{Access, CallScope, EngineNode, Transport};
+use wharf_engine::{CallScope, EngineAccess, EngineNode, Transport};
 
 /// The driver of one node. Cheap to clone; calls are independent of each other.
 ///
 /// Calls are idempotent. After a [`PluginError::Fault`], a [`PluginError::Unreachable`] or a dropped
 /// future the effect on the engine is unknown: inspect, then call again.
 #[derive(Clone)]
-pub struct NodeDriver(Arc<Inner>);
+pub struct NodeDriver(Arc<DriverOfNode>);
 
-struct Inner {
+struct DriverOfNode {
     runner: Arc<CallRunner>,
     plugin: Arc<DriverPlugin>,
     engine: Arc<EngineNode>,
@@ -45,16 +45,16 @@ struct Inner {
 
 /// The kind of a call: each has a queue of its own.
 #[derive(Clone, Copy)]
-enum Kind {
+enum CallKind {
     Read,
     Change,
     Usage,
 }
 
 /// The differences between the functions.
-struct Options {
+struct CallOptions {
     function: &'static str,
-    kind: Kind,
+    kind: CallKind,
     scope: CallScope,
     secrets: InstanceSecrets,
     grace: Duration,
@@ -71,7 +71,7 @@ impl NodeDriver {
         limits: NodeLimits,
     ) -> Self {
         let queue = |places| Queue::new(places, limits.waiting, limits.wait);
-        Self(Arc::new(Inner {
+        Self(Arc::new(DriverOfNode {
             runner,
             plugin,
             engine: Arc::new(engine),
@@ -153,7 +153,7 @@ impl NodeDriver {
         secrets: &InstanceSecrets,
     ) -> Result<DriverReport, PluginError> {
         let scope = CallScope::create(&self.0.installation, spec, self.engine_kind());
-        let options = Options {
+        let options = CallOptions {
             secrets: secrets.clone(),
             ..self.changes("ensure", scope)
         };
@@ -233,7 +233,7 @@ impl NodeDriver {
     ) -> Result<DriverReport, PluginError> {
         let given = convert::target(target);
         let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
-        let options = Options {
+        let options = CallOptions {
             grace,
             ..self.change("stop", target)
         };
@@ -374,7 +374,7 @@ impl NodeDriver {
 
     /// All of this installation's instances on the node, in any order.
     pub async fn list(&self) -> Result<Vec<Observed>, PluginError> {
-        let options = Options {
+        let options = CallOptions {
             transfer: TRANSFER_LIST,
             ..self.reads("list", CallScope::node(&self.0.installation))
         };
@@ -392,8 +392,8 @@ impl NodeDriver {
     /// Live usage of a running instance; with its disk if `disk`.
     pub async fn stats(&self, tag: Tag, disk: bool) -> Result<ResourceUsage, PluginError> {
         let given = convert::tag(tag);
-        let options = Options {
-            kind: Kind::Usage,
+        let options = CallOptions {
+            kind: CallKind::Usage,
             ..self.reads("stats", CallScope::read(&self.0.installation, tag))
         };
         let usage = self
@@ -407,10 +407,10 @@ impl NodeDriver {
         Ok(convert::usage(usage))
     }
 
-    fn reads(&self, function: &'static str, scope: CallScope) -> Options {
-        Options {
+    fn reads(&self, function: &'static str, scope: CallScope) -> CallOptions {
+        CallOptions {
             function,
-            kind: Kind::Read,
+            kind: CallKind::Read,
             scope,
             secrets: InstanceSecrets::default(),
             grace: Duration::ZERO,
@@ -418,18 +418,18 @@ impl NodeDriver {
         }
     }
 
-    fn changes(&self, function: &'static str, scope: CallScope) -> Options {
-        Options {
-            kind: Kind::Change,
+    fn changes(&self, function: &'static str, scope: CallScope) -> CallOptions {
+        CallOptions {
+            kind: CallKind::Change,
             ..self.reads(function, scope)
         }
     }
 
-    fn change(&self, function: &'static str, target: &DriverTarget) -> Options {
+    fn change(&self, function: &'static str, target: &DriverTarget) -> CallOptions {
         self.changes(function, CallScope::change(&self.0.installation, target))
     }
 
-    async fn call<T, F, Fut>(&self, options: Options, body: F) -> Result<T, PluginError>
+    async fn call<T, F, Fut>(&self, options: CallOptions, body: F) -> Result<T, PluginError>
     where
         F: FnOnce(Store<Guest>, WitDriver, wit::Node) -> Fut,
         Fut: Future<Output = wasmtime::Result<Result<T, types::Error>>>,
@@ -443,16 +443,16 @@ impl NodeDriver {
     }
 
     /// Makes one call: waits for a place in the queue, and gives a fresh guest the engine within its scope.
-    async fn enter<T, F, Fut>(&self, options: Options, body: F) -> Result<T, PluginError>
+    async fn enter<T, F, Fut>(&self, options: CallOptions, body: F) -> Result<T, PluginError>
     where
         F: FnOnce(Store<Guest>, wit::Node) -> Fut,
         Fut: Future<Output = wasmtime::Result<Result<T, types::Error>>>,
     {
         let inner = &*self.0;
         let queue = match options.kind {
-            Kind::Read => &inner.reads,
-            Kind::Usage => &inner.usage,
-            Kind::Change => &inner.changes,
+            CallKind::Read => &inner.reads,
+            CallKind::Usage => &inner.usage,
+            CallKind::Change => &inner.changes,
         };
         let queued = Queued::new(&inner.runner.metrics().queued);
         let _place = queue.enter().await?;
@@ -463,7 +463,7 @@ impl NodeDriver {
             plugin: Arc::clone(&inner.plugin.name),
             node: Some(inner.engine.name.clone()),
             function: options.function,
-            access: Some(Access::new(
+            access: Some(EngineAccess::new(
                 Arc::clone(&inner.engine),
                 options.scope,
                 options.secrets,

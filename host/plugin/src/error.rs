@@ -1,7 +1,7 @@
 //! Errors of plugins and nodes at start, for the operator.
 
 use std::path::PathBuf;
-use wharf_engine::OpenError;
+use wharf_engine::EngineOpenError;
 
 /// A plugin or a node that can't be used as configured.
 #[derive(Debug, thiserror::Error)]
@@ -177,6 +177,6 @@ pub enum LoadError {
         /// The node.
         node: String,
         /// The error.
-        source: OpenError,
+        source: EngineOpenError,
     },
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
-use wharf_engine::Access;
+use wharf_engine::EngineAccess;
 
 /// Most elements of all tables together.
 pub const MAX_TABLE_ELEMENTS: usize = 20_000;
@@ -21,7 +21,7 @@ pub struct Guest {
     /// Memory accounting.
     pub limiter: Limiter,
     /// Access to the engine; drivers only.
-    pub access: Option<Access>,
+    pub access: Option<EngineAccess>,
     /// Takes its log lines.
     pub log: LogSink,
     wasi: WasiCtx,
@@ -31,7 +31,7 @@ pub struct Guest {
 impl Guest {
     /// A guest with no file system, environment, arguments, input, or sockets. Its output becomes
     /// log lines.
-    pub fn new(memory: usize, access: Option<Access>, log: LogSink) -> Self {
+    pub fn new(memory: usize, access: Option<EngineAccess>, log: LogSink) -> Self {
         let mut wasi = WasiCtx::builder();
         wasi.stdout(Stdio::new(log.clone(), false))
             .stderr(Stdio::new(log.clone(), true))

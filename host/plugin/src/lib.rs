@@ -33,7 +33,7 @@ mod stdio;
 #[cfg(test)]
 mod tests;
 
-pub use config::{CacheUse, Limits, NodeConfig, NodeLimits, PluginsConfig};
+pub use config::{CacheUse, CallLimits, DriverNodeConfig, NodeLimits, PluginsConfig};
 pub use driver::NodeDriver;
 pub use error::LoadError;
 pub use metrics::PluginMetrics;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use wharf_domain::driver::PluginError;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Call {
+struct CallLabels {
     function: &'static str,
     /// `fault` for traps, exceeded limits and missing answers.
     result: &'static str,
@@ -18,7 +18,7 @@ struct Call {
 /// Figures about calls of plugins. Clones share them.
 #[derive(Debug, Clone)]
 pub struct PluginMetrics {
-    calls: Family<Call, Histogram, fn() -> Histogram>,
+    calls: Family<CallLabels, Histogram, fn() -> Histogram>,
     pub(super) queued: Gauge,
 }
 
@@ -58,7 +58,7 @@ impl PluginMetrics {
             Err(PluginError::Busy) => "busy",
             Err(_) => "error",
         };
-        let call = Call { function, result };
+        let call = CallLabels { function, result };
         self.calls.get_or_create(&call).observe(after.as_secs_f64());
     }
 }

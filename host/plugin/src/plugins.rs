@@ -2,7 +2,7 @@
 
 use super::cache::Cache;
 use super::call::CallRunner;
-use super::config::{NodeConfig, PluginsConfig};
+use super::config::{DriverNodeConfig, PluginsConfig};
 use super::driver::NodeDriver;
 use super::error::LoadError;
 use super::flavors::Flavors;
@@ -19,9 +19,9 @@ use wharf_engine::EngineNode;
 
 /// The loaded plugins. Cheap to clone.
 #[derive(Clone)]
-pub struct Plugins(pub(super) Arc<Inner>);
+pub struct Plugins(pub(super) Arc<LoadedPlugins>);
 
-pub(super) struct Inner {
+pub(super) struct LoadedPlugins {
     pub(super) runner: Arc<CallRunner>,
     pub(super) drivers: BTreeMap<String, Arc<DriverPlugin>>,
     request_files: RequestFiles,
@@ -49,7 +49,7 @@ impl Plugins {
         for flavor in config.flavors {
             flavors.add_own(flavor)?;
         }
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(LoadedPlugins {
             runner: Arc::new(runner),
             drivers,
             request_files,
@@ -82,7 +82,7 @@ impl Plugins {
 
     /// The driver of one node, with the node's queues and connections: call it once for each node,
     /// within a tokio runtime. The engine need not be up yet.
-    pub fn node(&self, config: NodeConfig) -> Result<NodeDriver, LoadError> {
+    pub fn node(&self, config: DriverNodeConfig) -> Result<NodeDriver, LoadError> {
         let inner = &*self.0;
         let plugin = inner
             .drivers

@@ -1,7 +1,7 @@
 //! The compilation of the embedded plugins for packages of the program.
 
 use super::cache;
-use super::config::Limits;
+use super::config::CallLimits;
 use super::embedded::EMBEDDED;
 use super::error::LoadError;
 use super::runtime;
@@ -21,7 +21,7 @@ pub fn precompile(directory: &Path) -> Result<(), LoadError> {
         path: directory.to_owned(),
         source,
     };
-    let engine = runtime::engine(&Limits::default())?;
+    let engine = runtime::engine(&CallLimits::default())?;
     DirBuilder::new()
         .recursive(true)
         .mode(DIRECTORY)

@@ -2,7 +2,7 @@
 
 use super::embedded::REQUESTS;
 use super::pin;
-use wharf_requests::{RequestFile, Sample};
+use wharf_requests::{RequestFile, SampleCall};
 
 /// A request file under review.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Review {
         sample: &str,
         arguments: &[(String, String)],
     ) -> Result<String, String> {
-        let sample = Sample::parse(sample).map_err(|why| format!("the sample: {why}"))?;
+        let sample = SampleCall::parse(sample).map_err(|why| format!("the sample: {why}"))?;
         sample.render(&self.file, request, arguments)
     }
 }

@@ -1,6 +1,6 @@
 //! The process's one wasmtime engine.
 
-use super::config::Limits;
+use super::config::CallLimits;
 use super::error::LoadError;
 use super::guest::MAX_TABLE_ELEMENTS;
 use tracing::warn;
@@ -24,7 +24,7 @@ const TARGET: &str = env!("WHARF_TARGET");
 
 /// Makes the engine. Its pool takes about 36 GB of address space, but little memory. Where that is not
 /// available, guests are allocated on demand, which makes calls several times slower.
-pub fn engine(limits: &Limits) -> Result<Engine, LoadError> {
+pub fn engine(limits: &CallLimits) -> Result<Engine, LoadError> {
     let unusable = |error: wasmtime::Error| LoadError::Runtime(error.to_string());
     let mut config = base().map_err(unusable)?;
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(limits)));
@@ -55,7 +55,7 @@ fn base() -> wasmtime::Result<Config> {
     Ok(config)
 }
 
-fn pool(limits: &Limits) -> PoolingAllocationConfig {
+fn pool(limits: &CallLimits) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(limits.guests)
         .total_core_instances(limits.guests.saturating_mul(4).max(CORE_INSTANCES))

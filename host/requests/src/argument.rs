@@ -16,7 +16,7 @@ const MAX_TEXT: usize = 4096;
 
 /// An argument of a request.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "ArgumentToml")]
 pub struct Argument {
     /// Its permitted values.
     pub form: Form,
@@ -72,7 +72,7 @@ impl Members {
 /// As the file has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Written {
+struct ArgumentToml {
     one_of: Option<Vec<Template>>,
     flag: Option<bool>,
     max: Option<u64>,
@@ -84,11 +84,11 @@ struct Written {
     when: Option<Condition>,
 }
 
-impl TryFrom<Written> for Argument {
+impl TryFrom<ArgumentToml> for Argument {
     type Error = &'static str;
 
-    fn try_from(written: Written) -> Result<Self, Self::Error> {
-        let Written {
+    fn try_from(written: ArgumentToml) -> Result<Self, Self::Error> {
+        let ArgumentToml {
             one_of,
             flag,
             max,
@@ -114,15 +114,15 @@ impl TryFrom<Written> for Argument {
 }
 
 /// The values of arguments by their names.
-pub type Values<'a> = BTreeMap<&'a str, Value>;
+pub type ArgumentValues<'a> = BTreeMap<&'a str, Value>;
 
 /// Checks the given arguments of a request.
 pub fn check<'a>(
     writer: &mut Writer<'a>,
     declared: &'a BTreeMap<String, Argument>,
     given: &[(String, String)],
-) -> Result<Values<'a>, Fault> {
-    let mut values = Values::new();
+) -> Result<ArgumentValues<'a>, Fault> {
+    let mut values = ArgumentValues::new();
     for (at, (name, text)) in given.iter().enumerate() {
         if name.len() > MAX_TEXT || text.len() > MAX_TEXT {
             return Err(Fault::refused(format!(

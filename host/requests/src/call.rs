@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 /// A set of kinds of calls. A request file has one of [`WORDS`], or a list of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "CallsToml")]
 pub struct Calls(u8);
 
 /// The words of a request file, with their kinds. A later word may be a part of an earlier one.
@@ -25,18 +25,18 @@ const WORDS: [(&str, Calls, &str); 7] = [
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "must be a word or a list of words")]
-enum Written {
+enum CallsToml {
     One(String),
     Several(Vec<String>),
 }
 
-impl TryFrom<Written> for Calls {
+impl TryFrom<CallsToml> for Calls {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
+    fn try_from(written: CallsToml) -> Result<Self, String> {
         let words = match written {
-            Written::One(word) => vec![word],
-            Written::Several(words) => words,
+            CallsToml::One(word) => vec![word],
+            CallsToml::Several(words) => words,
         };
         let mut calls = Self(0);
         for word in &words {

@@ -1,10 +1,10 @@
 //! The checks of a file that need no node.
 
 use super::argument::{Argument, Form, Members};
+use super::body_node::{BodyNode, MAX_DEPTH, NameUse, NameVisitor, place};
 use super::call::Calls;
-use super::file::{Body, Document, Request, Transfer};
-use super::names::{Known, Type, word};
-use super::node::{MAX_DEPTH, Node, See, Use, place};
+use super::file::{DeclaredBody, Document, RequestDeclaration, Transfer};
+use super::names::{KnownArguments, ValueType, word};
 use super::path;
 use super::publish;
 use super::template::{Part, Template};
@@ -56,7 +56,7 @@ impl Document {
         if replacements.count() > 1 {
             return Err("settings: only one `replaces`".to_owned());
         }
-        let here = Here::new(self, Known::All, Calls::ALL);
+        let here = Here::new(self, KnownArguments::All, Calls::ALL);
         for name in self.values.keys() {
             here.value(name)?;
         }
@@ -74,14 +74,18 @@ impl Document {
         Ok(())
     }
 
-    fn check_request(&self, request: &Request) -> Result<(), String> {
-        let here = Here::new(self, Known::Of(&request.arguments), request.call_set());
+    fn check_request(&self, request: &RequestDeclaration) -> Result<(), String> {
+        let here = Here::new(
+            self,
+            KnownArguments::Of(&request.arguments),
+            request.call_set(),
+        );
         here.arguments(&request.arguments)?;
         here.path("path", &request.path)?;
         if request.path.as_str().contains('?') {
             return Err("path: its query stands in `query`".to_owned());
         }
-        let has_files = matches!(request.body, Body::Archive | Body::File);
+        let has_files = matches!(request.body, DeclaredBody::Archive | DeclaredBody::File);
         if request.job && (has_files || !request.learn.is_empty()) {
             return Err("job: takes no files, and learns nothing".to_owned());
         }
@@ -90,7 +94,7 @@ impl Document {
         }
         if let Some(query) = &request.query {
             let kind = self.type_of_node(query, &mut Vec::new());
-            let checked = here.node(query).and(kind.permits(Use::Members));
+            let checked = here.node(query).and(kind.permits(NameUse::Members));
             checked.map_err(|why| place("query", &why))?;
             if let Some(key) = wrong_key(query) {
                 return Err(format!(
@@ -109,11 +113,11 @@ impl Document {
                 .map_err(|why| format!("headers.{name}: {why}"))?;
         }
         match &request.body {
-            Body::None => {}
-            Body::Archive => here
+            DeclaredBody::None => {}
+            DeclaredBody::Archive => here
                 .calls_have("files")
                 .map_err(|why| format!("body: {why}"))?,
-            Body::File => {
+            DeclaredBody::File => {
                 let is_file =
                     |argument: &&Argument| matches!(argument.form, Form::Of(Members::Files));
                 let files: Vec<_> = request.arguments.values().filter(is_file).collect();
@@ -127,7 +131,7 @@ impl Document {
                     );
                 }
             }
-            Body::Json(body) => here.node(body).map_err(|why| format!("body.{why}"))?,
+            DeclaredBody::Json(body) => here.node(body).map_err(|why| format!("body.{why}"))?,
         }
         for (name, learn) in &request.learn {
             let forms = self
@@ -163,15 +167,19 @@ impl Document {
                 declared.any(|argument| argument.may_be(text))
             }
             Some(("learnt", _)) => {
-                let found = self.type_of(name, Known::Nothing, &[]);
-                found != Some(Type::Flag) || text == "true"
+                let found = self.type_of(name, KnownArguments::Nothing, &[]);
+                found != Some(ValueType::Flag) || text == "true"
             }
             _ => true,
         }
     }
 
     fn check_transfer(&self, transfer: &Transfer) -> Result<(), String> {
-        let here = Here::new(self, Known::Of(&transfer.arguments), transfer.calls);
+        let here = Here::new(
+            self,
+            KnownArguments::Of(&transfer.arguments),
+            transfer.calls,
+        );
         here.arguments(&transfer.arguments)?;
         here.path("read", &transfer.read)?;
         here.path("changes", &transfer.changes)?;
@@ -191,14 +199,14 @@ fn stand_in(path: &Template) -> String {
 }
 
 /// The first constant key of a query that no query has.
-fn wrong_key(query: &Node) -> Option<&str> {
+fn wrong_key(query: &BodyNode) -> Option<&str> {
     match query {
-        Node::Object(object) => {
+        BodyNode::Object(object) => {
             let mut keys = object.members.iter().map(|member| &member.key);
             let is_wrong = |key: &&Template| key.is_constant() && !path::is_key(key.as_str());
             keys.find(is_wrong).map(Template::as_str)
         }
-        Node::Cases(cases) => {
+        BodyNode::Cases(cases) => {
             let mut values = cases.iter().filter_map(|case| case.is.as_ref());
             values.find_map(wrong_key)
         }
@@ -251,14 +259,14 @@ impl<'a> Order<'a> {
 /// A place of a file.
 struct Here<'a> {
     document: &'a Document,
-    known: Known<'a>,
+    known: KnownArguments<'a>,
     calls: Calls,
     /// The named values that are checked.
     checked: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> Here<'a> {
-    fn new(document: &'a Document, known: Known<'a>, calls: Calls) -> Self {
+    fn new(document: &'a Document, known: KnownArguments<'a>, calls: Calls) -> Self {
         Self {
             document,
             known,
@@ -277,7 +285,7 @@ impl<'a> Here<'a> {
         }
     }
 
-    fn name(&self, name: &str, of: Use<'_>, around: &[&str]) -> Result<(), String> {
+    fn name(&self, name: &str, of: NameUse<'_>, around: &[&str]) -> Result<(), String> {
         let found = self.document.type_of(name, self.known, around);
         let Some(found) = found else {
             return Err(format!("there is no {{{name}}} here"));
@@ -285,7 +293,7 @@ impl<'a> Here<'a> {
         found
             .permits(of)
             .map_err(|why| format!("{{{name}}} {why}"))?;
-        if let Use::Compared(text) = of
+        if let NameUse::Compared(text) = of
             && !self.document.may_be(name, text)
         {
             return Err(format!("{{{name}}} is never {text:?}"));
@@ -311,7 +319,7 @@ impl<'a> Here<'a> {
     /// Whether a name is that of a published port.
     fn is_port(&self, name: &str) -> bool {
         let argument = match (name.strip_prefix("argument."), self.known) {
-            (Some(argument), Known::Of(arguments)) => arguments.get(argument),
+            (Some(argument), KnownArguments::Of(arguments)) => arguments.get(argument),
             _ => return name == "published",
         };
         argument.is_some_and(|argument| matches!(argument.form, Form::Of(Members::Published)))
@@ -320,7 +328,7 @@ impl<'a> Here<'a> {
     /// Refuses a value that a call of the request does not have.
     fn calls_have(&self, name: &str) -> Result<(), String> {
         // Values alone are in no request.
-        if matches!(self.known, Known::All) {
+        if matches!(self.known, KnownArguments::All) {
             return Ok(());
         }
         let having = self.document.calls_of(name);
@@ -335,7 +343,7 @@ impl<'a> Here<'a> {
     }
 
     fn arguments(&self, arguments: &BTreeMap<String, Argument>) -> Result<(), String> {
-        let alone = Here::new(self.document, Known::Nothing, self.calls);
+        let alone = Here::new(self.document, KnownArguments::Nothing, self.calls);
         for (name, argument) in arguments {
             let at = |why: String| format!("arguments.{name}: {why}");
             if let Some(when) = &argument.when {
@@ -372,12 +380,15 @@ impl<'a> Here<'a> {
         self.walk(&mut |see| template.walk_text(&[], see))
     }
 
-    fn node(&self, node: &Node) -> Result<(), String> {
+    fn node(&self, node: &BodyNode) -> Result<(), String> {
         self.walk(&mut |see| node.walk(&mut Vec::new(), see))
     }
 
     /// Checks the names of a part of the file, and those of the named values that it uses.
-    fn walk(&self, part: &mut dyn FnMut(&mut See<'_>) -> Result<(), String>) -> Result<(), String> {
+    fn walk(
+        &self,
+        part: &mut dyn FnMut(&mut NameVisitor<'_>) -> Result<(), String>,
+    ) -> Result<(), String> {
         part(&mut |name, of, around| {
             self.name(name, of, around)?;
             let value = name.strip_prefix("value.");

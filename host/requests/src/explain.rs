@@ -2,8 +2,8 @@
 
 use super::RequestFile;
 use super::argument::{Argument, Form};
-use super::file::{Body, Document, Request, Transfer};
-use super::node::{Case, Member, Node};
+use super::body_node::{BodyNode, Case, Member};
+use super::file::{DeclaredBody, Document, RequestDeclaration, Transfer};
 use super::setting::shown;
 use super::show::escaped;
 use super::template::Template;
@@ -85,10 +85,12 @@ impl Lines {
         }
     }
 
-    fn request(&mut self, name: &str, request: &Request) {
+    fn request(&mut self, name: &str, request: &RequestDeclaration) {
         self.add(1, format!("{name}: {}", request.about));
         let (members, whole) = match &request.query {
-            Some(Node::Object(query)) if query.with.is_empty() => (query.members.as_slice(), None),
+            Some(BodyNode::Object(query)) if query.with.is_empty() => {
+                (query.members.as_slice(), None)
+            }
             other => (&[][..], other.as_ref()),
         };
         let keys: Vec<_> = members.iter().map(key_of_query).collect();
@@ -115,10 +117,10 @@ impl Lines {
             self.add(DETAIL, format!("header {name}: {value}"));
         }
         match &request.body {
-            Body::None => {}
-            Body::Archive => self.add(DETAIL, "with an archive of the blueprint's files"),
-            Body::File => self.add(DETAIL, "with one file of the blueprint"),
-            Body::Json(body) => self.node(DETAIL, "with the body", body),
+            DeclaredBody::None => {}
+            DeclaredBody::Archive => self.add(DETAIL, "with an archive of the blueprint's files"),
+            DeclaredBody::File => self.add(DETAIL, "with one file of the blueprint"),
+            DeclaredBody::Json(body) => self.node(DETAIL, "with the body", body),
         }
         for (name, learn) in &request.learn {
             let statuses: Vec<_> = learn.statuses.iter().map(u16::to_string).collect();
@@ -183,22 +185,22 @@ impl Lines {
     }
 
     /// Adds a part of a body with its name.
-    fn node(&mut self, depth: usize, name: &str, node: &Node) {
+    fn node(&mut self, depth: usize, name: &str, node: &BodyNode) {
         if let Some(text) = plain(node) {
             return self.add(depth, format!("{name}: {text}"));
         }
         let inner = depth.saturating_add(1);
         match node {
-            Node::Constant(_) | Node::Template(_) => {}
-            Node::List(items) => {
+            BodyNode::Constant(_) | BodyNode::Template(_) => {}
+            BodyNode::List(items) => {
                 self.add(depth, format!("{name}: a list of"));
                 items.iter().for_each(|item| self.node(inner, "-", item));
             }
-            Node::Cases(cases) => {
+            BodyNode::Cases(cases) => {
                 self.add(depth, format!("{name}:"));
                 cases.iter().for_each(|case| self.case(inner, case));
             }
-            Node::Object(object) => {
+            BodyNode::Object(object) => {
                 self.add(depth, format!("{name}:"));
                 for value in &object.with {
                     self.add(inner, format!("the members of {{{value}}}"));
@@ -206,7 +208,7 @@ impl Lines {
                 let members = object.members.iter();
                 members.for_each(|member| self.member(inner, member));
             }
-            Node::Each(each) => {
+            BodyNode::Each(each) => {
                 let key = each.key.as_ref().map_or("-", Template::as_str);
                 self.add(depth, format!("{name}: for each of {{{}}}", each.list));
                 self.node(inner, key, &each.item);
@@ -233,20 +235,21 @@ fn key_of_query(member: &Member) -> String {
 }
 
 /// The value, if it fits into a line.
-fn plain(node: &Node) -> Option<String> {
+fn plain(node: &BodyNode) -> Option<String> {
     match node {
-        Node::Constant(Value::String(text)) if text.is_empty() => Some("empty text".to_owned()),
-        Node::Constant(Value::String(text)) => Some(text.clone()),
-        Node::Constant(other) => Some(other.to_string()),
-        Node::Template(template) => Some(template.to_string()),
-        Node::List(items) if items.is_empty() => Some("an empty list".to_owned()),
-        Node::List(items) => {
-            let is_text = |item: &&Node| matches!(item, Node::Constant(_) | Node::Template(_));
+        BodyNode::Constant(Value::String(text)) if text.is_empty() => Some("empty text".to_owned()),
+        BodyNode::Constant(Value::String(text)) => Some(text.clone()),
+        BodyNode::Constant(other) => Some(other.to_string()),
+        BodyNode::Template(template) => Some(template.to_string()),
+        BodyNode::List(items) if items.is_empty() => Some("an empty list".to_owned()),
+        BodyNode::List(items) => {
+            let is_text =
+                |item: &&BodyNode| matches!(item, BodyNode::Constant(_) | BodyNode::Template(_));
             let items: Vec<_> = items.iter().filter(is_text).map_while(plain).collect();
-            let all = matches!(node, Node::List(list) if list.len() == items.len());
+            let all = matches!(node, BodyNode::List(list) if list.len() == items.len());
             all.then(|| items.join(", "))
         }
-        Node::Object(object) if object.members.is_empty() && object.with.is_empty() => {
+        BodyNode::Object(object) if object.members.is_empty() && object.with.is_empty() => {
             Some("an empty object".to_owned())
         }
         _ => None,

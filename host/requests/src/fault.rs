@@ -1,6 +1,6 @@
 //! The reasons for which a request, or a part of it, is not written.
 
-use super::node::place;
+use super::body_node::place;
 
 /// A value is missing, or the request is refused.
 #[derive(Debug)]

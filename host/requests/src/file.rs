@@ -1,10 +1,10 @@
 //! A request file as written.
 
 use super::argument::Argument;
+use super::body_node::BodyNode;
 use super::call::Calls;
 use super::learn::Learn;
-use super::names::Type;
-use super::node::Node;
+use super::names::ValueType;
 use super::setting::Setting;
 use super::template::Template;
 use http::Method;
@@ -33,22 +33,22 @@ pub struct Document {
     pub settings: BTreeMap<String, Setting>,
     /// Named values.
     #[serde(default)]
-    pub values: BTreeMap<String, Node>,
+    pub values: BTreeMap<String, BodyNode>,
     /// The requests.
     #[serde(default)]
-    pub request: BTreeMap<String, Request>,
+    pub request: BTreeMap<String, RequestDeclaration>,
     /// The copies of content.
     #[serde(default)]
     pub transfer: BTreeMap<String, Transfer>,
     /// The types of the named values.
     #[serde(skip)]
-    pub types: BTreeMap<String, Type>,
+    pub types: BTreeMap<String, ValueType>,
 }
 
 /// A request that a driver may name.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct RequestDeclaration {
     /// One sentence for the reader.
     pub about: String,
     /// The method.
@@ -58,7 +58,7 @@ pub struct Request {
     pub path: Template,
     /// The object of the query's keys.
     #[serde(default)]
-    pub query: Option<Node>,
+    pub query: Option<BodyNode>,
     /// Headers beside the usual ones.
     #[serde(default)]
     pub headers: BTreeMap<String, Template>,
@@ -70,7 +70,7 @@ pub struct Request {
     pub arguments: BTreeMap<String, Argument>,
     /// The body.
     #[serde(default)]
-    pub body: Body,
+    pub body: DeclaredBody,
     /// Whether it is a long request, for `job` in place of `send`.
     #[serde(default)]
     pub job: bool,
@@ -101,7 +101,7 @@ pub struct Transfer {
 /// The body of a request.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(try_from = "toml::Value")]
-pub enum Body {
+pub enum DeclaredBody {
     /// Nothing.
     #[default]
     None,
@@ -110,10 +110,10 @@ pub enum Body {
     /// The file of the argument that names one.
     File,
     /// JSON.
-    Json(Node),
+    Json(BodyNode),
 }
 
-impl TryFrom<toml::Value> for Body {
+impl TryFrom<toml::Value> for DeclaredBody {
     type Error = String;
 
     fn try_from(value: toml::Value) -> Result<Self, String> {
@@ -123,7 +123,7 @@ impl TryFrom<toml::Value> for Body {
             Some(text) if !text.contains('{') => Err(format!(
                 "{text:?} is not \"archive\", \"file\" or a JSON body"
             )),
-            _ => Node::try_from(value).map(Self::Json),
+            _ => BodyNode::try_from(value).map(Self::Json),
         }
     }
 }
@@ -159,7 +159,7 @@ impl Document {
     }
 }
 
-impl Request {
+impl RequestDeclaration {
     /// The calls that may send it.
     pub fn call_set(&self) -> Calls {
         self.calls.unwrap_or(Calls::ALL)

@@ -2,7 +2,7 @@
 
 use super::CallScope;
 use super::answer;
-use super::names::Type;
+use super::names::ValueType;
 use super::setting::shown;
 use super::template::Template;
 use super::writer::scalar;
@@ -18,7 +18,7 @@ const MAX_ID: usize = 256;
 
 /// The declaration of a learnt value.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "LearnToml")]
 pub struct Learn {
     /// The statuses of the answers that tell it.
     pub statuses: Vec<u16>,
@@ -28,12 +28,12 @@ pub struct Learn {
     pub conditions: BTreeMap<String, Template>,
     /// Where the value stands in the answer, or in the item.
     pointer: String,
-    told: Told,
+    told: LearnKind,
 }
 
 /// The kinds of learnt values.
 #[derive(Debug, Clone)]
-enum Told {
+enum LearnKind {
     /// An id, which becomes a part of a path. Its text has this form, whose first group is the id.
     Id(Regex),
     /// A number above zero. Later answers change nothing: a request of the call may be their cause.
@@ -45,7 +45,7 @@ enum Told {
 }
 
 /// A learnt value.
-pub enum Found {
+pub enum LearntValue {
     Ids(Vec<String>),
     FirstNumber(u64),
     Sum(u64),
@@ -55,7 +55,7 @@ pub enum Found {
 /// As the file has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct LearnToml {
     status: Statuses,
     items: Option<String>,
     #[serde(default, rename = "where")]
@@ -80,11 +80,11 @@ enum Number {
     First,
 }
 
-impl TryFrom<Written> for Learn {
+impl TryFrom<LearnToml> for Learn {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
-        let Written {
+    fn try_from(written: LearnToml) -> Result<Self, String> {
+        let LearnToml {
             status,
             items,
             conditions,
@@ -113,15 +113,15 @@ impl TryFrom<Written> for Learn {
         }
         let (pointer, told) = match (&items, pointer, pattern, number, sum, says) {
             (_, Some(pointer), Some(pattern), None, None, None) => {
-                (pointer, Told::Id(super::file::compile(&pattern)?))
+                (pointer, LearnKind::Id(super::file::compile(&pattern)?))
             }
             (None, Some(pointer), None, Some(Number::First), None, None) => {
-                (pointer, Told::FirstNumber)
+                (pointer, LearnKind::FirstNumber)
             }
-            (Some(_), None, None, None, Some(pointer), None) => (pointer, Told::Sum),
+            (Some(_), None, None, None, Some(pointer), None) => (pointer, LearnKind::Sum),
             (None, None, None, None, None, Some(words)) if !words.is_empty() => {
                 let words = words.iter().map(|word| word.to_lowercase());
-                (String::new(), Told::Fact(words.collect()))
+                (String::new(), LearnKind::Fact(words.collect()))
             }
             _ => {
                 return Err(
@@ -146,11 +146,11 @@ impl TryFrom<Written> for Learn {
 
 impl Learn {
     /// The type of the value.
-    pub fn value_type(&self) -> Type {
+    pub fn value_type(&self) -> ValueType {
         match self.told {
-            Told::Id(_) => Type::Ids,
-            Told::FirstNumber | Told::Sum => Type::Number,
-            Told::Fact(_) => Type::Flag,
+            LearnKind::Id(_) => ValueType::Ids,
+            LearnKind::FirstNumber | LearnKind::Sum => ValueType::Number,
+            LearnKind::Fact(_) => ValueType::Flag,
         }
     }
 
@@ -158,10 +158,12 @@ impl Learn {
     pub fn described(&self) -> String {
         let pointer = &self.pointer;
         let mut words = vec![match &self.told {
-            Told::Id(pattern) => format!("an id at {pointer:?} of the form {}", shown(pattern)),
-            Told::FirstNumber => format!("the first number above zero at {pointer:?}"),
-            Told::Sum => format!("the sum of the numbers at {pointer:?}"),
-            Told::Fact(said) => format!("whether it says one of {said:?}"),
+            LearnKind::Id(pattern) => {
+                format!("an id at {pointer:?} of the form {}", shown(pattern))
+            }
+            LearnKind::FirstNumber => format!("the first number above zero at {pointer:?}"),
+            LearnKind::Sum => format!("the sum of the numbers at {pointer:?}"),
+            LearnKind::Fact(said) => format!("whether it says one of {said:?}"),
         }];
         let items = self.items.iter();
         words.extend(items.map(|items| format!("for each item of the list at {items:?}")));
@@ -170,15 +172,15 @@ impl Learn {
         words.join(", ")
     }
 
-    fn find(&self, body: &[u8], text: &dyn Fn(&Template) -> Option<String>) -> Option<Found> {
+    fn find(&self, body: &[u8], text: &dyn Fn(&Template) -> Option<String>) -> Option<LearntValue> {
         let mut told = match &self.told {
-            Told::Id(_) => Found::Ids(Vec::new()),
-            Told::FirstNumber => Found::FirstNumber(0),
-            Told::Sum => Found::Sum(0),
-            Told::Fact(words) => {
+            LearnKind::Id(_) => LearntValue::Ids(Vec::new()),
+            LearnKind::FirstNumber => LearntValue::FirstNumber(0),
+            LearnKind::Sum => LearntValue::Sum(0),
+            LearnKind::Fact(words) => {
                 let said = String::from_utf8_lossy(body).to_lowercase();
                 let is_said = words.iter().any(|word| said.contains(word.as_str()));
-                return is_said.then_some(Found::Fact);
+                return is_said.then_some(LearntValue::Fact);
             }
         };
         let wanted = self.conditions.values().map(text);
@@ -197,16 +199,16 @@ impl Learn {
                 return;
             }
             match (&self.told, &mut told) {
-                (Told::Id(pattern), Found::Ids(ids)) if ids.len() < MAX_IDS => {
+                (LearnKind::Id(pattern), LearntValue::Ids(ids)) if ids.len() < MAX_IDS => {
                     ids.extend(id(value, pattern));
                 }
-                (_, Found::FirstNumber(sum) | Found::Sum(sum)) => {
+                (_, LearntValue::FirstNumber(sum) | LearntValue::Sum(sum)) => {
                     *sum = sum.saturating_add(value.as_u64().unwrap_or_default());
                 }
                 _ => {}
             }
         })?;
-        Some(told).filter(|told| !matches!(told, Found::FirstNumber(0)))
+        Some(told).filter(|told| !matches!(told, LearntValue::FirstNumber(0)))
     }
 }
 
@@ -216,15 +218,16 @@ pub fn find(
     status: u16,
     body: &[u8],
     text: &dyn Fn(&Template) -> Option<String>,
-) -> Vec<(String, Found)> {
+) -> Vec<(String, LearntValue)> {
     let entries = entries.iter();
     let entries = entries.filter(|(_, learn)| learn.statuses.contains(&status));
     let found = entries.clone();
     let found = found.filter_map(|(name, learn)| Some((name.clone(), learn.find(body, text)?)));
     let mut found: Vec<_> = found.collect();
     // First numbers belong together: with some of another answer, they would be of no state at all.
-    let is_first = |(_, found): &(String, Found)| matches!(found, Found::FirstNumber(_));
-    let first = entries.filter(|(_, learn)| matches!(learn.told, Told::FirstNumber));
+    let is_first =
+        |(_, found): &(String, LearntValue)| matches!(found, LearntValue::FirstNumber(_));
+    let first = entries.filter(|(_, learn)| matches!(learn.told, LearnKind::FirstNumber));
     if found.iter().filter(|found| is_first(found)).count() < first.count() {
         found.retain(|found| !is_first(found));
     }
@@ -232,23 +235,23 @@ pub fn find(
 }
 
 /// Keeps values for the rest of the call.
-pub fn keep(scope: &mut CallScope, found: Vec<(String, Found)>) {
+pub fn keep(scope: &mut CallScope, found: Vec<(String, LearntValue)>) {
     for (name, one) in found {
         match one {
-            Found::Ids(ids) => {
+            LearntValue::Ids(ids) => {
                 let kept = scope.learnt.entry(name).or_default();
                 let mut known: HashSet<String> = kept.iter().cloned().collect();
                 let new = ids.into_iter().filter(|id| known.insert(id.clone()));
                 kept.extend(new);
                 kept.truncate(MAX_IDS);
             }
-            Found::FirstNumber(number) => {
+            LearntValue::FirstNumber(number) => {
                 scope.numbers.entry(name).or_insert(number);
             }
-            Found::Sum(number) => {
+            LearntValue::Sum(number) => {
                 scope.numbers.insert(name, number);
             }
-            Found::Fact => {
+            LearntValue::Fact => {
                 scope.facts.insert(name);
             }
         }

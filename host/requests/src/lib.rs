@@ -3,6 +3,7 @@
 
 mod answer;
 mod argument;
+mod body_node;
 mod call;
 mod check;
 mod condition;
@@ -12,7 +13,6 @@ mod file;
 mod learn;
 mod lint;
 mod names;
-mod node;
 mod path;
 mod publish;
 mod request;
@@ -26,8 +26,8 @@ mod tests;
 mod values;
 mod writer;
 
-pub use sample::Sample;
-pub use scope::{CallScope, CreateScope, Subject};
+pub use sample::SampleCall;
+pub use scope::{CallScope, CallSubject, CreateScope};
 
 use file::Document;
 use http::Method;
@@ -70,7 +70,7 @@ pub struct Rendered {
     /// Headers beside the usual ones.
     pub headers: Vec<(String, String)>,
     /// The body.
-    pub body: Body,
+    pub body: RenderedBody,
 }
 
 /// The targets of a transfer.
@@ -86,7 +86,7 @@ pub struct Targets {
 
 /// The body of a written request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Body {
+pub enum RenderedBody {
     /// Nothing.
     None,
     /// JSON, with sorted keys.
@@ -99,7 +99,7 @@ pub enum Body {
 
 /// The reason of a refusal, for the driver and the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal(pub String);
+pub struct RequestRefusal(pub String);
 
 impl RequestFile {
     /// Reads and checks a file. An error names the place in it.

@@ -2,9 +2,9 @@
 
 use super::RequestFile;
 use super::argument::{Argument, Form};
-use super::file::{Body, Document, Request, Transfer};
-use super::names::Type;
-use super::node::{Node, Use};
+use super::body_node::{BodyNode, NameUse};
+use super::file::{DeclaredBody, Document, RequestDeclaration, Transfer};
+use super::names::ValueType;
 use super::publish;
 use super::show::escaped;
 use super::template::Template;
@@ -40,7 +40,7 @@ fn lint(document: &Document) -> Vec<String> {
             add("nothing ties this change to the instance of the call".to_owned());
         }
         for (id, learn) in &request.learn {
-            let has_ids = learn.value_type() == Type::Ids;
+            let has_ids = learn.value_type() == ValueType::Ids;
             if has_ids && learn.items.is_some() && learn.conditions.is_empty() {
                 add(format!("every item of the answer becomes {{learnt.{id}}}"));
             }
@@ -102,7 +102,7 @@ impl Ties<'_> {
         }
     }
 
-    fn request(&self, request: &Request) -> bool {
+    fn request(&self, request: &RequestDeclaration) -> bool {
         let seen = &mut Vec::new();
         let query = request.query.as_ref();
         if self.text(&request.path, seen) || query.is_some_and(|query| self.node(query, seen)) {
@@ -116,8 +116,8 @@ impl Ties<'_> {
             return false;
         }
         let body = match &request.body {
-            Body::Json(body) => Some(body),
-            Body::None | Body::Archive | Body::File => None,
+            DeclaredBody::Json(body) => Some(body),
+            DeclaredBody::None | DeclaredBody::Archive | DeclaredBody::File => None,
         };
         let mut headers = request.headers.values();
         headers.any(|text| self.text(text, seen)) || body.is_some_and(|body| self.node(body, seen))
@@ -127,17 +127,17 @@ impl Ties<'_> {
         text.names().iter().any(|name| self.name(name, seen))
     }
 
-    fn node(&self, node: &Node, seen: &mut Vec<String>) -> bool {
+    fn node(&self, node: &BodyNode, seen: &mut Vec<String>) -> bool {
         match node {
             // A list may have no members.
-            Node::Constant(_) | Node::Each(_) => false,
-            Node::Template(text) => self.text(text, seen),
-            Node::List(items) => items.iter().any(|item| self.node(item, seen)),
-            Node::Cases(cases) => {
+            BodyNode::Constant(_) | BodyNode::Each(_) => false,
+            BodyNode::Template(text) => self.text(text, seen),
+            BodyNode::List(items) => items.iter().any(|item| self.node(item, seen)),
+            BodyNode::Cases(cases) => {
                 let mut values = cases.iter().filter_map(|case| case.is.as_ref());
                 values.all(|value| self.node(value, seen))
             }
-            Node::Object(object) => {
+            BodyNode::Object(object) => {
                 let mut members = object.members.iter();
                 object.with.iter().any(|name| self.name(name, seen))
                     || members.any(|member| {
@@ -187,25 +187,25 @@ impl Ties<'_> {
 }
 
 /// The names in a request and in the values that it uses.
-fn names(document: &Document, request: &Request) -> BTreeSet<String> {
+fn names(document: &Document, request: &RequestDeclaration) -> BTreeSet<String> {
     let mut names = request.path.names();
     names.extend(request.headers.values().flat_map(Template::names));
     names.extend(names_of_arguments(&request.arguments));
     for learn in request.learn.values() {
         names.extend(learn.conditions.values().flat_map(Template::names));
     }
-    names.extend(request.query.iter().flat_map(Node::names));
-    if let Body::Json(body) = &request.body {
+    names.extend(request.query.iter().flat_map(BodyNode::names));
+    if let DeclaredBody::Json(body) = &request.body {
         names.extend(body.names());
     }
-    with_values(document, names, Node::names)
+    with_values(document, names, BodyNode::names)
 }
 
 fn names_of_transfer(document: &Document, transfer: &Transfer) -> BTreeSet<String> {
     let templates = [&transfer.read, &transfer.changes, &transfer.write];
     let mut names: BTreeSet<String> = templates.into_iter().flat_map(Template::names).collect();
     names.extend(names_of_arguments(&transfer.arguments));
-    with_values(document, names, Node::names)
+    with_values(document, names, BodyNode::names)
 }
 
 fn names_of_arguments(arguments: &BTreeMap<String, Argument>) -> Vec<String> {
@@ -221,11 +221,11 @@ fn names_of_arguments(arguments: &BTreeMap<String, Argument>) -> Vec<String> {
 }
 
 /// The names of a value without those of its conditions.
-fn written(node: &Node) -> BTreeSet<String> {
+fn written(node: &BodyNode) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     // The walk itself finds no error.
     let _ = node.walk(&mut Vec::new(), &mut |name, of, _| {
-        if !matches!(of, Use::Tested | Use::Compared(_)) {
+        if !matches!(of, NameUse::Tested | NameUse::Compared(_)) {
             names.insert(name.to_owned());
         }
         Ok(())
@@ -237,7 +237,7 @@ fn written(node: &Node) -> BTreeSet<String> {
 fn with_values(
     document: &Document,
     mut names: BTreeSet<String>,
-    inner: fn(&Node) -> BTreeSet<String>,
+    inner: fn(&BodyNode) -> BTreeSet<String>,
 ) -> BTreeSet<String> {
     let mut rest: Vec<String> = names.iter().cloned().collect();
     while let Some(name) = rest.pop() {

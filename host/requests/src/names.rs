@@ -1,9 +1,9 @@
 //! The names of values: the types of the values, and the calls that have them.
 
 use super::argument::{Argument, Form};
+use super::body_node::{BodyNode, NameUse};
 use super::call::Calls;
 use super::file::Document;
-use super::node::{Node, Use};
 use super::publish;
 use super::setting::SettingType;
 use super::template::Expression;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Type {
+pub enum ValueType {
     Number,
     Text,
     Flag,
@@ -47,39 +47,39 @@ pub fn word(list: &str) -> &'static str {
 }
 
 /// The type of a value of the host, and the calls that have it.
-fn host(name: &str) -> Option<(Type, Calls)> {
+fn host(name: &str) -> Option<(ValueType, Calls)> {
     if let Some((NETWORK | "public", part)) = name.split_once('.') {
         return part_of(NETWORK, part).map(|found| (found, Calls::CHANGE));
     }
     Some(match name {
-        "installation" | "installation.end" | "installation.end3" => (Type::Text, Calls::ALL),
-        "mark" => (Type::Text, Calls::MARK),
-        "instance" => (Type::Text, Calls::INSTANCE),
-        "incarnation" => (Type::Number, Calls::INSTANCE),
-        "kind" => (Type::Text, Calls::CHANGE),
+        "installation" | "installation.end" | "installation.end3" => (ValueType::Text, Calls::ALL),
+        "mark" => (ValueType::Text, Calls::MARK),
+        "instance" => (ValueType::Text, Calls::INSTANCE),
+        "incarnation" => (ValueType::Number, Calls::INSTANCE),
+        "kind" => (ValueType::Text, Calls::CHANGE),
         "size.vcpus" | "size.mem_gib" | "size.mem_bytes" | "size.disk_gib" | "size.disk_bytes" => {
-            (Type::Number, Calls::CHANGE)
+            (ValueType::Number, Calls::CHANGE)
         }
-        "ports" => (Type::List, Calls::CHANGE),
-        "hostname" | "image" => (Type::Text, Calls::CREATE_OR_MOVE),
-        "gpus" | "command" | PUBLISHED | ENVIRONMENT => (Type::List, Calls::CREATE_OR_MOVE),
-        "images" => (Type::List, Calls::WITH_IMAGES),
-        "directories" | FILES => (Type::List, Calls::CREATE),
+        "ports" => (ValueType::List, Calls::CHANGE),
+        "hostname" | "image" => (ValueType::Text, Calls::CREATE_OR_MOVE),
+        "gpus" | "command" | PUBLISHED | ENVIRONMENT => (ValueType::List, Calls::CREATE_OR_MOVE),
+        "images" => (ValueType::List, Calls::WITH_IMAGES),
+        "directories" | FILES => (ValueType::List, Calls::CREATE),
         _ => return None,
     })
 }
 
 /// The type of a part of a member of a list, or of a network.
-fn part_of(list: &str, part: &str) -> Option<Type> {
+fn part_of(list: &str, part: &str) -> Option<ValueType> {
     Some(match (list, part) {
-        (PUBLISHED, "node_port" | "instance_port") => Type::Number,
-        (PUBLISHED, "address") => Type::Text,
-        (ENVIRONMENT, "name" | "value") => Type::Text,
-        (FILES, "uid" | "gid") => Type::Number,
-        (FILES, "path" | "mode") => Type::Text,
-        (NETWORK, "prefix") => Type::Number,
+        (PUBLISHED, "node_port" | "instance_port") => ValueType::Number,
+        (PUBLISHED, "address") => ValueType::Text,
+        (ENVIRONMENT, "name" | "value") => ValueType::Text,
+        (FILES, "uid" | "gid") => ValueType::Number,
+        (FILES, "path" | "mode") => ValueType::Text,
+        (NETWORK, "prefix") => ValueType::Number,
         (NETWORK, "id" | "subnet" | "hex" | "prefix_hex" | "gateway" | "address" | "mac") => {
-            Type::Text
+            ValueType::Text
         }
         _ => return None,
     })
@@ -87,7 +87,7 @@ fn part_of(list: &str, part: &str) -> Option<Type> {
 
 /// The arguments at a place of a file.
 #[derive(Debug, Clone, Copy)]
-pub enum Known<'a> {
+pub enum KnownArguments<'a> {
     /// None.
     Nothing,
     /// Those of one request.
@@ -99,10 +99,15 @@ pub enum Known<'a> {
 impl Document {
     /// The type of a name within the lists of these `each`, the innermost last. None: there is no such
     /// name.
-    pub fn type_of(&self, name: &str, known: Known<'_>, around: &[&str]) -> Option<Type> {
+    pub fn type_of(
+        &self,
+        name: &str,
+        known: KnownArguments<'_>,
+        around: &[&str],
+    ) -> Option<ValueType> {
         let (table, key) = name.split_once('.').unwrap_or((name, ""));
         if name == "n" {
-            return around.last().map(|_| Type::Number);
+            return around.last().map(|_| ValueType::Number);
         }
         if let Some(list) = around.iter().rev().find(|list| word(list) == table) {
             return self.type_of_member(list, key);
@@ -114,9 +119,9 @@ impl Document {
             "argument" => {
                 let (argument, part) = key.split_once('.').unwrap_or((key, ""));
                 let types: Vec<_> = match known {
-                    Known::Nothing => Vec::new(),
-                    Known::Of(arguments) => vec![arguments.get(argument)?.type_of(part)],
-                    Known::All => self
+                    KnownArguments::Nothing => Vec::new(),
+                    KnownArguments::Of(arguments) => vec![arguments.get(argument)?.type_of(part)],
+                    KnownArguments::All => self
                         .arguments()
                         .filter_map(|arguments| arguments.get(argument))
                         .map(|argument| argument.type_of(part))
@@ -129,37 +134,37 @@ impl Document {
     }
 
     /// The type of a member of a list, or of its part.
-    fn type_of_member(&self, list: &str, part: &str) -> Option<Type> {
+    fn type_of_member(&self, list: &str, part: &str) -> Option<ValueType> {
         let setting = list.strip_prefix("settings.");
         let setting = setting.and_then(|setting| self.type_of_setting(setting));
         match (setting, part) {
-            (Some(Type::Table), "") => Some(Type::Member),
-            (Some(Type::Table), "name") => Some(Type::Text),
-            (Some(Type::Table), "value") => Some(Type::Number),
-            _ if list.starts_with("value.") => Some(Type::Any),
+            (Some(ValueType::Table), "") => Some(ValueType::Member),
+            (Some(ValueType::Table), "name") => Some(ValueType::Text),
+            (Some(ValueType::Table), "value") => Some(ValueType::Number),
+            _ if list.starts_with("value.") => Some(ValueType::Any),
             (_, "") => Some(match list {
-                "ports" => Type::Number,
-                PUBLISHED | ENVIRONMENT | FILES => Type::Member,
-                _ => Type::Text,
+                "ports" => ValueType::Number,
+                PUBLISHED | ENVIRONMENT | FILES => ValueType::Member,
+                _ => ValueType::Text,
             }),
             _ => part_of(list, part),
         }
     }
 
     /// The type of a setting, or of a named group of its pattern.
-    fn type_of_setting(&self, name: &str) -> Option<Type> {
+    fn type_of_setting(&self, name: &str) -> Option<ValueType> {
         let (name, group) = name.split_once('.').unwrap_or((name, ""));
         let setting = self.settings.get(name)?;
         match setting.kind() {
-            _ if !group.is_empty() => setting.has_group(group).then_some(Type::Text),
-            SettingType::String | SettingType::Address => Some(Type::Text),
-            SettingType::Integer => Some(Type::Number),
-            SettingType::List | SettingType::Addresses => Some(Type::List),
-            SettingType::Numbers => Some(Type::Table),
+            _ if !group.is_empty() => setting.has_group(group).then_some(ValueType::Text),
+            SettingType::String | SettingType::Address => Some(ValueType::Text),
+            SettingType::Integer => Some(ValueType::Number),
+            SettingType::List | SettingType::Addresses => Some(ValueType::List),
+            SettingType::Numbers => Some(ValueType::Table),
         }
     }
 
-    fn type_of_learnt(&self, name: &str) -> Option<Type> {
+    fn type_of_learnt(&self, name: &str) -> Option<ValueType> {
         let mut requests = self.request.values();
         let learn = requests.find_map(|request| request.learn.get(name))?;
         Some(learn.value_type())
@@ -171,94 +176,94 @@ impl Document {
     }
 
     /// The type of a tree.
-    pub fn type_of_node<'n>(&self, node: &'n Node, around: &mut Vec<&'n str>) -> Type {
+    pub fn type_of_node<'n>(&self, node: &'n BodyNode, around: &mut Vec<&'n str>) -> ValueType {
         match node {
-            Node::Constant(Value::Number(number)) if number.is_u64() => Type::Number,
-            Node::Constant(Value::String(_)) => Type::Text,
-            Node::Constant(Value::Bool(_)) => Type::Flag,
-            Node::Constant(_) => Type::Any,
-            Node::Template(template) => {
+            BodyNode::Constant(Value::Number(number)) if number.is_u64() => ValueType::Number,
+            BodyNode::Constant(Value::String(_)) => ValueType::Text,
+            BodyNode::Constant(Value::Bool(_)) => ValueType::Flag,
+            BodyNode::Constant(_) => ValueType::Any,
+            BodyNode::Template(template) => {
                 let Some(alone) = template.alone() else {
-                    return Type::Text;
+                    return ValueType::Text;
                 };
                 let found = match &alone.of {
-                    Expression::Name(name) => self.type_of(name, Known::All, around),
-                    _ => Some(Type::Number),
+                    Expression::Name(name) => self.type_of(name, KnownArguments::All, around),
+                    _ => Some(ValueType::Number),
                 };
-                match found.unwrap_or(Type::Any) {
-                    list @ (Type::List | Type::Ids) => list,
-                    _ if alone.text => Type::Text,
+                match found.unwrap_or(ValueType::Any) {
+                    list @ (ValueType::List | ValueType::Ids) => list,
+                    _ if alone.text => ValueType::Text,
                     other => other,
                 }
             }
-            Node::List(_) => Type::List,
-            Node::Object(_) => Type::Table,
-            Node::Each(each) if each.key.is_some() => Type::Table,
-            Node::Each(_) => Type::List,
-            Node::Cases(cases) => {
+            BodyNode::List(_) => ValueType::List,
+            BodyNode::Object(_) => ValueType::Table,
+            BodyNode::Each(each) if each.key.is_some() => ValueType::Table,
+            BodyNode::Each(_) => ValueType::List,
+            BodyNode::Cases(cases) => {
                 let values = cases.iter().filter_map(|case| case.is.as_ref());
                 let types = values.map(|value| self.type_of_node(value, around));
-                types.reduce(join).unwrap_or(Type::Any)
+                types.reduce(join).unwrap_or(ValueType::Any)
             }
         }
     }
 
     /// Whether the settings give addresses to published ports.
     pub fn has_addresses(&self) -> bool {
-        self.type_of_setting(publish::COMMON) == Some(Type::Text) || self.has_address_of_each()
+        self.type_of_setting(publish::COMMON) == Some(ValueType::Text) || self.has_address_of_each()
     }
 
     /// Whether the settings can give each published port an address of its own.
     pub fn has_address_of_each(&self) -> bool {
         let types = publish::OF_EACH.map(|setting| self.type_of_setting(setting));
-        types == [Some(Type::Text), Some(Type::Number)]
+        types == [Some(ValueType::Text), Some(ValueType::Number)]
     }
 }
 
 impl Argument {
-    fn type_of(&self, part: &str) -> Option<Type> {
+    fn type_of(&self, part: &str) -> Option<ValueType> {
         match (&self.form, part) {
-            (Form::Of(_), "") => Some(Type::Member),
+            (Form::Of(_), "") => Some(ValueType::Member),
             (Form::Of(list), part) => part_of(list.list(), part),
-            (Form::Max(_), "") => Some(Type::Number),
-            (Form::Flag, "") => Some(Type::Flag),
-            (Form::OneOf(_) | Form::Pattern(_), "") => Some(Type::Text),
+            (Form::Max(_), "") => Some(ValueType::Number),
+            (Form::Flag, "") => Some(ValueType::Flag),
+            (Form::OneOf(_) | Form::Pattern(_), "") => Some(ValueType::Text),
             _ => None,
         }
     }
 }
 
-fn join(one: Type, other: Type) -> Type {
-    if one == other { one } else { Type::Any }
+fn join(one: ValueType, other: ValueType) -> ValueType {
+    if one == other { one } else { ValueType::Any }
 }
 
-impl Type {
+impl ValueType {
     /// Refuses a use that no value of the type has.
-    pub fn permits(self, of: Use<'_>) -> Result<(), String> {
+    pub fn permits(self, of: NameUse<'_>) -> Result<(), String> {
         let (is_permitted, needed) = match of {
-            Use::Number => (self == Self::Number, "calculations are with numbers"),
-            Use::List => (
+            NameUse::Number => (self == Self::Number, "calculations are with numbers"),
+            NameUse::List => (
                 matches!(self, Self::List | Self::Ids | Self::Table | Self::Any),
                 "`each` takes a list",
             ),
-            Use::Members => (
+            NameUse::Members => (
                 matches!(self, Self::Table | Self::Any),
                 "`with` takes a table",
             ),
-            Use::Compared(_) => (
+            NameUse::Compared(_) => (
                 !matches!(self, Self::Member | Self::Table | Self::List),
                 "a text is not compared with that",
             ),
-            Use::Text => (
+            NameUse::Text => (
                 !matches!(self, Self::Member | Self::Table | Self::List),
                 "a text consists of texts, numbers and flags",
             ),
-            Use::AloneAsText => (
+            NameUse::AloneAsText => (
                 !matches!(self, Self::Member | Self::Table),
                 "only texts, numbers and flags become texts",
             ),
-            Use::Alone => (self != Self::Member, "a body takes one of its parts"),
-            Use::Tested => (true, ""),
+            NameUse::Alone => (self != Self::Member, "a body takes one of its parts"),
+            NameUse::Tested => (true, ""),
         };
         if is_permitted {
             Ok(())

@@ -2,11 +2,11 @@
 
 use super::argument::{self, Form, Members};
 use super::fault::Fault;
-use super::file::{Body as BodyOf, Request, Transfer};
+use super::file::{DeclaredBody, RequestDeclaration, Transfer};
 use super::path;
-use super::values::Values;
+use super::values::CallValues;
 use super::writer::{Writer, scalar};
-use super::{Body, CallScope, Purpose, Refusal, Rendered, Requests, Targets};
+use super::{CallScope, Purpose, Rendered, RenderedBody, RequestRefusal, Requests, Targets};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -23,12 +23,12 @@ impl Requests {
         name: &str,
         arguments: &[(String, String)],
         purpose: Purpose,
-    ) -> Result<Rendered, Refusal> {
+    ) -> Result<Rendered, RequestRefusal> {
         let Some(request) = self.document.request.get(name) else {
             return Err(self.unknown(name));
         };
         let written = request.write(Writer::new(self.values(scope)), arguments, purpose);
-        written.map_err(|fault| Refusal(format!("{name}: {}", fault.words())))
+        written.map_err(|fault| RequestRefusal(format!("{name}: {}", fault.words())))
     }
 
     /// Writes the targets of a transfer with these arguments for a call, or refuses it with a reason.
@@ -37,18 +37,18 @@ impl Requests {
         scope: &CallScope,
         name: &str,
         arguments: &[(String, String)],
-    ) -> Result<Targets, Refusal> {
+    ) -> Result<Targets, RequestRefusal> {
         let Some(transfer) = self.document.transfer.get(name) else {
             return Err(self.unknown(name));
         };
         let written = transfer.write(Writer::new(self.values(scope)), arguments);
-        written.map_err(|fault| Refusal(format!("{name}: {}", fault.words())))
+        written.map_err(|fault| RequestRefusal(format!("{name}: {}", fault.words())))
     }
 
     /// The refusal of a name that the file does not have, or has for the other function.
-    fn unknown(&self, name: &str) -> Refusal {
+    fn unknown(&self, name: &str) -> RequestRefusal {
         let document = &self.document;
-        Refusal(if document.transfer.contains_key(name) {
+        RequestRefusal(if document.transfer.contains_key(name) {
             format!("{name}: is a transfer")
         } else if document.request.contains_key(name) {
             format!("{name}: is no transfer")
@@ -59,8 +59,8 @@ impl Requests {
     }
 
     /// The values of a call.
-    pub(crate) fn values<'a>(&'a self, scope: &'a CallScope) -> Values<'a> {
-        Values {
+    pub(crate) fn values<'a>(&'a self, scope: &'a CallScope) -> CallValues<'a> {
+        CallValues {
             document: &self.document,
             settings: &self.settings,
             scope,
@@ -68,7 +68,7 @@ impl Requests {
     }
 }
 
-impl Request {
+impl RequestDeclaration {
     fn write<'a>(
         &'a self,
         mut writer: Writer<'a>,
@@ -114,11 +114,11 @@ impl Request {
         })
     }
 
-    fn body<'a>(&'a self, writer: &mut Writer<'a>) -> Result<Body, Fault> {
+    fn body<'a>(&'a self, writer: &mut Writer<'a>) -> Result<RenderedBody, Fault> {
         Ok(match &self.body {
-            BodyOf::None => Body::None,
-            BodyOf::Archive => Body::Archive(writer.values().files()?.to_vec()),
-            BodyOf::File => {
+            DeclaredBody::None => RenderedBody::None,
+            DeclaredBody::Archive => RenderedBody::Archive(writer.values().files()?.to_vec()),
+            DeclaredBody::File => {
                 let mut arguments = self.arguments.iter();
                 let is_file = |form: &Form| matches!(form, Form::Of(Members::Files));
                 let named = arguments.find(|(_, argument)| is_file(&argument.form));
@@ -127,14 +127,14 @@ impl Request {
                 let mut files = writer.values().files()?.iter();
                 let file = files.find(|file| path.is_some_and(|path| *path == file.path));
                 let file = file.ok_or_else(|| Fault::refused("no argument names a file"))?;
-                Body::File(file.clone())
+                RenderedBody::File(file.clone())
             }
-            BodyOf::Json(node) => {
+            DeclaredBody::Json(node) => {
                 let text = writer.node(node)?.to_string();
                 if text.len() > MAX_BODY {
                     return Err(Fault::refused("has more than 1 MiB"));
                 }
-                Body::Json(text)
+                RenderedBody::Json(text)
             }
         })
     }

@@ -1,7 +1,7 @@
 //! Samples of calls, for a review of the requests of a file and for tests.
 
 use crate::show::escaped_lines;
-use crate::{CallScope, CreateScope, Purpose, RequestFile, Requests, Subject};
+use crate::{CallScope, CallSubject, CreateScope, Purpose, RequestFile, Requests};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const DEFAULT: &str = include_str!("sample.json");
 
 /// A call as a request sees it.
 #[derive(Debug, Clone)]
-pub struct Sample {
+pub struct SampleCall {
     /// The scope of the call.
     pub scope: CallScope,
     /// The settings of its node.
@@ -28,7 +28,7 @@ pub struct Sample {
 /// As JSON. The members have the names of the placeholders.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct SampleToml {
     call: Call,
     installation: String,
     mark: String,
@@ -105,20 +105,20 @@ enum WrittenLearnt {
     Ids(Vec<String>),
 }
 
-impl Sample {
+impl SampleCall {
     /// Reads a sample. Its members replace those of the default one.
     pub fn parse(json: &str) -> Result<Self, String> {
         let read = |json| serde_json::from_str::<Map<String, Value>>(json);
         let read = |json| read(json).map_err(|error| error.to_string());
         let mut members = read(DEFAULT)?;
         members.extend(read(json)?);
-        let written = Written::deserialize(Value::Object(members));
+        let written = SampleToml::deserialize(Value::Object(members));
         written.map_err(|error| error.to_string())?.into_sample()
     }
 }
 
-impl Written {
-    fn into_sample(self) -> Result<Sample, String> {
+impl SampleToml {
+    fn into_sample(self) -> Result<SampleCall, String> {
         let instance = InstanceId::parse(&self.instance).ok_or("instance: must be a UUID")?;
         let tag = Tag {
             instance,
@@ -156,7 +156,7 @@ impl Written {
                 gpu_devices: self.gpus,
                 files: self.files.into_iter().map(Into::into).collect(),
             };
-            scope.subject = Some(Subject {
+            scope.subject = Some(CallSubject {
                 size: Some(Size {
                     n_vcpus: self.size.vcpus,
                     mem_gib: self.size.mem_gib,
@@ -166,10 +166,10 @@ impl Written {
                 public_network: self.public.map(Into::into),
                 vm_ports: (self.kind == ResourceType::Vm).then_some(self.ports),
                 creation: (self.call != Call::Change).then_some(creation),
-                ..Subject::new(tag)
+                ..CallSubject::new(tag)
             });
         }
-        Ok(Sample {
+        Ok(SampleCall {
             scope,
             settings: self.settings,
         })
@@ -212,7 +212,7 @@ impl From<WrittenFile> for BlueprintFile {
     }
 }
 
-impl Sample {
+impl SampleCall {
     /// Writes a request, or a transfer, of a file in this call, as text for a review.
     pub fn render(
         &self,

@@ -16,7 +16,7 @@ pub struct CallScope {
     /// Whether the called function may change anything.
     pub changes: bool,
     /// The instance of the call; `None` for calls about the whole node.
-    pub subject: Option<Subject>,
+    pub subject: Option<CallSubject>,
     /// The mark that this call may put into the engine's store.
     pub mark: Option<String>,
     /// The images of blueprints that a survey may ask for. A survey also lists networks of all owners.
@@ -33,7 +33,7 @@ pub struct CallScope {
 
 /// The instance of a call.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub struct CallSubject {
     /// Its tag.
     pub tag: Tag,
     /// Its intended size, in calls that have it.
@@ -48,7 +48,7 @@ pub struct Subject {
     pub creation: Option<CreateScope>,
 }
 
-impl Subject {
+impl CallSubject {
     /// An instance with this tag, of which nothing else is known.
     pub fn new(tag: Tag) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl CallScope {
     /// A call about one instance that changes nothing.
     pub fn read(installation: &str, tag: Tag) -> Self {
         Self {
-            subject: Some(Subject::new(tag)),
+            subject: Some(CallSubject::new(tag)),
             ..Self::node(installation)
         }
     }
@@ -128,13 +128,13 @@ impl CallScope {
     pub fn change(installation: &str, target: &DriverTarget) -> Self {
         Self {
             changes: true,
-            subject: Some(Subject {
+            subject: Some(CallSubject {
                 size: Some(target.size),
                 network: Some(target.network.clone()),
                 public_network: target.public_network.clone(),
                 vm_ports: (target.resource_type == ResourceType::Vm)
                     .then(|| target.wan_ports.clone()),
-                ..Subject::new(target.tag)
+                ..CallSubject::new(target.tag)
             }),
             ..Self::node(installation)
         }

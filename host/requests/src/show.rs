@@ -1,6 +1,6 @@
 //! A written request as text, for a review. It has files by name and size, and no secret.
 
-use super::{Body, Rendered, Targets};
+use super::{Rendered, RenderedBody, Targets};
 use serde_json::Value;
 use std::fmt::{self, Write as _};
 use wharf_domain::blueprint::{BlueprintFile, FileContent};
@@ -42,16 +42,16 @@ impl fmt::Display for Rendered {
             writeln!(f, "{name}: {value}")?;
         }
         match &self.body {
-            Body::None => Ok(()),
-            Body::Json(text) => {
+            RenderedBody::None => Ok(()),
+            RenderedBody::Json(text) => {
                 let pretty = serde_json::from_str::<Value>(text).map(|body| format!("{body:#}"));
                 writeln!(f, "\n{}", pretty.as_ref().unwrap_or(text))
             }
-            Body::Archive(files) => {
+            RenderedBody::Archive(files) => {
                 writeln!(f, "\nAn archive of these files:")?;
                 files.iter().try_for_each(|file| write_file(f, file))
             }
-            Body::File(file) => {
+            RenderedBody::File(file) => {
                 writeln!(f, "\nThe file:")?;
                 write_file(f, file)
             }

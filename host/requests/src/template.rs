@@ -42,12 +42,12 @@ pub enum Expression {
     /// A sum.
     Sum(Vec<Expression>),
     /// Factors and divisors, from left to right. The first one is a factor.
-    Product(Vec<(Operator, Expression)>),
+    Product(Vec<(ArithmeticOperator, Expression)>),
 }
 
 /// An operator before a part of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
+pub enum ArithmeticOperator {
     /// `*`
     Multiply,
     /// `/`, which rounds down.
@@ -210,9 +210,9 @@ impl<'a> Tokens<'a> {
         let mut parts = Vec::new();
         loop {
             let operator = if self.take('*') {
-                Operator::Multiply
+                ArithmeticOperator::Multiply
             } else if self.take('/') {
-                Operator::Divide
+                ArithmeticOperator::Divide
             } else {
                 break;
             };
@@ -221,7 +221,7 @@ impl<'a> Tokens<'a> {
         if parts.is_empty() {
             return Ok(first);
         }
-        parts.insert(0, (Operator::Multiply, first));
+        parts.insert(0, (ArithmeticOperator::Multiply, first));
         Ok(Expression::Product(parts))
     }
 

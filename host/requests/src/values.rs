@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use super::file::Document;
 use super::publish;
-use super::scope::{CallScope, CreateScope, Subject};
+use super::scope::{CallScope, CallSubject, CreateScope};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -19,13 +19,13 @@ const GIB: u64 = 1 << 30;
 
 /// The values of one call.
 #[derive(Debug, Clone, Copy)]
-pub struct Values<'a> {
+pub struct CallValues<'a> {
     pub document: &'a Document,
     pub settings: &'a BTreeMap<String, Value>,
     pub scope: &'a CallScope,
 }
 
-impl<'a> Values<'a> {
+impl<'a> CallValues<'a> {
     /// The value of a name that needs no other part of the file.
     pub fn get(&self, name: &str) -> Result<Value, Fault> {
         let (table, key) = name.split_once('.').unwrap_or((name, ""));
@@ -135,7 +135,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    fn subject(&self) -> Result<&'a Subject, Fault> {
+    fn subject(&self) -> Result<&'a CallSubject, Fault> {
         let subject = self.scope.subject.as_ref();
         subject.ok_or_else(|| Fault::absent("a call about the whole node touches no instance"))
     }

@@ -1,13 +1,13 @@
 //! Writes values, trees and texts of a file for one call, within bounds.
 
 use super::argument;
+use super::body_node::{BodyNode, Each, MAX_DEPTH, Object};
 use super::condition::{Condition, Expected};
 use super::fault::Fault;
 use super::names::word;
-use super::node::{Each, MAX_DEPTH, Node, Object};
 use super::path::is_plain;
-use super::template::{Expression, Operator, Part, Placeholder, Template};
-use super::values::Values;
+use super::template::{ArithmeticOperator, Expression, Part, Placeholder, Template};
+use super::values::CallValues;
 use serde_json::{Map, Value, json};
 
 /// The most values of one request.
@@ -18,8 +18,8 @@ const MAX_BYTES: usize = 4 << 20;
 /// Writes parts of a file for one call.
 #[derive(Debug)]
 pub struct Writer<'a> {
-    values: Values<'a>,
-    pub arguments: argument::Values<'a>,
+    values: CallValues<'a>,
+    pub arguments: argument::ArgumentValues<'a>,
     each: Vec<Bound>,
     depth: usize,
     written: usize,
@@ -36,10 +36,10 @@ struct Bound {
 
 impl<'a> Writer<'a> {
     /// Creates a writer without arguments.
-    pub fn new(values: Values<'a>) -> Self {
+    pub fn new(values: CallValues<'a>) -> Self {
         Self {
             values,
-            arguments: argument::Values::new(),
+            arguments: argument::ArgumentValues::new(),
             each: Vec::new(),
             depth: 0,
             written: 0,
@@ -48,12 +48,12 @@ impl<'a> Writer<'a> {
     }
 
     /// The host's values.
-    pub fn values(&self) -> Values<'a> {
+    pub fn values(&self) -> CallValues<'a> {
         self.values
     }
 
     /// Writes a tree.
-    pub fn node(&mut self, node: &'a Node) -> Result<Value, Fault> {
+    pub fn node(&mut self, node: &'a BodyNode) -> Result<Value, Fault> {
         if self.depth > MAX_DEPTH {
             return Err(Fault::refused(format!("is deeper than {MAX_DEPTH}")));
         }
@@ -64,14 +64,14 @@ impl<'a> Writer<'a> {
         written
     }
 
-    fn node_here(&mut self, node: &'a Node) -> Result<Value, Fault> {
+    fn node_here(&mut self, node: &'a BodyNode) -> Result<Value, Fault> {
         match node {
-            Node::Constant(value) => {
+            BodyNode::Constant(value) => {
                 self.count_all(value)?;
                 Ok(value.clone())
             }
-            Node::Template(template) => self.template(template),
-            Node::List(items) => {
+            BodyNode::Template(template) => self.template(template),
+            BodyNode::List(items) => {
                 let mut list = Vec::new();
                 for (at, item) in items.iter().enumerate() {
                     let at = |fault: Fault| fault.required().at(&format!("[{at}]"));
@@ -79,7 +79,7 @@ impl<'a> Writer<'a> {
                 }
                 Ok(list.into())
             }
-            Node::Cases(cases) => {
+            BodyNode::Cases(cases) => {
                 for case in cases {
                     if let Some(when) = &case.when
                         && !self.holds(when)?
@@ -93,8 +93,8 @@ impl<'a> Writer<'a> {
                 }
                 Err(Fault::absent("no case holds"))
             }
-            Node::Object(object) => self.object(object),
-            Node::Each(each) => self.each(each),
+            BodyNode::Object(object) => self.object(object),
+            BodyNode::Each(each) => self.each(each),
         }
     }
 
@@ -297,8 +297,10 @@ impl<'a> Writer<'a> {
                 parts.iter().try_fold(1u64, |product, (operator, part)| {
                     let part = self.number(part)?;
                     match operator {
-                        Operator::Multiply => product.checked_mul(part).ok_or_else(overflow),
-                        Operator::Divide => product
+                        ArithmeticOperator::Multiply => {
+                            product.checked_mul(part).ok_or_else(overflow)
+                        }
+                        ArithmeticOperator::Divide => product
                             .checked_div(part)
                             .ok_or_else(|| Fault::refused("a division by zero")),
                     }

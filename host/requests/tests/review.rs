@@ -1,6 +1,6 @@
 //! The review of a file: its words, its findings, and requests of sample calls.
 
-use wharf_requests::{Purpose, RequestFile, Requests, Sample};
+use wharf_requests::{Purpose, RequestFile, Requests, SampleCall};
 
 const FILE: &str = r#"
 kind = "sample"
@@ -174,7 +174,7 @@ learn.full = { status = 500, says = ["No space"] }"#,
         let explained = file.explain();
         assert!(explained.contains(words), "{explained}");
     }
-    let sample = Sample::parse("{}").unwrap();
+    let sample = SampleCall::parse("{}").unwrap();
     let file = FILE
         .replace("m-{instance}", "m\u{202e}")
         .replace("{value.name}", "m");
@@ -345,7 +345,7 @@ fn shipped_files_have_few_findings() {
 #[test]
 fn a_request_is_shown_with_its_files_and_no_secret() {
     let requests = Requests::new(&RequestFile::parse(FILE).unwrap(), &serde_json::Value::Null);
-    let (requests, sample) = (requests.unwrap(), Sample::parse("{}").unwrap());
+    let (requests, sample) = (requests.unwrap(), SampleCall::parse("{}").unwrap());
     let show = |name: &str, arguments: &[(&str, &str)], purpose| {
         let text = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
         let arguments: Vec<_> = arguments.iter().map(text).collect();
@@ -391,7 +391,7 @@ fn a_request_is_shown_with_its_files_and_no_secret() {
 
 #[test]
 fn a_sample_has_the_default_members_and_no_unknown_ones() {
-    let sample = Sample::parse(r#"{ "call": "change", "kind": "vm", "ports": [80] }"#).unwrap();
+    let sample = SampleCall::parse(r#"{ "call": "change", "kind": "vm", "ports": [80] }"#).unwrap();
     let subject = sample.scope.subject.unwrap();
     assert!(sample.scope.changes && subject.creation.is_none());
     assert_eq!(subject.vm_ports, Some(vec![80]));
@@ -401,7 +401,7 @@ fn a_sample_has_the_default_members_and_no_unknown_ones() {
         (r#"{ "instance": "one" }"#, "instance: must be a UUID"),
         (r#"{ "environment": ["LANG"] }"#, "NAME=VALUE"),
     ] {
-        let error = Sample::parse(text).unwrap_err();
+        let error = SampleCall::parse(text).unwrap_err();
         assert!(error.contains(words), "{error}");
     }
 }
@@ -416,7 +416,7 @@ fn the_example_of_the_documentation_is_valid() {
     let file = RequestFile::parse(example).unwrap();
     assert_eq!(file.lint(), [""; 0]);
     let sample = r#"{ "settings": { "publish_address": "192.0.2.1" }, "learnt": { "operation": ["6d6c"] } }"#;
-    let sample = Sample::parse(sample).unwrap();
+    let sample = SampleCall::parse(sample).unwrap();
     let text = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     for (name, arguments) in [
         ("create", vec![text("digest", "0123456789abcdef")]),

@@ -5,8 +5,8 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use std::path::Path;
 use wharf_config::{EngineTls, NodeConfig};
 use wharf_domain::ids::NodeId;
-use wharf_engine::Endpoint;
-use wharf_engine::tls::{ClientTls, Identity, Trust, client_config};
+use wharf_engine::EngineEndpoint;
+use wharf_engine::tls::{ClientIdentity, ClientTls, Trust, client_config};
 use wharf_secure_fs::{Untrusted, check_own, check_secret};
 
 /// A setting of `[node.tls]` that cannot be used.
@@ -53,7 +53,7 @@ pub struct NodeTls {
 pub fn read_all(nodes: &[NodeConfig]) -> Result<Vec<(NodeId, ClientTls)>, WrongNodeTls> {
     let mut all = Vec::new();
     for node in nodes {
-        let Ok(Endpoint::Https { host, .. }) = Endpoint::parse(&node.endpoint) else {
+        let Ok(EngineEndpoint::Https { host, .. }) = EngineEndpoint::parse(&node.endpoint) else {
             continue;
         };
         let read = read(node, &host).map_err(|error| WrongNodeTls::of(node, error))?;
@@ -106,7 +106,7 @@ pub fn read(node: &NodeConfig, host: &str) -> Result<NodeTls, (&'static str, Nod
         }
         _ => return Err(("tls", NodeTlsError::Trust)),
     };
-    let identity = Identity {
+    let identity = ClientIdentity {
         chain: certificates(&tls.cert).map_err(|error| ("tls.cert", error))?,
         key: key(&tls.key).map_err(|error| ("tls.key", error))?,
     };

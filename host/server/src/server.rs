@@ -22,14 +22,14 @@ use wharf_control::terminal_watch;
 use wharf_control::{
     App, Clock, Nudge, Parts, SCHEMA, SharedInventory, Vault, VaultError, clock_watch,
 };
-use wharf_db::{Bounds, Db, Inspected, OpenError, Read, inspect};
+use wharf_db::{Db, DbBounds, DbOpenError, Inspected, Read, inspect};
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::error::Error;
 use wharf_domain::flavor::Flavor;
 use wharf_domain::ids::NodeId;
 use wharf_domain::instance::ResourceType;
 use wharf_domain::placement::{Cluster, Inventory, NodeSetup, Pools};
-use wharf_engine::{Endpoint, EndpointError, Transport};
+use wharf_engine::{EndpointError, EngineEndpoint, Transport};
 use wharf_plugin::{CacheUse, LoadError, NodeDriver, OwnFlavor, Plugins, PluginsConfig};
 use wharf_simulated::{SimulatedEngine, SimulatedError};
 
@@ -44,7 +44,7 @@ pub enum StartError {
     Permissions(#[from] WrongPermissions),
     /// The database cannot be opened.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] DbOpenError),
     /// The key file cannot be used.
     #[error(transparent)]
     Vault(#[from] VaultError),
@@ -107,7 +107,7 @@ pub fn open_db(config: &Config) -> Result<(Db, SharedInventory, Clock), StartErr
     let clock = Clock::new(&config.clock);
     let time = clock.clone();
     let projection = Box::new(inventory.clone());
-    let bounds = Bounds {
+    let bounds = DbBounds {
         disk_reserve_mib: config.limits.disk_reserve_mib,
         records_per_user: config.limits.records_per_user_per_day,
     };
@@ -346,11 +346,11 @@ async fn drivers(
         plugins_dir: config.plugins_dir.clone(),
         pins: config.plugins.clone(),
         flavors: config.flavor.iter().map(own_flavor).collect(),
-        limits: wharf_plugin::Limits {
+        limits: wharf_plugin::CallLimits {
             memory: limits.guest_memory_mib << 20,
             cpu: Duration::from_millis(limits.call_cpu_ms),
             wall: Duration::from_millis(limits.call_timeout_ms),
-            ..wharf_plugin::Limits::default()
+            ..wharf_plugin::CallLimits::default()
         },
     })
     .await?;
@@ -394,28 +394,29 @@ fn driver(
     node: &NodeConfig,
     installation: &str,
 ) -> Result<NodeDriver, StartError> {
-    let endpoint = Endpoint::parse(&node.endpoint).map_err(|source| StartError::Endpoint {
-        node: node.name.clone(),
-        source,
-    })?;
+    let endpoint =
+        EngineEndpoint::parse(&node.endpoint).map_err(|source| StartError::Endpoint {
+            node: node.name.clone(),
+            source,
+        })?;
     let settings = serde_json::to_value(&node.settings).map_err(|error| StartError::Settings {
         node: node.name.clone(),
         message: error.to_string(),
     })?;
     let wrong_tls = |error| WrongNodeTls::of(node, error);
-    if !matches!(endpoint, Endpoint::Https { .. }) {
+    if !matches!(endpoint, EngineEndpoint::Https { .. }) {
         node_tls::check_unused(node).map_err(wrong_tls)?;
     }
     let transport = match endpoint {
-        Endpoint::Unix(socket) => Transport::unix(&socket),
-        Endpoint::Https { host, port } => {
+        EngineEndpoint::Unix(socket) => Transport::unix(&socket),
+        EngineEndpoint::Https { host, port } => {
             let NodeTls {
                 server_name,
                 config,
             } = node_tls::read(node, &host).map_err(wrong_tls)?;
             Transport::tls(host, port, server_name, config)
         }
-        Endpoint::Simulated(file) => {
+        EngineEndpoint::Simulated(file) => {
             let engine = SimulatedEngine::open(&settings, file.as_deref(), node.cluster.as_deref());
             Transport::in_process(engine.map_err(|source| StartError::Simulated {
                 node: node.name.clone(),
@@ -423,7 +424,7 @@ fn driver(
             })?)
         }
     };
-    Ok(plugins.node(wharf_plugin::NodeConfig {
+    Ok(plugins.node(wharf_plugin::DriverNodeConfig {
         name: NodeId(node.name.clone()),
         driver: node.driver.clone(),
         installation: installation.to_owned(),
@@ -466,7 +467,7 @@ fn empty_inventory(config: &Config) -> Inventory {
 }
 
 fn gpus(node: &NodeConfig) -> Vec<GpuDevice> {
-    let of_model = |gpu: &wharf_config::Gpu| {
+    let of_model = |gpu: &wharf_config::GpuConfig| {
         let model = gpu.model.clone();
         let device = move |device| GpuDevice {
             model: model.clone(),

@@ -17,7 +17,7 @@ pub struct Journal(Option<File>);
 
 /// The content of a store.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct StoreContent {
     pub machines: BTreeMap<Uuid, Machine>,
     /// Marks of the store, by installation.
     pub marks: BTreeMap<String, String>,
@@ -52,8 +52,8 @@ impl Journal {
     }
 
     /// Reads the machines from a file and compacts it.
-    pub fn open(path: &Path) -> io::Result<(Self, Kept)> {
-        let mut kept = Kept::default();
+    pub fn open(path: &Path) -> io::Result<(Self, StoreContent)> {
+        let mut kept = StoreContent::default();
         match File::open(path) {
             Ok(file) => read(BufReader::new(file), &mut kept)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -90,7 +90,7 @@ impl Journal {
     }
 }
 
-fn read(reader: impl BufRead, kept: &mut Kept) -> io::Result<()> {
+fn read(reader: impl BufRead, kept: &mut StoreContent) -> io::Result<()> {
     for line in reader.lines() {
         // The last line is incomplete if the process was killed during a write.
         let Ok(line) = serde_json::from_str::<OwnedLine>(&line?) else {

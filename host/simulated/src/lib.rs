@@ -17,8 +17,8 @@ mod world;
 use api::{Call, Route};
 use cluster::Member;
 use dice::Dice;
-use journal::{Journal, Kept};
-use machine::{Fate, Machine, Millis, Wanted};
+use journal::{Journal, StoreContent};
+use machine::{Machine, MachineSpec, Millis, StartOutcome};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
-use wharf_engine::{EngineError, InProcessEngine, Outgoing, Response};
+use wharf_engine::{EngineError, EngineResponse, InProcessEngine, Outgoing};
 use world::World;
 
 /// A time longer than any call's timeout.
@@ -78,7 +78,7 @@ impl SimulatedEngine {
                 path: path.to_owned(),
                 source,
             })?,
-            None => (Journal::nowhere(), Kept::default()),
+            None => (Journal::nowhere(), StoreContent::default()),
         };
         let mut world = World::new(&settings, journal, kept);
         if file.is_none() {
@@ -86,7 +86,11 @@ impl SimulatedEngine {
         }
         Ok(Self {
             dice: Dice::new(settings.seed),
-            other: Mutex::new(World::new(&settings, Journal::nowhere(), Kept::default())),
+            other: Mutex::new(World::new(
+                &settings,
+                Journal::nowhere(),
+                StoreContent::default(),
+            )),
             own: Member::join(world, &settings, cluster),
             cluster: cluster.map(str::to_owned),
             moves: Mutex::default(),
@@ -95,7 +99,7 @@ impl SimulatedEngine {
     }
 
     /// Responds to a request, with the latency and the faults of the settings.
-    async fn respond(&self, outgoing: &Outgoing) -> Result<Response, EngineError> {
+    async fn respond(&self, outgoing: &Outgoing) -> Result<EngineResponse, EngineError> {
         let Some(route) = Route::of(outgoing) else {
             return Ok(no_such_path());
         };
@@ -116,24 +120,26 @@ impl SimulatedEngine {
         }
         let rule = self.rule(&route, nth);
         let answer = match rule.map(|rule| (rule.error, rule.after_ms)) {
-            None => self.answer(&route, Fate::Lives),
-            Some((Fault::Failed, _)) => self.answer(&route, Fate::Fails),
-            Some((Fault::Dies, after_ms)) => self.answer(&route, Fate::Dies(after_ms.into())),
+            None => self.answer(&route, StartOutcome::Lives),
+            Some((Fault::Failed, _)) => self.answer(&route, StartOutcome::Fails),
+            Some((Fault::Dies, after_ms)) => {
+                self.answer(&route, StartOutcome::Dies(after_ms.into()))
+            }
             Some((Fault::Late, after_ms)) => {
                 tokio::time::sleep(Duration::from_millis(after_ms.into())).await;
-                self.answer(&route, Fate::Lives)
+                self.answer(&route, StartOutcome::Lives)
             }
             Some((Fault::Unreachable, _)) => {
                 return Err(EngineError::Unreachable("simulated".into()));
             }
             Some((Fault::Lost, _)) => {
-                self.answer(&route, Fate::Lives);
+                self.answer(&route, StartOutcome::Lives);
                 return Err(EngineError::Unreachable(
                     "simulated: the response was lost".into(),
                 ));
             }
             Some((Fault::Timeout, _)) => {
-                self.answer(&route, Fate::Lives);
+                self.answer(&route, StartOutcome::Lives);
                 tokio::time::sleep(FOREVER).await;
                 return Err(EngineError::Timeout);
             }
@@ -165,7 +171,7 @@ impl SimulatedEngine {
             .find(|rule| rule.hits(route.call, nth, &hostname))
     }
 
-    fn answer(&self, route: &Route<'_>, fate: Fate) -> Response {
+    fn answer(&self, route: &Route<'_>, fate: StartOutcome) -> EngineResponse {
         if let Some(id) = route.id
             && let Some((status, body)) = self.answer_for_cluster(route, id)
         {
@@ -211,7 +217,7 @@ impl SimulatedEngine {
             call => {
                 let mut other = others.first()?.world();
                 Some(match call {
-                    Call::Stop => other.act(route, id, &self.settings, Fate::Lives, now()),
+                    Call::Stop => other.act(route, id, &self.settings, StartOutcome::Lives, now()),
                     _ => (
                         200,
                         json!({ "phase": "elsewhere", "detail": "another node of the cluster" }),
@@ -223,7 +229,7 @@ impl SimulatedEngine {
 
     /// `POST /instances/ID/move-here`
     fn move_here(&self, route: &Route<'_>, id: Uuid, others: &[Arc<Member>]) -> (u16, Value) {
-        let wanted: Wanted = match serde_json::from_value(route.body.clone()) {
+        let wanted: MachineSpec = match serde_json::from_value(route.body.clone()) {
             Ok(wanted) => wanted,
             Err(error) => return (400, json!({ "message": error.to_string() })),
         };
@@ -261,7 +267,7 @@ impl SimulatedEngine {
         moves.remove(&id);
         let size = machine.wanted.size;
         let machine = Machine {
-            wanted: Wanted { size, ..wanted },
+            wanted: MachineSpec { size, ..wanted },
             ..machine
         };
         // The copy comes first, so that a crash in between loses nothing.
@@ -294,7 +300,7 @@ impl InProcessEngine for SimulatedEngine {
     fn send<'a>(
         &'a self,
         outgoing: &'a Outgoing,
-    ) -> Pin<Box<dyn Future<Output = Result<Response, EngineError>> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Result<EngineResponse, EngineError>> + Send + 'a>> {
         Box::pin(self.respond(outgoing))
     }
 }
@@ -311,12 +317,12 @@ fn now() -> Millis {
         })
 }
 
-fn no_such_path() -> Response {
+fn no_such_path() -> EngineResponse {
     response(404, &json!({ "message": "no such path" }))
 }
 
-fn response(status: u16, body: &impl Serialize) -> Response {
-    Response {
+fn response(status: u16, body: &impl Serialize) -> EngineResponse {
+    EngineResponse {
         status,
         headers: vec![("content-type".into(), "application/json".into())],
         // Serialization cannot fail, since all map keys are strings.

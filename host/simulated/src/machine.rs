@@ -12,7 +12,7 @@ pub const ENDED: &str = "it ended by itself";
 
 /// The specification that `ensure` receives.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct MachineSpec {
     /// Id of the installation that owns the machine.
     pub installation: String,
     /// Number of this creation of the instance.
@@ -27,12 +27,12 @@ pub struct Wanted {
     #[serde(default)]
     pub gpus: Vec<String>,
     #[serde(flatten)]
-    pub size: Size,
+    pub size: MachineSize,
 }
 
 /// The size of a machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Size {
+pub struct MachineSize {
     /// Number of vCPUs.
     pub n_vcpus: u32,
     /// RAM in GiB.
@@ -42,14 +42,14 @@ pub struct Size {
 }
 
 /// A machine in a list, as incarnation, phase and detail.
-pub type Row<'a> = (u64, &'static str, Option<&'a str>);
+pub type MachineRow<'a> = (u64, &'static str, Option<&'a str>);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Machine {
     /// Specification with the current size.
-    pub wanted: Wanted,
+    pub wanted: MachineSpec,
     /// Current state.
-    pub life: Life,
+    pub life: MachineState,
     /// CPU time of earlier runs in ns.
     pub cpu_ns: u64,
     /// Open ports of a running virtual machine.
@@ -59,7 +59,7 @@ pub struct Machine {
 
 /// The outcome of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum StartOutcome {
     /// The machine runs.
     Lives,
     /// The machine never becomes ready.
@@ -70,7 +70,7 @@ pub enum Fate {
 
 /// The state of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Life {
+pub enum MachineState {
     /// The machine runs.
     Running {
         /// Time of the start.
@@ -88,7 +88,7 @@ pub enum Life {
 
 impl Machine {
     /// Returns whether the machine has a specification. The size may differ, since it can change.
-    pub fn is_as(&self, wanted: &Wanted) -> bool {
+    pub fn is_as(&self, wanted: &MachineSpec) -> bool {
         let own = &self.wanted;
         own.installation == wanted.installation
             && own.incarnation == wanted.incarnation
@@ -102,13 +102,13 @@ impl Machine {
 
     /// Returns whether the machine runs, and so uses CPUs, RAM, GPUs and ports.
     pub fn runs(&self) -> bool {
-        matches!(self.life, Life::Running { .. })
+        matches!(self.life, MachineState::Running { .. })
     }
 
     /// Returns the time at which the machine ended by itself, if it has.
     pub fn ended(&self, now: Millis) -> Option<Millis> {
         match self.life {
-            Life::Running {
+            MachineState::Running {
                 dies_at: Some(at), ..
             } if at <= now => Some(at),
             _ => None,
@@ -120,7 +120,7 @@ impl Machine {
         if self.runs() {
             self.cpu_ns = self.cpu_time(now);
             self.ports.clear();
-            self.life = Life::Stopped(why);
+            self.life = MachineState::Stopped(why);
         }
     }
 
@@ -128,20 +128,20 @@ impl Machine {
     pub fn report(&self, now: Millis) -> Value {
         let (_, phase, detail) = self.row(now);
         let again_ms = match self.life {
-            Life::Running { ready_at, .. } if phase == "booting" => Some(ready_at - now),
+            MachineState::Running { ready_at, .. } if phase == "booting" => Some(ready_at - now),
             _ => None,
         };
         json!({ "phase": phase, "detail": detail, "again_ms": again_ms })
     }
 
     /// Returns the machine's row in a list.
-    pub fn row(&self, now: Millis) -> Row<'_> {
+    pub fn row(&self, now: Millis) -> MachineRow<'_> {
         let (phase, detail) = match &self.life {
             _ if self.ended(now).is_some() => ("stopped", Some(ENDED)),
-            Life::Running { ready_at, .. } if now < *ready_at => ("booting", None),
-            Life::Running { .. } => ("ready", None),
-            Life::Stopped(why) => ("stopped", why.as_deref()),
-            Life::Failed => ("failed", Some("simulated failure")),
+            MachineState::Running { ready_at, .. } if now < *ready_at => ("booting", None),
+            MachineState::Running { .. } => ("ready", None),
+            MachineState::Stopped(why) => ("stopped", why.as_deref()),
+            MachineState::Failed => ("failed", Some("simulated failure")),
         };
         (self.wanted.incarnation, phase, detail)
     }
@@ -159,7 +159,7 @@ impl Machine {
 
     fn cpu_time(&self, now: Millis) -> u64 {
         match self.life {
-            Life::Running { since, .. } => {
+            MachineState::Running { since, .. } => {
                 let ns = now.saturating_sub(since).saturating_mul(1_000_000);
                 self.cpu_ns
                     .saturating_add(ns / 20 * u64::from(self.wanted.size.n_vcpus))

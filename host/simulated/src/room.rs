@@ -1,7 +1,7 @@
 //! The resources that the machines of a node use: sums, and resources that only one machine can have.
 
-use super::machine::{Machine, Size};
-use super::settings::Capacity;
+use super::machine::{Machine, MachineSize};
+use super::settings::SimulatedCapacity;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -17,26 +17,31 @@ enum Unique {
 
 /// The used resources and the capacity of a node.
 #[derive(Debug)]
-pub struct Room {
+pub struct NodeResources {
     taken: HashMap<Unique, Uuid>,
     /// Sum of the vCPUs and RAM of running machines and the disks of all machines.
-    used: Size,
-    capacity: Option<Capacity>,
+    used: MachineSize,
+    capacity: Option<SimulatedCapacity>,
 }
 
-impl Room {
+impl NodeResources {
     /// Creates an empty node with a capacity, or with unlimited capacity.
-    pub fn new(capacity: Option<Capacity>) -> Self {
+    pub fn new(capacity: Option<SimulatedCapacity>) -> Self {
         Self {
             taken: HashMap::new(),
-            used: Size::default(),
+            used: MachineSize::default(),
             capacity,
         }
     }
 
     /// Returns the error response if a machine does not fit. It replaces a machine that uses
     /// `instead_of`.
-    pub fn refusal(&self, id: Uuid, machine: &Machine, instead_of: Size) -> Option<(u16, Value)> {
+    pub fn refusal(
+        &self,
+        id: Uuid,
+        machine: &Machine,
+        instead_of: MachineSize,
+    ) -> Option<(u16, Value)> {
         if let Some(unique) = machine
             .uniques()
             .into_iter()
@@ -128,12 +133,12 @@ impl Room {
 
 impl Machine {
     /// Returns the amount that the machine uses.
-    pub fn share(&self) -> Size {
+    pub fn share(&self) -> MachineSize {
         let size = self.wanted.size;
         if self.runs() {
             size
         } else {
-            Size {
+            MachineSize {
                 n_vcpus: 0,
                 mem_gib: 0,
                 ..size

@@ -20,11 +20,11 @@ pub struct Settings {
     /// Time in ms that the move of a machine to this node takes. Default 0.
     pub move_ms: u64,
     /// Total resources of the node. Default: unlimited, and not reported.
-    pub capacity: Option<Capacity>,
+    pub capacity: Option<SimulatedCapacity>,
     /// GPUs of the node. Default: none.
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<SimulatedGpu>,
     /// When the disk of an existing machine can grow. Default: at any time.
-    pub disk_grow: DiskGrow,
+    pub disk_grow: DiskGrowSetting,
     /// Whether running machines refuse changes of vCPUs and RAM. Default false.
     pub fixed_while_running: bool,
     /// Images that the engine does not have. Default: none.
@@ -58,7 +58,7 @@ pub enum Latency {
 /// When a disk can grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DiskGrow {
+pub enum DiskGrowSetting {
     /// Never.
     No,
     /// While the machine is stopped. The next start then grows the disk first.
@@ -71,7 +71,7 @@ pub enum DiskGrow {
 /// The total resources of a node.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Capacity {
+pub struct SimulatedCapacity {
     /// Number of vCPUs for all running machines.
     pub n_vcpus: u32,
     /// RAM in GiB for all running machines.
@@ -83,7 +83,7 @@ pub struct Capacity {
 /// One GPU.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Gpu {
+pub struct SimulatedGpu {
     pub model: String,
     /// Name of the device on the engine.
     pub device: String,

@@ -1,10 +1,12 @@
 //! The machines of a simulated node and their shared resources.
 
 use super::api::{Call, Route};
-use super::journal::{Journal, Kept};
-use super::machine::{ENDED, Fate, Life, Machine, Millis, Row, Size, Wanted};
-use super::room::Room;
-use super::settings::{Capacity, DiskGrow, Settings};
+use super::journal::{Journal, StoreContent};
+use super::machine::{
+    ENDED, Machine, MachineRow, MachineSize, MachineSpec, MachineState, Millis, StartOutcome,
+};
+use super::room::NodeResources;
+use super::settings::{DiskGrowSetting, Settings, SimulatedCapacity};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -20,7 +22,7 @@ const PAGE: usize = 20_000;
 #[derive(Debug)]
 pub struct World {
     machines: BTreeMap<Uuid, Machine>,
-    room: Room,
+    room: NodeResources,
     boot_id: String,
     /// Marks of the store, by installation.
     marks: BTreeMap<String, String>,
@@ -33,18 +35,18 @@ type Answer = (u16, Value);
 /// A page of a list in order of id, with the last id if more pages follow.
 #[derive(Debug, Serialize)]
 pub struct Page<'a> {
-    rows: Vec<(&'a Uuid, Row<'a>)>,
+    rows: Vec<(&'a Uuid, MachineRow<'a>)>,
     next: Option<&'a Uuid>,
 }
 
 impl World {
     /// Creates a node with the machines of an earlier process.
-    pub fn new(settings: &Settings, journal: Journal, kept: Kept) -> Self {
+    pub fn new(settings: &Settings, journal: Journal, kept: StoreContent) -> Self {
         let mut world = Self {
             machines: kept.machines,
             marks: kept.marks,
             has_constant_mark: false,
-            room: Room::new(settings.capacity),
+            room: NodeResources::new(settings.capacity),
             // Only machines in a file survive a restart of the process.
             boot_id: if journal.keeps() {
                 "kept".into()
@@ -92,7 +94,7 @@ impl World {
 
     /// `GET /info`
     pub fn info(&self, settings: &Settings) -> Value {
-        let capacity = settings.capacity.unwrap_or(Capacity {
+        let capacity = settings.capacity.unwrap_or(SimulatedCapacity {
             n_vcpus: 0,
             mem_gib: 0,
             disk_size_gib: 0,
@@ -155,7 +157,7 @@ impl World {
         route: &Route<'_>,
         id: Uuid,
         settings: &Settings,
-        fate: Fate,
+        fate: StartOutcome,
         now: Millis,
     ) -> Answer {
         if let Some(at) = self
@@ -196,10 +198,10 @@ impl World {
         id: Uuid,
         body: &Value,
         settings: &Settings,
-        fate: Fate,
+        fate: StartOutcome,
         now: Millis,
     ) -> Answer {
-        let wanted: Wanted = match serde_json::from_value(body.clone()) {
+        let wanted: MachineSpec = match serde_json::from_value(body.clone()) {
             Ok(wanted) => wanted,
             Err(error) => return (400, json!({ "message": error.to_string() })),
         };
@@ -218,8 +220,8 @@ impl World {
             cpu_ns: 0,
             ports: Vec::new(),
         };
-        let held = Room::held(&machine, &settings.held());
-        if let Some(refusal) = held.or(self.room.refusal(id, &machine, Size::default())) {
+        let held = NodeResources::held(&machine, &settings.held());
+        if let Some(refusal) = held.or(self.room.refusal(id, &machine, MachineSize::default())) {
             return refusal;
         }
         self.room.hold(id, &machine);
@@ -232,27 +234,27 @@ impl World {
         id: Uuid,
         body: &Value,
         settings: &Settings,
-        fate: Fate,
+        fate: StartOutcome,
         now: Millis,
     ) -> Answer {
         let Some(machine) = self.machines.get(&id) else {
             return (404, Value::Null);
         };
-        if !matches!(machine.life, Life::Stopped(_)) {
+        if !matches!(machine.life, MachineState::Stopped(_)) {
             return self.report(id, now);
         }
         let mut changed = machine.clone();
         let now_used = machine.share();
         changed.life = life(settings, fate, now);
         if let Some(size) = size(body) {
-            if settings.disk_grow == DiskGrow::Stopped
+            if settings.disk_grow == DiskGrowSetting::Stopped
                 && size.disk_size_gib > machine.wanted.size.disk_size_gib
             {
                 return (200, json!({ "phase": "growing", "again_ms": 10 }));
             }
             changed.wanted.size = size;
         }
-        let held = Room::held(&changed, &settings.held());
+        let held = NodeResources::held(&changed, &settings.held());
         if let Some(refusal) = held.or(self.room.refusal(id, &changed, now_used)) {
             return refusal;
         }
@@ -300,7 +302,7 @@ impl World {
             );
         }
         let grows = size.disk_size_gib > machine.wanted.size.disk_size_gib;
-        if grows && settings.disk_grow != DiskGrow::Running {
+        if grows && settings.disk_grow != DiskGrowSetting::Running {
             return (
                 422,
                 json!({ "field": "disk_size_gib", "message": "disks cannot grow here" }),
@@ -330,7 +332,7 @@ impl World {
 
     /// Takes a machine that comes from another node. Returns the response if it does not fit.
     pub fn adopt(&mut self, id: Uuid, machine: Machine) -> Option<Answer> {
-        if let Some(refusal) = self.room.refusal(id, &machine, Size::default()) {
+        if let Some(refusal) = self.room.refusal(id, &machine, MachineSize::default()) {
             return Some(refusal);
         }
         self.room.hold(id, &machine);
@@ -400,19 +402,19 @@ impl World {
     }
 }
 
-fn life(settings: &Settings, fate: Fate, now: Millis) -> Life {
+fn life(settings: &Settings, fate: StartOutcome, now: Millis) -> MachineState {
     let dies_at = match fate {
-        Fate::Fails => return Life::Failed,
-        Fate::Lives => None,
-        Fate::Dies(after) => Some(now.saturating_add(after)),
+        StartOutcome::Fails => return MachineState::Failed,
+        StartOutcome::Lives => None,
+        StartOutcome::Dies(after) => Some(now.saturating_add(after)),
     };
-    Life::Running {
+    MachineState::Running {
         since: now,
         ready_at: now.saturating_add(settings.ready_after_ms),
         dies_at,
     }
 }
 
-fn size(body: &Value) -> Option<Size> {
+fn size(body: &Value) -> Option<MachineSize> {
     serde_json::from_value(body.clone()).ok()
 }

@@ -1,9 +1,9 @@
 //! A client that is attached to a terminal.
 
-use super::output::Next;
+use super::output::NextOutput;
 use super::session::Session;
 use super::terminals::Terminals;
-use super::{End, Size};
+use super::{TerminalEnd, TerminalSize};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ pub struct Attachment {
 
 /// An event for a client.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum AttachmentEvent {
     /// The terminal has written bytes.
     Output(Bytes),
     /// The terminal has ended.
-    End(End),
+    End(TerminalEnd),
     /// Another client is attached in place of this one.
     Replaced,
 }
 
-impl From<Next> for Event {
-    fn from(next: Next) -> Self {
+impl From<NextOutput> for AttachmentEvent {
+    fn from(next: NextOutput) -> Self {
         match next {
-            Next::Bytes(bytes) => Self::Output(bytes),
-            Next::End(end) => Self::End(end),
-            Next::Replaced => Self::Replaced,
+            NextOutput::Bytes(bytes) => Self::Output(bytes),
+            NextOutput::End(end) => Self::End(end),
+            NextOutput::Replaced => Self::Replaced,
         }
     }
 }
@@ -59,12 +59,12 @@ impl Attachment {
     }
 
     /// Waits for the next event.
-    pub async fn next(&self) -> Event {
+    pub async fn next(&self) -> AttachmentEvent {
         self.session.output.next(self.number).await.into()
     }
 
     /// Waits for an event that does not wait until the client has read earlier ones.
-    pub async fn cut(&self) -> Event {
+    pub async fn cut(&self) -> AttachmentEvent {
         self.session.output.cut(self.number).await.into()
     }
 
@@ -74,13 +74,13 @@ impl Attachment {
     }
 
     /// Sets the size of the terminal.
-    pub fn resize(&self, size: Size) {
+    pub fn resize(&self, size: TerminalSize) {
         self.session.size.send_replace(size);
     }
 
     /// Ends the terminal.
     pub fn end(&self) {
-        self.session.end(End::Closed);
+        self.session.end(TerminalEnd::Closed);
     }
 }
 

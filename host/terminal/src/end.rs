@@ -2,7 +2,7 @@
 
 /// The reason for which a terminal has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum TerminalEnd {
     /// The shell has ended, with this code unless a signal ended it.
     Exited(Option<u32>),
     /// The SSH server of the instance could not be reached.
@@ -27,7 +27,7 @@ pub enum End {
     Shutdown,
 }
 
-impl End {
+impl TerminalEnd {
     /// Whether the client gets the output that it has not received before it learns of the end.
     pub(super) fn comes_after_output(self) -> bool {
         match self {

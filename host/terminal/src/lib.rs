@@ -12,15 +12,15 @@ mod session;
 mod shell;
 mod terminals;
 
-pub use attachment::{Attachment, Event};
+pub use attachment::{Attachment, AttachmentEvent};
 pub use dial::{Hangup, dial};
-pub use end::End;
-pub use shell::{IsKnown, Target, host_key};
-pub use terminals::{Admitted, Bounds, Full, Opener, Terminals};
+pub use end::TerminalEnd;
+pub use shell::{IsKnown, SshTarget, host_key};
+pub use terminals::{Admitted, Opener, TerminalBounds, Terminals, TerminalsFull};
 
 /// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size {
+pub struct TerminalSize {
     pub cols: u16,
     pub rows: u16,
 }

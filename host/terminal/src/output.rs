@@ -1,6 +1,6 @@
 //! The output of a shell between its SSH connection and the client.
 
-use super::End;
+use super::TerminalEnd;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ const LINE: usize = 4096;
 /// client, the oldest bytes are dropped.
 #[derive(Debug)]
 pub struct Output {
-    state: Mutex<State>,
+    state: Mutex<OutputState>,
     /// Notified when the shell may write more. It is the only one that waits.
     room: Notify,
     /// Notified of output, of another client and of the end.
@@ -29,19 +29,19 @@ pub struct Output {
 }
 
 #[derive(Debug)]
-struct State {
+struct OutputState {
     kept: VecDeque<u8>,
     /// Number of bytes that were kept and dropped.
     dropped: u64,
-    client: Option<Client>,
+    client: Option<AttachedClient>,
     clients: u64,
     unattended_since: Instant,
-    end: Option<End>,
+    end: Option<TerminalEnd>,
 }
 
 /// The attached client.
 #[derive(Debug, Clone, Copy)]
-struct Client {
+struct AttachedClient {
     number: u64,
     /// Position in all output of the next byte to take.
     next: u64,
@@ -49,10 +49,10 @@ struct Client {
 
 /// The next thing for a client.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextOutput {
     Bytes(Bytes),
     /// The terminal has ended.
-    End(End),
+    End(TerminalEnd),
     /// Another client has attached.
     Replaced,
 }
@@ -60,7 +60,7 @@ pub enum Next {
 impl Default for Output {
     fn default() -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(OutputState {
                 kept: VecDeque::new(),
                 dropped: 0,
                 client: None,
@@ -95,7 +95,7 @@ impl Output {
         state.clients += 1;
         let number = state.clients;
         let next = state.dropped + state.first_line();
-        state.client = Some(Client { number, next });
+        state.client = Some(AttachedClient { number, next });
         let replayed = state.total() - next;
         drop(state);
         self.room.notify_one();
@@ -114,10 +114,10 @@ impl Output {
     }
 
     /// The next thing for a client.
-    pub async fn next(&self, number: u64) -> Next {
+    pub async fn next(&self, number: u64) -> NextOutput {
         self.wait(|state| {
             let next = state.take(number);
-            if matches!(next, Some(Next::Bytes(_))) {
+            if matches!(next, Some(NextOutput::Bytes(_))) {
                 self.room.notify_one();
             }
             next
@@ -126,11 +126,11 @@ impl Output {
     }
 
     /// Waits for something that a client learns before the output that it has not taken.
-    pub async fn cut(&self, number: u64) -> Next {
+    pub async fn cut(&self, number: u64) -> NextOutput {
         self.wait(|state| state.cut(number)).await
     }
 
-    async fn wait<T>(&self, mut find: impl FnMut(&mut State) -> Option<T>) -> T {
+    async fn wait<T>(&self, mut find: impl FnMut(&mut OutputState) -> Option<T>) -> T {
         loop {
             // Registered before the check, or a change in between would be lost.
             let changed = self.changed.notified();
@@ -142,7 +142,7 @@ impl Output {
     }
 
     /// Sets the end; an earlier one stays. Returns whether it was set.
-    pub fn end(&self, end: End) -> bool {
+    pub fn end(&self, end: TerminalEnd) -> bool {
         let mut state = self.state.lock();
         let first = state.end.is_none();
         state.end.get_or_insert(end);
@@ -164,7 +164,7 @@ impl Output {
     }
 }
 
-impl State {
+impl OutputState {
     fn total(&self) -> u64 {
         self.dropped + length(self.kept.len())
     }
@@ -198,7 +198,7 @@ impl State {
         length(start)
     }
 
-    fn take(&mut self, number: u64) -> Option<Next> {
+    fn take(&mut self, number: u64) -> Option<NextOutput> {
         if let Some(cut) = self.cut(number) {
             return Some(cut);
         }
@@ -208,17 +208,17 @@ impl State {
         if start < end {
             client.next += length(end - start);
             let bytes = self.kept.range(start..end).copied().collect();
-            return Some(Next::Bytes(bytes));
+            return Some(NextOutput::Bytes(bytes));
         }
-        self.end.map(Next::End)
+        self.end.map(NextOutput::End)
     }
 
-    fn cut(&self, number: u64) -> Option<Next> {
+    fn cut(&self, number: u64) -> Option<NextOutput> {
         if self.client.is_none_or(|client| client.number != number) {
-            return Some(Next::Replaced);
+            return Some(NextOutput::Replaced);
         }
         let end = self.end.filter(|end| !end.comes_after_output());
-        end.map(Next::End)
+        end.map(NextOutput::End)
     }
 }
 
@@ -233,15 +233,15 @@ fn size(bytes: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{End, KEPT, Next, Output, PIECE};
+    use super::{KEPT, NextOutput, Output, PIECE, TerminalEnd};
     use bytes::Bytes;
     use std::time::Duration;
     use tokio::time::timeout;
 
     const SOON: Duration = Duration::from_millis(20);
 
-    fn bytes(text: &'static str) -> Next {
-        Next::Bytes(Bytes::from_static(text.as_bytes()))
+    fn bytes(text: &'static str) -> NextOutput {
+        NextOutput::Bytes(Bytes::from_static(text.as_bytes()))
     }
 
     #[tokio::test]
@@ -255,8 +255,8 @@ mod tests {
         output.put(b"two").await;
         let (second, replayed) = output.attach();
         assert_eq!(replayed, 6);
-        assert_eq!(output.next(first).await, Next::Replaced);
-        assert_eq!(output.cut(first).await, Next::Replaced);
+        assert_eq!(output.next(first).await, NextOutput::Replaced);
+        assert_eq!(output.cut(first).await, NextOutput::Replaced);
         // The detachment of a replaced client changes nothing.
         output.detach(first);
         assert_eq!(output.next(second).await, bytes("onetwo"));
@@ -272,7 +272,7 @@ mod tests {
         let much = vec![b'x'; KEPT + 1];
         assert!(timeout(SOON, output.put(&much)).await.is_err());
         assert!(timeout(SOON, output.put(b"y")).await.is_err());
-        let Next::Bytes(piece) = output.next(client).await else {
+        let NextOutput::Bytes(piece) = output.next(client).await else {
             panic!("no bytes");
         };
         assert_eq!(piece.len(), PIECE);
@@ -298,7 +298,7 @@ mod tests {
         let mut replay = Vec::new();
         while replay.len() < usize::try_from(replayed).unwrap() {
             match output.next(client).await {
-                Next::Bytes(bytes) => replay.extend_from_slice(&bytes),
+                NextOutput::Bytes(bytes) => replay.extend_from_slice(&bytes),
                 other => panic!("{other:?}"),
             }
         }
@@ -316,7 +316,7 @@ mod tests {
         output.put("ä".repeat(KEPT / 2).as_bytes()).await;
         output.put(b"x").await;
         let (client, _) = output.attach();
-        let Next::Bytes(first) = output.next(client).await else {
+        let NextOutput::Bytes(first) = output.next(client).await else {
             panic!("no bytes");
         };
         assert!(first.starts_with("ä".as_bytes()));
@@ -324,18 +324,21 @@ mod tests {
 
     #[tokio::test]
     async fn an_exit_follows_the_output_and_a_revocation_does_not_wait_for_it() {
-        for (end, after) in [(End::Exited(Some(3)), true), (End::Access, false)] {
+        for (end, after) in [
+            (TerminalEnd::Exited(Some(3)), true),
+            (TerminalEnd::Access, false),
+        ] {
             let output = Output::default();
             let (client, _) = output.attach();
             output.put(b"last").await;
-            assert!(output.end(end) && !output.end(End::Shutdown));
+            assert!(output.end(end) && !output.end(TerminalEnd::Shutdown));
             if after {
                 assert!(timeout(SOON, output.cut(client)).await.is_err());
                 assert_eq!(output.next(client).await, bytes("last"));
             } else {
-                assert_eq!(output.cut(client).await, Next::End(end));
+                assert_eq!(output.cut(client).await, NextOutput::End(end));
             }
-            assert_eq!(output.next(client).await, Next::End(end));
+            assert_eq!(output.next(client).await, NextOutput::End(end));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! One terminal: its shell, and the channels to and from its client.
 
 use super::output::Output;
-use super::shell::{Shell, Target};
+use super::shell::{Shell, SshTarget};
 use super::terminals::Opener;
-use super::{End, Size};
+use super::{TerminalEnd, TerminalSize};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct Session {
     pub opener: Opener,
     pub output: Output,
     pub input: mpsc::Sender<Bytes>,
-    pub size: watch::Sender<Size>,
+    pub size: watch::Sender<TerminalSize>,
     /// Notified at the end.
     ended: Notify,
 }
@@ -35,11 +35,11 @@ pub struct Session {
 #[derive(Debug)]
 pub struct Receivers {
     input: mpsc::Receiver<Bytes>,
-    size: watch::Receiver<Size>,
+    size: watch::Receiver<TerminalSize>,
 }
 
 impl Session {
-    pub fn new(id: String, opener: Opener, size: Size) -> (Arc<Self>, Receivers) {
+    pub fn new(id: String, opener: Opener, size: TerminalSize) -> (Arc<Self>, Receivers) {
         let (input, inputs) = mpsc::channel(INPUTS);
         let (size, sizes) = watch::channel(size);
         let session = Self {
@@ -58,30 +58,30 @@ impl Session {
     }
 
     /// Ends the terminal; its client learns of the first end only.
-    pub fn end(&self, end: End) {
+    pub fn end(&self, end: TerminalEnd) {
         self.output.end(end);
         self.ended.notify_one();
     }
 
     /// Runs the shell to its end.
-    pub async fn run(&self, target: Target, receivers: Receivers) {
+    pub async fn run(&self, target: SshTarget, receivers: Receivers) {
         let end = tokio::select! {
             end = self.serve(target, receivers) => end,
             () = self.ended.notified() => return,
         };
-        if end == End::Lost {
+        if end == TerminalEnd::Lost {
             let _ = tokio::time::timeout(REASON_TIMEOUT, self.ended.notified()).await;
         }
         // An earlier end stays.
         self.output.end(end);
     }
 
-    async fn serve(&self, target: Target, mut receivers: Receivers) -> End {
+    async fn serve(&self, target: SshTarget, mut receivers: Receivers) -> TerminalEnd {
         let size = *receivers.size.borrow_and_update();
         let mut shell = match tokio::time::timeout(OPEN_TIMEOUT, Shell::open(target, size)).await {
             Ok(Ok(shell)) => shell,
             Ok(Err(end)) => return end,
-            Err(_) => return End::Unreachable,
+            Err(_) => return TerminalEnd::Unreachable,
         };
         let Receivers { input, size } = receivers;
         shell.run(&self.output, input, size).await

@@ -2,7 +2,7 @@
 
 use super::dial::{Allowance, Hangup, dial};
 use super::output::Output;
-use super::{End, Size};
+use super::{TerminalEnd, TerminalSize};
 use bytes::Bytes;
 use russh::client::{self, AuthResult, Handle, connect_stream};
 use russh::keys::{HashAlg, PublicKeyOrCertificate};
@@ -30,7 +30,7 @@ const KEEPALIVE: Duration = Duration::from_secs(20);
 pub type IsKnown = Box<dyn Fn(HostKey) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
 /// The SSH server of an instance, and the login.
-pub struct Target {
+pub struct SshTarget {
     pub host: String,
     pub port: u16,
     pub user: String,
@@ -39,7 +39,7 @@ pub struct Target {
     pub is_known: IsKnown,
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for SshTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}:{}", self.user, self.host, self.port)
     }
@@ -49,15 +49,15 @@ impl fmt::Debug for Target {
 pub struct Shell {
     _hangup: Hangup,
     allowance: Allowance,
-    _connection: Handle<Check>,
+    _connection: Handle<HostKeyCheck>,
     output: ChannelReadHalf,
     input: ChannelWriteHalf<client::Msg>,
 }
 
 /// Checks the host key.
-struct Check(IsKnown);
+struct HostKeyCheck(IsKnown);
 
-impl client::Handler for Check {
+impl client::Handler for HostKeyCheck {
     type Error = russh::Error;
 
     async fn check_server_key(
@@ -85,7 +85,7 @@ pub fn host_key(shown: &PublicKeyOrCertificate) -> Option<HostKey> {
 
 impl Shell {
     /// Opens a shell.
-    pub async fn open(target: Target, size: Size) -> Result<Self, End> {
+    pub async fn open(target: SshTarget, size: TerminalSize) -> Result<Self, TerminalEnd> {
         let config = client::Config {
             window_size: WINDOW,
             channel_buffer_size: PACKETS,
@@ -93,22 +93,24 @@ impl Shell {
             ..client::Config::default()
         };
         let dialled = dial(&target.host, target.port).await;
-        let (stream, hangup) = dialled.map_err(|error| failed(&error.into(), End::Unreachable))?;
+        let (stream, hangup) =
+            dialled.map_err(|error| failed(&error.into(), TerminalEnd::Unreachable))?;
         let allowance = stream.allowance();
-        let connected = connect_stream(Arc::new(config), stream, Check(target.is_known)).await;
+        let connected =
+            connect_stream(Arc::new(config), stream, HostKeyCheck(target.is_known)).await;
         let mut connection = connected.map_err(|error| match error {
-            russh::Error::UnknownKey => End::HostKey,
-            error => failed(&error, End::Unreachable),
+            russh::Error::UnknownKey => TerminalEnd::HostKey,
+            error => failed(&error, TerminalEnd::Unreachable),
         })?;
         let login =
             connection.authenticate_password(target.user, target.password.expose().to_owned());
         match login.await {
             Ok(AuthResult::Success) => {}
-            Ok(AuthResult::Failure { .. }) => return Err(End::Password),
-            Err(error) => return Err(failed(&error, End::Lost)),
+            Ok(AuthResult::Failure { .. }) => return Err(TerminalEnd::Password),
+            Err(error) => return Err(failed(&error, TerminalEnd::Lost)),
         }
         let opened = begin(&connection, size).await;
-        let (output, input) = opened.map_err(|error| failed(&error, End::NoShell))?;
+        let (output, input) = opened.map_err(|error| failed(&error, TerminalEnd::NoShell))?;
         Ok(Self {
             _hangup: hangup,
             allowance,
@@ -123,11 +125,11 @@ impl Shell {
         &mut self,
         output: &Output,
         mut inputs: mpsc::Receiver<Bytes>,
-        mut sizes: watch::Receiver<Size>,
-    ) -> End {
+        mut sizes: watch::Receiver<TerminalSize>,
+    ) -> TerminalEnd {
         let writer = &self.input;
-        let set = async |size: Size| {
-            let Size { cols, rows } = size;
+        let set = async |size: TerminalSize| {
+            let TerminalSize { cols, rows } = size;
             writer
                 .window_change(cols.into(), rows.into(), 0, 0)
                 .await
@@ -148,7 +150,7 @@ impl Shell {
                     break;
                 }
             }
-            std::future::pending::<End>().await
+            std::future::pending::<TerminalEnd>().await
         };
         // Input that the shell does not read delays no resize.
         let resize = async {
@@ -158,7 +160,7 @@ impl Shell {
                     break;
                 }
             }
-            std::future::pending::<End>().await
+            std::future::pending::<TerminalEnd>().await
         };
         // The answers to keepalives are no output.
         let allow = async {
@@ -177,7 +179,7 @@ impl Shell {
 }
 
 /// Reads the output of the shell to its end.
-async fn read(shell: &mut ChannelReadHalf, output: &Output, allowance: &Allowance) -> End {
+async fn read(shell: &mut ChannelReadHalf, output: &Output, allowance: &Allowance) -> TerminalEnd {
     let mut exit = None;
     while let Some(message) = shell.wait().await {
         allowance.renew();
@@ -186,18 +188,18 @@ async fn read(shell: &mut ChannelReadHalf, output: &Output, allowance: &Allowanc
                 output.put(&data).await;
             }
             ChannelMsg::ExitStatus { exit_status } => {
-                exit = Some(End::Exited(Some(exit_status)));
+                exit = Some(TerminalEnd::Exited(Some(exit_status)));
             }
-            ChannelMsg::ExitSignal { .. } => exit = Some(End::Exited(None)),
+            ChannelMsg::ExitSignal { .. } => exit = Some(TerminalEnd::Exited(None)),
             _ => {}
         }
     }
-    exit.unwrap_or(End::Lost)
+    exit.unwrap_or(TerminalEnd::Lost)
 }
 
 async fn begin(
-    connection: &Handle<Check>,
-    Size { cols, rows }: Size,
+    connection: &Handle<HostKeyCheck>,
+    TerminalSize { cols, rows }: TerminalSize,
 ) -> Result<(ChannelReadHalf, ChannelWriteHalf<client::Msg>), russh::Error> {
     let channel = connection.channel_open_session().await?;
     let (mut output, input) = channel.split();
@@ -219,7 +221,7 @@ async fn begin(
 }
 
 /// The end for the client; the error is for the operator.
-fn failed(error: &russh::Error, end: End) -> End {
+fn failed(error: &russh::Error, end: TerminalEnd) -> TerminalEnd {
     tracing::debug!(%error, ?end, "no terminal was opened");
     end
 }

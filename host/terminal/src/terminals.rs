@@ -1,7 +1,7 @@
 //! All terminals of the service.
 
 use super::session::{Receivers, Session};
-use super::{Attachment, End, Size, Target};
+use super::{Attachment, SshTarget, TerminalEnd, TerminalSize};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,14 +31,14 @@ pub struct Opener {
 
 /// The most terminals.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct TerminalBounds {
     pub of_one_user: usize,
     pub in_all: usize,
 }
 
 /// No further terminal is admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Full {
+pub enum TerminalsFull {
     /// The user has this number of terminals.
     User(usize),
     /// The limit of the service is reached, or it stops.
@@ -55,7 +55,7 @@ pub struct Admitted {
 
 impl Terminals {
     /// Checks that a further terminal of a user has a place.
-    pub fn check(&self, user: UserId, bounds: Bounds) -> Result<(), Full> {
+    pub fn check(&self, user: UserId, bounds: TerminalBounds) -> Result<(), TerminalsFull> {
         self.0.lock().check(user, bounds)
     }
 
@@ -64,9 +64,9 @@ impl Terminals {
         self: &Arc<Self>,
         id: String,
         opener: Opener,
-        size: Size,
-        bounds: Bounds,
-    ) -> Result<Admitted, Full> {
+        size: TerminalSize,
+        bounds: TerminalBounds,
+    ) -> Result<Admitted, TerminalsFull> {
         let mut all = self.0.lock();
         all.check(opener.user, bounds)?;
         let (session, receivers) = Session::new(id.clone(), opener, size);
@@ -84,19 +84,24 @@ impl Terminals {
     }
 
     /// Attaches to a terminal of the opener, in place of the client that is attached.
-    pub fn attach(self: &Arc<Self>, id: &str, opener: &Opener, size: Size) -> Option<Attachment> {
+    pub fn attach(
+        self: &Arc<Self>,
+        id: &str,
+        opener: &Opener,
+        size: TerminalSize,
+    ) -> Option<Attachment> {
         let session = self.0.lock().of(id, opener)?;
         session.size.send_replace(size);
         Some(Attachment::new(Arc::clone(self), session))
     }
 
     /// Ends the terminals without a client for `unattended`, and those for which `end` has a reason.
-    pub fn sweep(&self, unattended: Duration, mut end: impl FnMut(&Opener) -> Option<End>) {
+    pub fn sweep(&self, unattended: Duration, mut end: impl FnMut(&Opener) -> Option<TerminalEnd>) {
         let sessions: Vec<_> = self.0.lock().sessions.values().cloned().collect();
         for session in sessions {
             let is_left = |time: Duration| time >= unattended;
             if session.output.unattended().is_some_and(is_left) {
-                session.end(End::Unattended);
+                session.end(TerminalEnd::Unattended);
                 self.remove_unattended(&session);
             } else if !session.output.has_ended()
                 && let Some(end) = end(&session.opener)
@@ -116,7 +121,7 @@ impl Terminals {
         let mut all = self.0.lock();
         all.stopped = true;
         for (_, session) in all.sessions.drain() {
-            session.end(End::Shutdown);
+            session.end(TerminalEnd::Shutdown);
         }
     }
 
@@ -130,12 +135,12 @@ impl Terminals {
 }
 
 impl All {
-    fn check(&self, user: UserId, bounds: Bounds) -> Result<(), Full> {
+    fn check(&self, user: UserId, bounds: TerminalBounds) -> Result<(), TerminalsFull> {
         let of_user = self.sessions.values().filter(|s| s.opener.user == user);
         if of_user.count() >= bounds.of_one_user {
-            Err(Full::User(bounds.of_one_user))
+            Err(TerminalsFull::User(bounds.of_one_user))
         } else if self.stopped || self.sessions.len() >= bounds.in_all {
-            Err(Full::Service)
+            Err(TerminalsFull::Service)
         } else {
             Ok(())
         }
@@ -149,7 +154,7 @@ impl All {
 
 impl Admitted {
     /// Begins the terminal, and attaches its first client.
-    pub fn begin(mut self, target: Target) -> Attachment {
+    pub fn begin(mut self, target: SshTarget) -> Attachment {
         let attachment = Attachment::new(Arc::clone(&self.terminals), Arc::clone(&self.session));
         if let Some(receivers) = self.receivers.take() {
             let session = Arc::clone(&self.session);
@@ -170,8 +175,8 @@ impl Drop for Admitted {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bounds, Full, Opener, Terminals};
-    use crate::{End, Event, Size, Target};
+    use super::{Opener, TerminalBounds, Terminals, TerminalsFull};
+    use crate::{AttachmentEvent, SshTarget, TerminalEnd, TerminalSize};
     use russh::keys::PrivateKey;
     use russh::keys::ssh_key::private::{Ed25519Keypair, KeypairData};
     use std::sync::Arc;
@@ -181,8 +186,8 @@ mod tests {
     use wharf_domain::ids::{InstanceId, UserId};
     use wharf_domain::secret::SecretText;
 
-    const SIZE: Size = Size { cols: 80, rows: 24 };
-    const BOUNDS: Bounds = Bounds {
+    const SIZE: TerminalSize = TerminalSize { cols: 80, rows: 24 };
+    const BOUNDS: TerminalBounds = TerminalBounds {
         of_one_user: 2,
         in_all: 3,
     };
@@ -196,9 +201,9 @@ mod tests {
     }
 
     /// A server that accepts and is silent.
-    async fn silent() -> (tokio::net::TcpListener, Target) {
+    async fn silent() -> (tokio::net::TcpListener, SshTarget) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let target = Target {
+        let target = SshTarget {
             host: "127.0.0.1".to_owned(),
             port: listener.local_addr().unwrap().port(),
             user: "user".to_owned(),
@@ -215,19 +220,22 @@ mod tests {
             |id: &str, user| terminals.admit(id.to_owned(), opener(user, "k"), SIZE, BOUNDS);
         let first = admit("a", 1).unwrap();
         let _second = admit("b", 1).unwrap();
-        assert_eq!(admit("c", 1).unwrap_err(), Full::User(2));
+        assert_eq!(admit("c", 1).unwrap_err(), TerminalsFull::User(2));
         let _third = admit("d", 2).unwrap();
-        assert_eq!(admit("e", 3).unwrap_err(), Full::Service);
+        assert_eq!(admit("e", 3).unwrap_err(), TerminalsFull::Service);
         drop(first);
         let (_listener, target) = silent().await;
         let attachment = admit("e", 3).unwrap().begin(target);
         attachment.end();
-        assert_eq!(attachment.next().await, Event::End(End::Closed));
+        assert_eq!(
+            attachment.next().await,
+            AttachmentEvent::End(TerminalEnd::Closed)
+        );
         assert!(terminals.has("e", &opener(3, "k")));
         drop(attachment);
         assert!(!terminals.has("e", &opener(3, "k")));
         terminals.stop();
-        assert_eq!(admit("f", 3).unwrap_err(), Full::Service);
+        assert_eq!(admit("f", 3).unwrap_err(), TerminalsFull::Service);
     }
 
     #[tokio::test]
@@ -240,15 +248,18 @@ mod tests {
         assert!(terminals.attach("a", &opener(1, "other"), SIZE).is_none());
         assert!(terminals.attach("a", &opener(2, "k"), SIZE).is_none());
         let second = terminals.attach("a", &own, SIZE).unwrap();
-        assert_eq!(first.next().await, Event::Replaced);
+        assert_eq!(first.next().await, AttachmentEvent::Replaced);
         drop(first);
         let minutes = Duration::from_secs(120);
         terminals.sweep(minutes, |_| None);
         assert!(terminals.has("a", &own));
         terminals.sweep(minutes, |opener| {
-            (opener.actor == Actor::Key("k".to_owned())).then_some(End::Access)
+            (opener.actor == Actor::Key("k".to_owned())).then_some(TerminalEnd::Access)
         });
-        assert_eq!(second.cut().await, Event::End(End::Access));
+        assert_eq!(
+            second.cut().await,
+            AttachmentEvent::End(TerminalEnd::Access)
+        );
         drop(second);
         assert!(terminals.attach("a", &own, SIZE).is_none());
     }
@@ -290,7 +301,10 @@ mod tests {
         let terminals = Arc::<Terminals>::default();
         let admitted = terminals.admit("a".to_owned(), opener(1, "k"), SIZE, BOUNDS);
         let attachment = admitted.unwrap().begin(target);
-        assert_eq!(attachment.next().await, Event::End(End::Unreachable));
+        assert_eq!(
+            attachment.next().await,
+            AttachmentEvent::End(TerminalEnd::Unreachable)
+        );
         drop(attachment);
         assert!(terminals.is_empty());
     }
@@ -330,6 +344,9 @@ mod tests {
         };
         let ended = tokio::time::timeout(Duration::from_secs(10), send).await;
         ended.expect("the connection is open");
-        assert_eq!(attachment.next().await, Event::End(End::Unreachable));
+        assert_eq!(
+            attachment.next().await,
+            AttachmentEvent::End(TerminalEnd::Unreachable)
+        );
     }
 }

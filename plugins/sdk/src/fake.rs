@@ -215,12 +215,12 @@ impl<'a> Host<'a> {
             path: rendered.target,
             headers: rendered.headers,
             body: match rendered.body {
-                wharf_requests::Body::None => Body::Empty,
-                wharf_requests::Body::Json(text) => Body::Json(text),
-                wharf_requests::Body::Archive(files) => {
+                wharf_requests::RenderedBody::None => Body::Empty,
+                wharf_requests::RenderedBody::Json(text) => Body::Json(text),
+                wharf_requests::RenderedBody::Archive(files) => {
                     Body::Archive(files.into_iter().map(given).collect())
                 }
-                wharf_requests::Body::File(file) => Body::File(given(file)),
+                wharf_requests::RenderedBody::File(file) => Body::File(given(file)),
             },
         })
     }
@@ -245,7 +245,7 @@ impl Engine for Host<'_> {
             method: rendered.method.to_string(),
             target: rendered.target,
             body: match rendered.body {
-                wharf_requests::Body::Json(text) => Some(text),
+                wharf_requests::RenderedBody::Json(text) => Some(text),
                 _ => None,
             },
         })

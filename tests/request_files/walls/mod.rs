@@ -6,7 +6,7 @@ mod incus;
 mod simulated;
 
 use std::collections::BTreeSet;
-use wharf_requests::{Body, Purpose, RequestFile, Requests, Sample};
+use wharf_requests::{Purpose, RenderedBody, RequestFile, Requests, SampleCall};
 
 const GIB: u64 = 1 << 30;
 const DIGEST: (&str, &str) = ("digest", "0123456789abcdef");
@@ -59,7 +59,7 @@ impl Creation {
     }
 
     fn faults_of(&self, file: &RequestFile, call: &Call) -> Vec<String> {
-        let sample = Sample::parse(&call.sample.to_string()).unwrap();
+        let sample = SampleCall::parse(&call.sample.to_string()).unwrap();
         let text = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
         let arguments: Vec<_> = call.arguments.iter().map(text).collect();
         let rendered = Requests::new(file, &sample.settings).and_then(|requests| {
@@ -68,7 +68,7 @@ impl Creation {
             rendered.map_err(|refusal| refusal.0)
         });
         let body: serde_json::Value = match rendered.map(|rendered| rendered.body) {
-            Ok(Body::Json(text)) => serde_json::from_str(&text).unwrap(),
+            Ok(RenderedBody::Json(text)) => serde_json::from_str(&text).unwrap(),
             Ok(_) => return vec![format!("{}: no JSON", call.name)],
             Err(why) => return vec![format!("{}: {why}", call.name)],
         };

@@ -5,7 +5,7 @@ use super::session::{SESSION_USES, SESSIONS, Sessions};
 use crate::App;
 use crate::key_use::{INTERVAL, write};
 use wharf_config::SessionConfig;
-use wharf_db::{Changes, Times};
+use wharf_db::{Changes, CommitTimes};
 use wharf_domain::error::Error;
 
 /// The most sessions of one write.
@@ -38,7 +38,7 @@ impl Accounts {
 
     async fn remove_expired(&self, config: &SessionConfig) -> Result<(), Error> {
         // A system clock that is wrong for a while removes none.
-        let Times { now, system } = self.clock.times();
+        let CommitTimes { now, system } = self.clock.times();
         let (now, sessions) = (now.min(system), self.sessions.load_full());
         let expired: Vec<_> = sessions
             .iter()

@@ -3,7 +3,7 @@
 use super::{Finding, Severity};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use wharf_config::{Config, Gpu, NodeConfig};
+use wharf_config::{Config, GpuConfig, NodeConfig};
 use wharf_db::{Db, Read};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
@@ -103,7 +103,7 @@ fn of(node: &NodeConfig, claims: &[&Claim], findings: &mut Vec<Finding>) {
             ));
         }
     }
-    let offered: BTreeSet<_> = node.gpus.iter().flat_map(Gpu::device_names).collect();
+    let offered: BTreeSet<_> = node.gpus.iter().flat_map(GpuConfig::device_names).collect();
     let held = claims.iter().flat_map(|claim| &claim.gpus);
     let withdrawn: BTreeSet<_> = held
         .map(|gpu| &gpu.device)

@@ -10,7 +10,7 @@ use flate2::read::GzDecoder;
 use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
-use wharf_db::{Bounds, Changes, Db, Read as _, Rows as _, Times, View};
+use wharf_db::{Changes, CommitTimes, Db, DbBounds, Read as _, Rows as _, View};
 use wharf_domain::audit::{Actor, AuditRecord, Origin};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
@@ -116,9 +116,16 @@ impl File {
     pub(crate) fn open(&self) -> Db {
         let (ssh, web) = ((1, 2), (3, 4));
         let inventory = SharedInventory::new(Inventory::new(Vec::new(), Pools { ssh, web }));
-        let clock = Box::new(|| Times::agreed(Timestamp(3)));
+        let clock = Box::new(|| CommitTimes::agreed(Timestamp(3)));
         let dir = self.dir.path();
-        Db::open(dir, &SCHEMA, Box::new(inventory), clock, Bounds::default()).unwrap()
+        Db::open(
+            dir,
+            &SCHEMA,
+            Box::new(inventory),
+            clock,
+            DbBounds::default(),
+        )
+        .unwrap()
     }
 
     /// Makes it one of an earlier format.

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// The disk. Clones share it, so that a test holds it beside the database.
 #[derive(Debug, Clone, Default)]
 pub struct Disk {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
     power: Arc<Mutex<Power>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct DiskState {
     now: Vec<u8>,
     synced: Vec<u8>,
     /// Since the last sync: length changes and writes, in order.
@@ -41,7 +41,7 @@ impl Disk {
         Self::default()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap()
     }
 

@@ -3,7 +3,7 @@
 use super::fixture::{Taken, create, delete, intend};
 use super::{SCHEMA, directory};
 use crate::guard::guarded;
-use crate::{Bounds, Db, Read, inspect, open};
+use crate::{Db, DbBounds, Read, inspect, open};
 use wharf_domain::instance::Intent;
 
 #[test]
@@ -14,8 +14,8 @@ fn no_flipped_bit_makes_an_opening_or_a_check_panic() {
             &dir,
             &SCHEMA,
             Box::<Taken>::default(),
-            Box::new(crate::Times::default),
-            Bounds::default(),
+            Box::new(crate::CommitTimes::default),
+            DbBounds::default(),
         )
     };
     let db = opened().unwrap();

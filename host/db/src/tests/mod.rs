@@ -18,10 +18,10 @@ mod power;
 mod tables;
 mod versions;
 
-use super::commit::{Room, Times};
+use super::commit::{CommitTimes, WriteAllowance};
 use super::pages::{Checked, Pages};
 use super::writer::QUEUE;
-use super::{Bounds, Changes, Db, Read, Schema, View, open};
+use super::{Changes, Db, DbBounds, Read, Schema, View, open};
 use backend::Disk;
 use fixture::{Taken, create, create_in, delete};
 use std::collections::BTreeSet;
@@ -45,13 +45,18 @@ fn open(disk: &Disk) -> Result<Db, String> {
 }
 
 fn open_with(disk: &Disk, taken: &Taken) -> Result<Db, String> {
-    open_as(disk, taken, &SCHEMA, Room::default())
+    open_as(disk, taken, &SCHEMA, WriteAllowance::default())
 }
 
-fn open_as(disk: &Disk, taken: &Taken, schema: &'static Schema, room: Room) -> Result<Db, String> {
+fn open_as(
+    disk: &Disk,
+    taken: &Taken,
+    schema: &'static Schema,
+    room: WriteAllowance,
+) -> Result<Db, String> {
     let file = database(disk, |_| {}).map_err(|e| e.to_string())?;
     open::initialise(Path::new("disk"), &file, schema, true).map_err(|e| e.to_string())?;
-    let clock = Box::new(|| Times::agreed(Timestamp(3)));
+    let clock = Box::new(|| CommitTimes::agreed(Timestamp(3)));
     Db::on(file, schema, Box::new(taken.clone()), clock, room).map_err(|e| e.to_string())
 }
 
@@ -246,8 +251,8 @@ fn the_last_user_closes_the_database() {
             &dir,
             &SCHEMA,
             Box::new(Taken::default()),
-            Box::new(|| Times::agreed(Timestamp(3))),
-            Bounds::default(),
+            Box::new(|| CommitTimes::agreed(Timestamp(3))),
+            DbBounds::default(),
         )
         .unwrap();
         let other = db.clone();
@@ -257,8 +262,8 @@ fn the_last_user_closes_the_database() {
             &dir,
             &SCHEMA,
             Box::new(Taken::default()),
-            Box::new(|| Times::agreed(Timestamp(3))),
-            Bounds::default(),
+            Box::new(|| CommitTimes::agreed(Timestamp(3))),
+            DbBounds::default(),
         )
         .err()
         .unwrap();

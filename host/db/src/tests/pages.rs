@@ -4,7 +4,7 @@ use super::backend::Disk;
 use super::fixture::{Taken, create};
 use super::{SCHEMA, directory};
 use crate::pages::{Checked, PAGE, Pages};
-use crate::{Bounds, Db, open};
+use crate::{Db, DbBounds, open};
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 use std::fs::{self, File};
@@ -104,13 +104,13 @@ fn a_file_that_was_closed_with_another_header_is_refused() {
 #[test]
 fn a_scrub_finds_damage_of_pages_that_are_in_memory() {
     let dir = directory("scrub");
-    let clock = Box::new(crate::Times::default);
+    let clock = Box::new(crate::CommitTimes::default);
     let db = Db::open(
         &dir,
         &SCHEMA,
         Box::<Taken>::default(),
         clock,
-        Bounds::default(),
+        DbBounds::default(),
     )
     .unwrap();
     for _ in 0..30 {

@@ -4,7 +4,7 @@ use super::backend::Disk;
 use super::fixture::{Taken, create};
 use super::{assert_consistent, open_as};
 use crate::budget::Budget;
-use crate::commit::Room;
+use crate::commit::WriteAllowance;
 use crate::{Changes, Db, Draft, INSTANCES, Rows as _, Schema, Table, View};
 use serde::{Deserialize, Serialize};
 use wharf_domain::error::Error;
@@ -46,7 +46,13 @@ fn toy(name: &str, owner: u64) -> Toy {
 }
 
 fn open(disk: &Disk) -> Db {
-    open_as(disk, &Taken::default(), &TOY_SCHEMA, Room::default()).unwrap()
+    open_as(
+        disk,
+        &Taken::default(),
+        &TOY_SCHEMA,
+        WriteAllowance::default(),
+    )
+    .unwrap()
 }
 
 fn write(db: &Db, changes: impl Fn() -> Changes + Send + 'static) -> Result<(), Error> {
@@ -125,9 +131,9 @@ fn a_change_wakes_the_owner_s_receivers_of_its_topic() {
 
 #[test]
 fn a_new_row_takes_from_the_budget_of_its_user() {
-    let room = Room {
+    let room = WriteAllowance {
         budget: Budget::new(2),
-        ..Room::default()
+        ..WriteAllowance::default()
     };
     let db = open_as(&Disk::new(), &Taken::default(), &TOY_SCHEMA, room).unwrap();
     let put = |number| {

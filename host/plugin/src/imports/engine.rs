@@ -42,13 +42,13 @@ impl wit::Host for Guest {
 }
 
 impl Guest {
-    fn engine(&mut self) -> Result<&mut host::Access, wit::EngineError> {
+    fn engine(&mut self) -> Result<&mut host::EngineAccess, wit::EngineError> {
         self.access.as_mut().ok_or_else(no_engine)
     }
 }
 
-fn from_guest(request: wit::Request) -> host::Request {
-    host::Request {
+fn from_guest(request: wit::Request) -> host::EngineRequest {
+    host::EngineRequest {
         name: request.name,
         arguments: request.arguments,
         timeout: request
@@ -62,7 +62,7 @@ fn no_engine() -> wit::EngineError {
     wit::EngineError::Refused("this call has no engine".into())
 }
 
-fn response_to_guest(response: host::Response) -> wit::Response {
+fn response_to_guest(response: host::EngineResponse) -> wit::Response {
     wit::Response {
         status: response.status,
         headers: response

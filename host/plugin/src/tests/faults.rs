@@ -1,7 +1,7 @@
 //! A faulty plugin fails one call and nothing else.
 
 use super::{Scratch, node, spec};
-use crate::{Limits, NodeDriver, Plugins};
+use crate::{CallLimits, NodeDriver, Plugins};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
 use wharf_domain::driver::{NodeHealth, Phase, PluginError};
 
-const LIMITS: Limits = Limits {
+const LIMITS: CallLimits = CallLimits {
     memory: 16 << 20,
     cpu: Duration::from_millis(300),
     wall: Duration::from_millis(1500),

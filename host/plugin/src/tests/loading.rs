@@ -2,7 +2,7 @@
 
 use super::{Scratch, faults};
 use crate::cache::Cache;
-use crate::{CacheUse, Limits, LoadError, NodeConfig, NodeLimits, Plugins};
+use crate::{CacheUse, CallLimits, DriverNodeConfig, LoadError, NodeLimits, Plugins};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -19,7 +19,7 @@ async fn compiled_plugins_are_kept_and_damage_is_seen() {
         files.sort();
         files
     };
-    Plugins::load(scratch.without_shipped(Limits::default()))
+    Plugins::load(scratch.without_shipped(CallLimits::default()))
         .await
         .unwrap();
     let kept = files();
@@ -37,7 +37,7 @@ async fn compiled_plugins_are_kept_and_damage_is_seen() {
     damaged[last] ^= 1;
     std::fs::write(&kept[0], damaged).unwrap();
     std::fs::write(&kept[1], "short").unwrap();
-    Plugins::load(scratch.without_shipped(Limits::default()))
+    Plugins::load(scratch.without_shipped(CallLimits::default()))
         .await
         .unwrap();
     assert_eq!(files(), kept);
@@ -50,7 +50,7 @@ async fn a_directory_that_others_can_write_to_is_not_used() {
     std::fs::create_dir(&cache).unwrap();
     std::fs::write(cache.join("something"), "x").unwrap();
     std::fs::set_permissions(&cache, std::fs::Permissions::from_mode(0o777)).unwrap();
-    Plugins::load(scratch.without_shipped(Limits::default()))
+    Plugins::load(scratch.without_shipped(CallLimits::default()))
         .await
         .unwrap();
     assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1);
@@ -76,7 +76,7 @@ fn compiled_plugins_of_the_program_are_in_directories_that_others_cannot_change(
 }
 
 async fn refusal(scratch: &Scratch) -> LoadError {
-    Plugins::load(scratch.config(Limits::default()))
+    Plugins::load(scratch.config(CallLimits::default()))
         .await
         .unwrap_err()
 }
@@ -133,12 +133,12 @@ async fn what_does_not_fit_is_named() {
 #[tokio::test]
 async fn a_node_that_does_not_fit_is_named() {
     let scratch = Scratch::new();
-    let plugins = Plugins::load(scratch.config(Limits::default()))
+    let plugins = Plugins::load(scratch.config(CallLimits::default()))
         .await
         .unwrap();
     let open = |driver: &str, endpoint: &str, settings: Value| {
         let transport = super::transport(endpoint, &settings).unwrap();
-        let config = NodeConfig {
+        let config = DriverNodeConfig {
             name: NodeId("n1".into()),
             driver: driver.into(),
             installation: "home".into(),
@@ -172,7 +172,7 @@ async fn a_node_that_does_not_fit_is_named() {
 #[tokio::test]
 async fn the_shipped_plugins_import_this_and_no_more() {
     let scratch = Scratch::new();
-    let plugins = Plugins::load(scratch.config(Limits::default()))
+    let plugins = Plugins::load(scratch.config(CallLimits::default()))
         .await
         .unwrap();
     let engine = plugins.0.runner.engine();

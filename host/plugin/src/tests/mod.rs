@@ -4,7 +4,9 @@ mod faults;
 mod loading;
 mod whole;
 
-use super::{CacheUse, Limits, NodeConfig, NodeDriver, NodeLimits, Plugins, PluginsConfig};
+use super::{
+    CacheUse, CallLimits, DriverNodeConfig, NodeDriver, NodeLimits, Plugins, PluginsConfig,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ use wharf_domain::capacity::Size;
 use wharf_domain::driver::{DriverTarget, InstanceNetwork, PublishedPort, Spec, Tag};
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
 use wharf_domain::instance::ResourceType;
-use wharf_engine::{Endpoint, Transport};
+use wharf_engine::{EngineEndpoint, Transport};
 use wharf_simulated::{SimulatedEngine, SimulatedError};
 
 /// Cargo's target directory, with what `cargo xtask test` has built.
@@ -37,14 +39,14 @@ impl Scratch {
         Self(path)
     }
 
-    fn config(&self, limits: Limits) -> PluginsConfig {
+    fn config(&self, limits: CallLimits) -> PluginsConfig {
         PluginsConfig {
             shipped: Some(target().join("lib/wharf/plugins")),
             ..self.without_shipped(limits)
         }
     }
 
-    fn without_shipped(&self, limits: Limits) -> PluginsConfig {
+    fn without_shipped(&self, limits: CallLimits) -> PluginsConfig {
         PluginsConfig {
             flavors: Vec::new(),
             cache: CacheUse::Keep(self.0.join("cache")),
@@ -64,7 +66,7 @@ impl Drop for Scratch {
 
 fn node(plugins: &Plugins, driver: &str, endpoint: &str, settings: Value) -> NodeDriver {
     plugins
-        .node(NodeConfig {
+        .node(DriverNodeConfig {
             name: NodeId("n1".into()),
             driver: driver.into(),
             installation: "home".into(),
@@ -76,10 +78,10 @@ fn node(plugins: &Plugins, driver: &str, endpoint: &str, settings: Value) -> Nod
 }
 
 fn transport(endpoint: &str, settings: &Value) -> Result<Transport, SimulatedError> {
-    match Endpoint::parse(endpoint).unwrap() {
-        Endpoint::Unix(socket) => Ok(Transport::unix(&socket)),
-        Endpoint::Https { .. } => panic!("no certificates"),
-        Endpoint::Simulated(file) => {
+    match EngineEndpoint::parse(endpoint).unwrap() {
+        EngineEndpoint::Unix(socket) => Ok(Transport::unix(&socket)),
+        EngineEndpoint::Https { .. } => panic!("no certificates"),
+        EngineEndpoint::Simulated(file) => {
             SimulatedEngine::open(settings, file.as_deref(), None).map(Transport::in_process)
         }
     }

@@ -1,7 +1,7 @@
 //! The life of an instance through the simulated driver, its guest and its engine.
 
 use super::{Scratch, id, node, spec};
-use crate::{Limits, Plugins};
+use crate::{CallLimits, Plugins};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use wharf_domain::secret::InstanceSecrets;
 #[tokio::test]
 async fn an_instance_lives_and_goes() {
     let scratch = Scratch::new();
-    let plugins = Plugins::load(scratch.config(Limits::default()))
+    let plugins = Plugins::load(scratch.config(CallLimits::default()))
         .await
         .unwrap();
     let capacity = json!({ "n_vcpus": 4, "mem_gib": 8, "disk_size_gib": 100 });
@@ -79,7 +79,7 @@ async fn an_instance_lives_and_goes() {
 #[tokio::test]
 async fn a_long_list_comes_whole() {
     let scratch = Scratch::new();
-    let plugins = Plugins::load(scratch.config(Limits::default()))
+    let plugins = Plugins::load(scratch.config(CallLimits::default()))
         .await
         .unwrap();
     let driver = node(&plugins, "simulated", "simulated:", json!(null));
@@ -102,7 +102,7 @@ async fn a_long_list_comes_whole() {
 #[tokio::test]
 async fn every_flavor_has_a_blueprint_for_each_of_its_kinds() {
     let scratch = Scratch::new();
-    let plugins = Plugins::load(scratch.config(Limits::default()))
+    let plugins = Plugins::load(scratch.config(CallLimits::default()))
         .await
         .unwrap();
     assert!(plugins.flavors().iter().any(|flavor| flavor.name == "base"));

@@ -187,7 +187,7 @@ fn a_file_is_sent_as_a_body() {
         [header("X-mode", "0644"), header("X-uid", "0")]
     );
     match written.body {
-        crate::Body::File(file) => assert_eq!(file.path, "/etc/motd"),
+        crate::RenderedBody::File(file) => assert_eq!(file.path, "/etc/motd"),
         other => panic!("{other:?}"),
     }
     assert!(

@@ -2,7 +2,7 @@
 
 use super::{body_of, container, vm};
 use crate::Requests;
-use crate::sample::Sample;
+use crate::sample::SampleCall;
 use serde_json::{Value, json};
 
 #[test]
@@ -97,7 +97,7 @@ const LEARN: &str = r#"
 fn a_call_learns_ids_numbers_and_facts() {
     let file = super::file(LEARN).unwrap();
     let requests = Requests::new(&file, &Value::Null).unwrap();
-    let mut scope = Sample::parse("{}").unwrap().scope;
+    let mut scope = SampleCall::parse("{}").unwrap().scope;
     let named = |end: &str| format!("0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-{end}");
     let answer = json!([{ "name": named("x"), "id": "a", "size": 5 }, { "name": named("y"), "id": "b", "size": 7 }]);
     let answer = answer.to_string();

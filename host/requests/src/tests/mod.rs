@@ -7,8 +7,8 @@ mod load;
 mod trees;
 mod writing;
 
-use crate::sample::Sample;
-use crate::{Body, Purpose, Rendered, RequestFile, Requests};
+use crate::sample::SampleCall;
+use crate::{Purpose, Rendered, RenderedBody, RequestFile, Requests};
 use serde_json::{Value, json};
 
 /// The rows of a table: two columns with `=>` between them. `\\n` is a new line.
@@ -51,7 +51,7 @@ fn send(
     arguments: &[(&str, &str)],
     purpose: Purpose,
 ) -> Result<Rendered, String> {
-    let sample = Sample::parse(&call.to_string()).unwrap();
+    let sample = SampleCall::parse(&call.to_string()).unwrap();
     let requests = Requests::new(file, &sample.settings).unwrap();
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let arguments: Vec<_> = arguments.iter().map(own).collect();
@@ -68,7 +68,7 @@ fn body_of(
 ) -> Result<Value, String> {
     let tables = format!("{tables}\n{REQUEST}\n[request.r.body]\n{body}");
     match write(&tables, call, arguments)?.body {
-        Body::Json(text) => Ok(serde_json::from_str(&text).unwrap()),
+        RenderedBody::Json(text) => Ok(serde_json::from_str(&text).unwrap()),
         other => panic!("{other:?}"),
     }
 }

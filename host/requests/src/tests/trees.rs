@@ -1,7 +1,7 @@
 //! The constructs of bodies, and the first rule: a value that is missing refuses the request.
 
 use super::{REQUEST, body_of, container, rows, vm};
-use crate::Body;
+use crate::RenderedBody;
 use serde_json::{Value, json};
 
 const TABLES: &str = r#"
@@ -94,7 +94,7 @@ fn bodies_are_written() {
     for (body, text) in rows(WRITTEN) {
         let tables = format!("{TABLES}{REQUEST}[request.r.body]\n{body}");
         let written = super::write(&tables, &container(), &[]).map(|written| written.body);
-        assert_eq!(written, Ok(Body::Json(text.to_owned())), "{body}");
+        assert_eq!(written, Ok(RenderedBody::Json(text.to_owned())), "{body}");
     }
     let of_vm = body_of(TABLES, r#""a?" = "{value.of-vm}""#, &vm(), &[]);
     assert_eq!(of_vm, Ok(json!({ "a": "13G" })));

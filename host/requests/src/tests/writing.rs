@@ -1,7 +1,7 @@
 //! Targets, calls, purposes, transfers and settings.
 
 use super::{container, file, rows, send, write};
-use crate::{Body, Purpose, Requests, Sample, Targets};
+use crate::{Purpose, RenderedBody, Requests, SampleCall, Targets};
 use serde_json::json;
 
 #[test]
@@ -32,7 +32,7 @@ fn a_query_is_encoded_and_sorted() {
         "/images/localhost/wharf/base:1/json?filters=%7B%22label%22%3A%5B%22a%3D240a1045%22%2C%22%C3%A4%20b%22%5D%7D\
          &grace=3&project=p&z=true"
     );
-    assert_eq!(written.body, Body::None);
+    assert_eq!(written.body, RenderedBody::None);
     let written = write(&tables, &container(), &[("grace", "0")]).unwrap();
     assert!(!written.target.contains("&z="), "{}", written.target);
 }
@@ -160,7 +160,7 @@ fn a_transfer_has_three_targets() {
     .unwrap();
     let requests = Requests::new(&file, &json!({})).unwrap();
     let transfer = |call: &serde_json::Value, name: &str, container: &str| {
-        let scope = Sample::parse(&call.to_string()).unwrap().scope;
+        let scope = SampleCall::parse(&call.to_string()).unwrap().scope;
         let arguments = [("c".to_owned(), container.to_owned())];
         let written = requests.transfer(&scope, name, &arguments);
         written.map_err(|refusal| refusal.0)
@@ -205,7 +205,7 @@ fn bodies_are_an_archive_or_the_mark() {
         &[],
     );
     match archive.unwrap().body {
-        Body::Archive(files) => assert_eq!(files.len(), 2),
+        RenderedBody::Archive(files) => assert_eq!(files.len(), 2),
         other => panic!("{other:?}"),
     }
     let mark = write(
@@ -215,7 +215,7 @@ fn bodies_are_an_archive_or_the_mark() {
     );
     assert_eq!(
         mark.unwrap().body,
-        Body::Json("\"5d1c5a5e-8e7c-4a57-9f0e-2f4b8f1f6a11\"".to_owned())
+        RenderedBody::Json("\"5d1c5a5e-8e7c-4a57-9f0e-2f4b8f1f6a11\"".to_owned())
     );
 }
 

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use wharf_control::{Caller, Selector, TerminalRequest};
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_terminal::{Attachment, End, Event, Size};
+use wharf_terminal::{Attachment, AttachmentEvent, TerminalEnd, TerminalSize};
 
 /// The size of a terminal whose client gives none.
-const DEFAULT: Size = Size { cols: 80, rows: 24 };
+const DEFAULT: TerminalSize = TerminalSize { cols: 80, rows: 24 };
 
 /// The most columns and rows.
 const MAX: u16 = 1000;
@@ -40,7 +40,7 @@ pub fn parse<'a>(
             }
         },
     };
-    let size = Size {
+    let size = TerminalSize {
         cols: number("cols", cols, DEFAULT.cols),
         rows: number("rows", rows, DEFAULT.rows),
     };
@@ -93,10 +93,10 @@ pub struct WireSize {
 
 impl WireSize {
     /// The size, if it is in range.
-    pub fn size(self) -> Option<Size> {
+    pub fn size(self) -> Option<TerminalSize> {
         let Self { cols, rows } = self;
         let range = 1..=MAX;
-        (range.contains(&cols) && range.contains(&rows)).then_some(Size { cols, rows })
+        (range.contains(&cols) && range.contains(&rows)).then_some(TerminalSize { cols, rows })
     }
 }
 
@@ -127,26 +127,34 @@ impl Notice<'_> {
 }
 
 /// The last message about an end or another client; there is none about the client's own wish.
-pub fn notice(event: &Event) -> Option<Notice<'static>> {
+pub fn notice(event: &AttachmentEvent) -> Option<Notice<'static>> {
     let error = match event {
-        Event::Output(_) | Event::End(End::Closed) => return None,
-        Event::End(End::Exited(exit)) => return Some(Notice::Exit { exit: *exit }),
-        Event::End(End::Unreachable) => "The SSH server of the instance could not be reached.",
-        Event::End(End::HostKey) => {
+        AttachmentEvent::Output(_) | AttachmentEvent::End(TerminalEnd::Closed) => return None,
+        AttachmentEvent::End(TerminalEnd::Exited(exit)) => {
+            return Some(Notice::Exit { exit: *exit });
+        }
+        AttachmentEvent::End(TerminalEnd::Unreachable) => {
+            "The SSH server of the instance could not be reached."
+        }
+        AttachmentEvent::End(TerminalEnd::HostKey) => {
             "The instance shows another SSH host key than the known one, so Wharf did not sign in. \
              If you replaced the key, stop and restart the instance."
         }
-        Event::End(End::Password) => {
+        AttachmentEvent::End(TerminalEnd::Password) => {
             "Sign-in was refused: the instance does not accept its original password any more. Log in \
              over SSH with your key or your new password, or set the original password again."
         }
-        Event::End(End::NoShell) => "The SSH server of the instance opened no shell.",
-        Event::End(End::Lost) => "The connection to the instance was lost.",
-        Event::End(End::Unattended) => "The terminal had no client for too long.",
-        Event::End(End::Access) => "The key or session of this terminal is not valid any more.",
-        Event::End(End::NotRunning) => "The instance is not running any more.",
-        Event::End(End::Shutdown) => "The service stops; connect again shortly.",
-        Event::Replaced => "The terminal was opened elsewhere.",
+        AttachmentEvent::End(TerminalEnd::NoShell) => {
+            "The SSH server of the instance opened no shell."
+        }
+        AttachmentEvent::End(TerminalEnd::Lost) => "The connection to the instance was lost.",
+        AttachmentEvent::End(TerminalEnd::Unattended) => "The terminal had no client for too long.",
+        AttachmentEvent::End(TerminalEnd::Access) => {
+            "The key or session of this terminal is not valid any more."
+        }
+        AttachmentEvent::End(TerminalEnd::NotRunning) => "The instance is not running any more.",
+        AttachmentEvent::End(TerminalEnd::Shutdown) => "The service stops; connect again shortly.",
+        AttachmentEvent::Replaced => "The terminal was opened elsewhere.",
     };
     Some(Notice::Error { error })
 }
@@ -154,7 +162,7 @@ pub fn notice(event: &Event) -> Option<Notice<'static>> {
 #[cfg(test)]
 mod tests {
     use super::{Control, control, notice, parse};
-    use wharf_terminal::{End, Event, Size};
+    use wharf_terminal::{AttachmentEvent, TerminalEnd, TerminalSize};
 
     fn parsed(query: &str) -> Result<(u16, u16, Option<String>), Vec<String>> {
         let request = parse(form_urlencoded::parse(query.as_bytes()));
@@ -183,7 +191,7 @@ mod tests {
         let Ok(Control::Resize(size)) = control(r#"{"resize": {"cols": 7, "rows": 9}}"#) else {
             panic!("no resize");
         };
-        assert_eq!(size.size(), Some(Size { cols: 7, rows: 9 }));
+        assert_eq!(size.size(), Some(TerminalSize { cols: 7, rows: 9 }));
         assert_eq!(control(r#"{"end": true}"#), Ok(Control::End(true)));
         assert_eq!(control(r#"{"pause": false}"#), Ok(Control::Pause(false)));
         for wrong in [
@@ -202,11 +210,11 @@ mod tests {
     #[test]
     fn messages_of_the_server() {
         let text = |event| notice(&event).map(|notice| notice.text());
-        let exit = |code| text(Event::End(End::Exited(code))).unwrap();
+        let exit = |code| text(AttachmentEvent::End(TerminalEnd::Exited(code))).unwrap();
         assert_eq!(exit(Some(3)), r#"{"exit":3}"#);
         assert_eq!(exit(None), r#"{"exit":null}"#);
-        assert_eq!(text(Event::End(End::Closed)), None);
-        let lost = text(Event::End(End::Lost)).unwrap();
+        assert_eq!(text(AttachmentEvent::End(TerminalEnd::Closed)), None);
+        let lost = text(AttachmentEvent::End(TerminalEnd::Lost)).unwrap();
         assert!(lost.starts_with(r#"{"error":""#), "{lost}");
     }
 }

@@ -129,7 +129,8 @@ fn of_node(node: &NodeConfig) -> Result<Endpoint> {
     let Some(address) = node.endpoint.strip_prefix("https://") else {
         return Endpoint::parse(&node.endpoint);
     };
-    let wharf_engine::Endpoint::Https { host, .. } = wharf_engine::Endpoint::parse(&node.endpoint)?
+    let wharf_engine::EngineEndpoint::Https { host, .. } =
+        wharf_engine::EngineEndpoint::parse(&node.endpoint)?
     else {
         bail!("endpoint: {:?}", node.endpoint);
     };

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
-use wharf_config::Limits;
+use wharf_config::LimitsConfig;
 use wharf_control::App;
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
 
@@ -57,7 +57,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for AdminJson<T> {
 pub(super) fn start(
     path: PathBuf,
     app: Arc<App>,
-    limits: Limits,
+    limits: LimitsConfig,
     stopped: watch::Receiver<bool>,
 ) -> Result<impl Future<Output = ()> + Send + 'static, StartError> {
     let listener = bind(&path).map_err(|source| StartError::AdminSocket {

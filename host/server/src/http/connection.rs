@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::{Instant, interval_at};
 use tower::Service;
-use wharf_config::{Limits, TrustedProxies};
+use wharf_config::{LimitsConfig, TrustedProxies};
 
 /// The largest number of headers of one request.
 const MAX_HEADERS: usize = 64;
@@ -71,7 +71,7 @@ struct Timeouts {
 impl Connections {
     pub(super) fn new(
         router: Router,
-        limits: &Limits,
+        limits: &LimitsConfig,
         unsent: Arc<Unsent>,
         proxies: Arc<TrustedProxies>,
     ) -> Self {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use wharf_config::Limits;
+use wharf_config::LimitsConfig;
 use wharf_control::Caller;
 use wharf_db::TopicCounts;
 use wharf_domain::error::Error;
@@ -36,7 +36,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub(super) fn new(limits: &Limits, open: Gauge) -> Self {
+    pub(super) fn new(limits: &LimitsConfig, open: Gauge) -> Self {
         Self {
             places: Budget::new(Bounds {
                 all: limits.event_streams as u64,
@@ -187,14 +187,14 @@ mod tests {
     use super::{Streams, UserId};
     use crate::http::respond::HttpError;
     use prometheus_client::metrics::gauge::Gauge;
-    use wharf_config::Limits;
+    use wharf_config::LimitsConfig;
 
     #[test]
     fn places_are_bounded_and_come_back() {
-        let limits = Limits {
+        let limits = LimitsConfig {
             event_streams: 3,
             event_streams_per_user: 2,
-            ..Limits::default()
+            ..LimitsConfig::default()
         };
         let open = Gauge::default();
         let streams = Streams::new(&limits, open.clone());

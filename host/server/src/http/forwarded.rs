@@ -11,10 +11,10 @@ use axum::middleware::Next;
 use axum::response::IntoResponse;
 use http_body_util::BodyExt;
 use std::sync::Arc;
-use wharf_config::Limits;
+use wharf_config::LimitsConfig;
 
 /// The bounds on requests in progress of the networks behind proxies.
-pub(super) fn bounds(limits: &Limits) -> Bounds {
+pub(super) fn bounds(limits: &LimitsConfig) -> Bounds {
     Bounds {
         network: limits.connections_per_peer as u64,
         ..Bounds::NONE

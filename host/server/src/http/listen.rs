@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
-use wharf_config::{Limits, TrustedProxies};
+use wharf_config::{LimitsConfig, TrustedProxies};
 
 /// The time for requests in progress to finish at shutdown. A stop, restart or resize answers before it ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
@@ -22,7 +22,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 /// A service and the way it is reached.
 pub(super) struct Served {
     pub(super) router: Router,
-    pub(super) limits: Limits,
+    pub(super) limits: LimitsConfig,
     /// The certificate, which a reload replaces.
     pub(super) tls: Option<Arc<ArcSwap<ServerConfig>>>,
     pub(super) unsent: Arc<Unsent>,

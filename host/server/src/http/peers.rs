@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
-use wharf_config::{Limits, TrustedProxies};
+use wharf_config::{LimitsConfig, TrustedProxies};
 
 /// The open connections of each peer.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) struct PeerConnection {
 }
 
 impl Peers {
-    pub(super) fn new(limits: &Limits, proxies: Arc<TrustedProxies>) -> Arc<Self> {
+    pub(super) fn new(limits: &LimitsConfig, proxies: Arc<TrustedProxies>) -> Arc<Self> {
         Arc::new(Self {
             open: Mutex::default(),
             limit: limits.connections_per_peer,
@@ -101,14 +101,14 @@ impl Drop for PeerConnection {
 mod tests {
     use super::{Activity, Peers};
     use std::sync::Arc;
-    use wharf_config::{Limits, TrustedProxies};
+    use wharf_config::{LimitsConfig, TrustedProxies};
 
     #[test]
     fn each_peer_has_its_own_limit() {
-        let limits = Limits {
+        let limits = LimitsConfig {
             connections_per_peer: 2,
             connections_per_local_peer: 3,
-            ..Limits::default()
+            ..LimitsConfig::default()
         };
         let proxies = TrustedProxies::try_from(vec!["192.0.2.9".to_owned()]).unwrap();
         let peers = Peers::new(&limits, proxies.into());
@@ -134,7 +134,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_connection_without_a_key_of_the_peer_with_most_is_evicted() {
-        let peers = Peers::new(&Limits::default(), Arc::default());
+        let peers = Peers::new(&LimitsConfig::default(), Arc::default());
         let activities = [(); 5].map(|()| Arc::<Activity>::default());
         let addresses = [
             "192.0.2.1",

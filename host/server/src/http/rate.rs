@@ -9,7 +9,7 @@ use std::hash::Hash;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
-use wharf_config::Limits;
+use wharf_config::LimitsConfig;
 use wharf_control::Caller;
 use wharf_domain::ids::UserId;
 
@@ -90,7 +90,7 @@ pub(super) struct CallerRates {
 }
 
 impl CallerRates {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &LimitsConfig) -> Self {
         let (rate, burst) = (limits.requests_per_second, limits.request_burst);
         let of_user = limits.requests_per_second_per_user;
         Self {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
-use wharf_terminal::{Attachment, End, Event};
+use wharf_terminal::{Attachment, AttachmentEvent, TerminalEnd};
 
 /// Interval of pings, and the time after which a silent client is given up. A client that reads nothing
 /// does not answer pings.
@@ -93,7 +93,7 @@ enum Last {
     /// The client sent a message that is too large.
     TooLarge,
     /// The terminal has ended, or has another client.
-    Event(Event),
+    Event(AttachmentEvent),
 }
 
 /// Passes the messages of a client to its terminal. While the shell reads nothing, none is read.
@@ -155,7 +155,7 @@ async fn send(
         let is_paused = *pauses.borrow_and_update();
         let message = tokio::select! {
             event = attachment.next(), if !is_paused => match event {
-                Event::Output(bytes) => Message::Binary(bytes),
+                AttachmentEvent::Output(bytes) => Message::Binary(bytes),
                 event => return Last::Event(event),
             },
             _ = ping.tick() => Message::Ping(Bytes::new()),
@@ -222,15 +222,20 @@ fn text(notice: &Notice<'_>) -> Message {
 }
 
 /// The code of the close frame.
-fn code(event: &Event) -> u16 {
+fn code(event: &AttachmentEvent) -> u16 {
     match event {
-        Event::Output(_) | Event::End(End::Exited(_) | End::Closed) => close_code::NORMAL,
-        Event::End(End::Unreachable | End::HostKey | End::Password | End::NoShell | End::Lost) => {
-            close_code::ERROR
-        }
-        Event::End(End::Access) => close_code::POLICY,
-        Event::End(End::NotRunning | End::Unattended) => NOT_RUNNING,
-        Event::End(End::Shutdown) => close_code::AWAY,
-        Event::Replaced => REPLACED,
+        AttachmentEvent::Output(_)
+        | AttachmentEvent::End(TerminalEnd::Exited(_) | TerminalEnd::Closed) => close_code::NORMAL,
+        AttachmentEvent::End(
+            TerminalEnd::Unreachable
+            | TerminalEnd::HostKey
+            | TerminalEnd::Password
+            | TerminalEnd::NoShell
+            | TerminalEnd::Lost,
+        ) => close_code::ERROR,
+        AttachmentEvent::End(TerminalEnd::Access) => close_code::POLICY,
+        AttachmentEvent::End(TerminalEnd::NotRunning | TerminalEnd::Unattended) => NOT_RUNNING,
+        AttachmentEvent::End(TerminalEnd::Shutdown) => close_code::AWAY,
+        AttachmentEvent::Replaced => REPLACED,
     }
 }

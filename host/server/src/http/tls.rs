@@ -7,10 +7,10 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use wharf_config::{Config, Tls};
+use wharf_config::{Config, TlsConfig};
 
 /// Reads the certificate chain and the key.
-pub(super) fn read(tls: &Tls) -> Result<Arc<ServerConfig>, StartError> {
+pub(super) fn read(tls: &TlsConfig) -> Result<Arc<ServerConfig>, StartError> {
     let wrong = |setting: &'static str, message: String| StartError::Tls { setting, message };
     let file = |setting, path: &Path, error: String| {
         wrong(setting, format!("{}: {error}", path.display()))

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use wharf_config::Limits;
+use wharf_config::LimitsConfig;
 
 /// Answers with the path; `/slow` takes a while, `/long` is more than sockets buffer, and `/key` stands
 /// for a request with a valid key.
@@ -27,7 +27,7 @@ async fn echo(Extension(activity): Extension<Arc<Activity>>, uri: Uri) -> String
 
 const LONG: usize = 64 << 20;
 
-async fn start(limits: Limits) -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
+async fn start(limits: LimitsConfig) -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
@@ -44,11 +44,11 @@ async fn start(limits: Limits) -> (SocketAddr, watch::Sender<bool>, JoinHandle<(
     (address, stop, task)
 }
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> LimitsConfig {
+    LimitsConfig {
         header_timeout_ms: 200,
         idle_timeout_ms: 200,
-        ..Limits::default()
+        ..LimitsConfig::default()
     }
 }
 
@@ -186,7 +186,7 @@ const LAST: &[u8] = b"GET /b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
 
 #[tokio::test]
 async fn connections_beyond_the_limit_wait_for_those_with_a_key() {
-    let one_place = Limits {
+    let one_place = LimitsConfig {
         max_connections: 1,
         header_timeout_ms: 5_000,
         idle_timeout_ms: 5_000,
@@ -204,7 +204,7 @@ async fn connections_beyond_the_limit_wait_for_those_with_a_key() {
 
 #[tokio::test]
 async fn connections_without_a_key_make_room() {
-    let (address, _stop, _task) = start(Limits {
+    let (address, _stop, _task) = start(LimitsConfig {
         max_connections: 3,
         header_timeout_ms: 60_000,
         idle_timeout_ms: 60_000,
@@ -250,10 +250,10 @@ async fn http2() {
 
 #[tokio::test]
 async fn connections_beyond_the_limit_of_their_peer_are_closed() {
-    let (address, _stop, _task) = start(Limits {
+    let (address, _stop, _task) = start(LimitsConfig {
         connections_per_local_peer: 2,
         header_timeout_ms: 5_000,
-        ..Limits::default()
+        ..LimitsConfig::default()
     })
     .await;
     let mut held = Vec::new();
@@ -291,10 +291,10 @@ async fn read_with_pause(address: SocketAddr, pause: Duration) -> usize {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_loses_its_connection_and_a_slow_one_does_not() {
-    let (address, _stop, _task) = start(Limits {
+    let (address, _stop, _task) = start(LimitsConfig {
         write_timeout_ms: 1_000,
         header_timeout_ms: 200,
-        ..Limits::default()
+        ..LimitsConfig::default()
     })
     .await;
     assert!(read_with_pause(address, Duration::from_millis(500)).await > LONG);

@@ -13,13 +13,13 @@ pub const MAX_DEPTH: usize = 32;
 /// A part of a body.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "toml::Value")]
-pub enum Node {
+pub enum BodyNode {
     /// A constant.
     Constant(Value),
     /// Text with placeholders.
     Template(Template),
     /// A list. Lists in it are spliced.
-    List(Vec<Node>),
+    List(Vec<BodyNode>),
     /// The first case that holds.
     Cases(Vec<Case>),
     /// An object.
@@ -34,7 +34,7 @@ pub struct Case {
     /// None: it always holds.
     pub when: Option<Condition>,
     /// None: there is no value.
-    pub is: Option<Node>,
+    pub is: Option<BodyNode>,
 }
 
 /// An object.
@@ -54,7 +54,7 @@ pub struct Member {
     /// Whether it is left out if it has no value or is empty.
     pub optional: bool,
     /// Its value.
-    pub value: Node,
+    pub value: BodyNode,
 }
 
 /// A part for each member of a list.
@@ -63,12 +63,12 @@ pub struct Each {
     /// The list's name.
     pub list: String,
     /// The part.
-    pub item: Node,
+    pub item: BodyNode,
     /// Its key, if the parts make an object.
     pub key: Option<Template>,
 }
 
-impl TryFrom<toml::Value> for Node {
+impl TryFrom<toml::Value> for BodyNode {
     type Error = String;
 
     fn try_from(value: toml::Value) -> Result<Self, String> {
@@ -76,7 +76,7 @@ impl TryFrom<toml::Value> for Node {
     }
 }
 
-impl Node {
+impl BodyNode {
     fn parse(value: &toml::Value, depth: usize) -> Result<Self, String> {
         if depth > MAX_DEPTH {
             return Err(format!("is deeper than {MAX_DEPTH}"));
@@ -148,7 +148,7 @@ impl Node {
 impl Case {
     fn parse(table: &Table, depth: usize) -> Result<Self, String> {
         let when = table.get("when").map(Condition::parse).transpose();
-        let is = table.get("is").map(|is| Node::parse(is, depth + 1));
+        let is = table.get("is").map(|is| BodyNode::parse(is, depth + 1));
         Ok(Self {
             when: when.map_err(|why| place("when", &why))?,
             is: is.transpose()?,
@@ -169,7 +169,7 @@ impl Object {
                 Some(plain) => (plain, true),
                 None => (key.as_str(), false),
             };
-            let value = Node::parse(value, depth + 1).map_err(at)?;
+            let value = BodyNode::parse(value, depth + 1).map_err(at)?;
             if optional && value.is_constant() {
                 return Err(at(
                     "a constant is never left out, so its key has no `?`".to_owned()
@@ -205,7 +205,7 @@ impl Each {
         let item = table.get("item").ok_or("`each` needs an `item`")?;
         Ok(Self {
             list: text("each").transpose()?.unwrap_or_default().to_owned(),
-            item: Node::parse(item, depth + 1).map_err(|why| place("item", &why))?,
+            item: BodyNode::parse(item, depth + 1).map_err(|why| place("item", &why))?,
             key: text("key").transpose()?.map(Template::parse).transpose()?,
         })
     }
@@ -234,7 +234,7 @@ pub fn place(key: &str, why: &str) -> String {
 
 /// The place of a name in a tree, which decides on the permitted types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use<'a> {
+pub enum NameUse<'a> {
     /// The whole of a value.
     Alone,
     /// The whole of a value, as text.
@@ -254,11 +254,15 @@ pub enum Use<'a> {
 }
 
 /// Sees a name, its use, and the lists of the `each` around it, the innermost last.
-pub type See<'s> = dyn FnMut(&str, Use<'_>, &[&str]) -> Result<(), String> + 's;
+pub type NameVisitor<'s> = dyn FnMut(&str, NameUse<'_>, &[&str]) -> Result<(), String> + 's;
 
-impl Node {
+impl BodyNode {
     /// Calls `see` with each name of the tree. An error names the place.
-    pub fn walk<'n>(&'n self, around: &mut Vec<&'n str>, see: &mut See<'_>) -> Result<(), String> {
+    pub fn walk<'n>(
+        &'n self,
+        around: &mut Vec<&'n str>,
+        see: &mut NameVisitor<'_>,
+    ) -> Result<(), String> {
         match self {
             Self::Constant(_) => Ok(()),
             Self::Template(template) => template.walk(around, see),
@@ -274,7 +278,7 @@ impl Node {
             }),
             Self::Object(object) => {
                 for name in &object.with {
-                    see(name, Use::Members, around).map_err(|why| place("with", &why))?;
+                    see(name, NameUse::Members, around).map_err(|why| place("with", &why))?;
                 }
                 object.members.iter().try_for_each(|member| {
                     let key = member.key.walk_text(around, see);
@@ -283,7 +287,7 @@ impl Node {
                 })
             }
             Self::Each(each) => {
-                see(&each.list, Use::List, around).map_err(|why| place("each", &why))?;
+                see(&each.list, NameUse::List, around).map_err(|why| place("each", &why))?;
                 around.push(&each.list);
                 let key = each.key.as_ref();
                 let key = key.map_or(Ok(()), |key| key.walk_text(around, see));
@@ -297,24 +301,24 @@ impl Node {
 
 impl Template {
     /// Calls `see` with each name. A placeholder alone keeps its type.
-    pub fn walk(&self, around: &[&str], see: &mut See<'_>) -> Result<(), String> {
+    pub fn walk(&self, around: &[&str], see: &mut NameVisitor<'_>) -> Result<(), String> {
         let Some(alone) = self.alone() else {
             return self.walk_text(around, see);
         };
         match (&alone.of, alone.text) {
-            (Expression::Name(name), false) => see(name, Use::Alone, around),
-            (Expression::Name(name), true) => see(name, Use::AloneAsText, around),
+            (Expression::Name(name), false) => see(name, NameUse::Alone, around),
+            (Expression::Name(name), true) => see(name, NameUse::AloneAsText, around),
             _ => return self.walk_text(around, see),
         }
         .map_err(|why| place(self.as_str(), &why))
     }
 
     /// Calls `see` with each name of a template that becomes text.
-    pub fn walk_text(&self, around: &[&str], see: &mut See<'_>) -> Result<(), String> {
+    pub fn walk_text(&self, around: &[&str], see: &mut NameVisitor<'_>) -> Result<(), String> {
         self.placeholders()
             .try_for_each(|placeholder| match &placeholder.of {
-                Expression::Name(name) => see(name, Use::Text, around),
-                calculation => calculation.names(&mut |name| see(name, Use::Number, around)),
+                Expression::Name(name) => see(name, NameUse::Text, around),
+                calculation => calculation.names(&mut |name| see(name, NameUse::Number, around)),
             })
             .map_err(|why| place(self.as_str(), &why))
     }
@@ -322,11 +326,11 @@ impl Template {
 
 impl Condition {
     /// Calls `see` with each name.
-    pub fn walk(&self, around: &[&str], see: &mut See<'_>) -> Result<(), String> {
+    pub fn walk(&self, around: &[&str], see: &mut NameVisitor<'_>) -> Result<(), String> {
         self.0.iter().try_for_each(|test| {
             let of = match &test.wanted {
-                super::condition::Expected::Text(text) => Use::Compared(text),
-                _ => Use::Tested,
+                super::condition::Expected::Text(text) => NameUse::Compared(text),
+                _ => NameUse::Tested,
             };
             see(&test.name, of, around).map_err(|why| place("when", &why))
         })
@@ -334,7 +338,7 @@ impl Condition {
 }
 
 /// The names that a walk sees.
-fn seen(walk: impl FnOnce(&mut See<'_>) -> Result<(), String>) -> BTreeSet<String> {
+fn seen(walk: impl FnOnce(&mut NameVisitor<'_>) -> Result<(), String>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     // The walk itself finds no error.
     let _ = walk(&mut |name, _, _| {
@@ -351,7 +355,7 @@ impl Template {
     }
 }
 
-impl Node {
+impl BodyNode {
     /// The names of its values.
     pub fn names(&self) -> BTreeSet<String> {
         seen(|see| self.walk(&mut Vec::new(), see))
