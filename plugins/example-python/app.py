@@ -5,7 +5,7 @@ How it is built, tested and installed stands in `plugins/README.md`.
 
 from componentize_py_types import Err
 from wit_world import exports
-from wit_world.exports.flavors import BlueprintRequest, Flavor
+from wit_world.exports.flavors import BlueprintRequest, Flavor, WebAuth
 from wit_world.imports import types
 
 # An image with a web server on this port, which checks the password in the file below.
@@ -25,6 +25,7 @@ class Flavors(exports.Flavors):
                 resource_types=[types.ResourceType.CONTAINER],
                 ssh=False,
                 web=True,
+                web_auth=WebAuth.NONE,
                 s3_prefill=False,
                 ai=False,
                 gpu_aware=False,

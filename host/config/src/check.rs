@@ -1,7 +1,7 @@
 //! Checks that the types of the configuration cannot express.
 
 use super::host::in_url;
-use super::{Config, ConfigError, LimitsConfig, NodeConfig, OidcConfig, flavor, mirrors};
+use super::{Config, ConfigError, LimitsConfig, NodeConfig, OidcConfig, flavor, mirrors, pages};
 use std::collections::BTreeSet;
 
 /// Checks values against each other and against the limits of this machine.
@@ -34,6 +34,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     limits(&config.limits)?;
     flavor::check(config)?;
     mirrors::check(config)?;
+    pages::check(config)?;
     for (file, pin) in &config.plugins {
         let hex = pin.strip_prefix("sha256:").unwrap_or_default();
         let is_hash = hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit());
@@ -147,6 +148,20 @@ fn check_node(config: &Config, node: &NodeConfig) -> Result<(), ConfigError> {
             &setting("lan_subnet_prefix"),
             "must be from the prefix length of lan_cidr to 29",
         );
+    }
+    if let Some(address) = node.private_address {
+        if address.is_unspecified() || address.is_multicast() || address.is_broadcast() {
+            return wrong(
+                &setting("private_address"),
+                "must be one address of the node, such as \"127.0.0.1\"",
+            );
+        }
+        if node.has_address_of_each_port() {
+            return wrong(
+                &setting("private_address"),
+                "has no use with `settings.publish_cidr`, which gives each port an address of its own",
+            );
+        }
     }
     for gpu in &node.gpus {
         let devices = u32::try_from(gpu.devices.len()).unwrap_or(u32::MAX);

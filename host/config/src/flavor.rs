@@ -4,6 +4,7 @@ use super::{Config, ConfigError};
 use crate::check::wrong;
 use serde::Deserialize;
 use std::collections::BTreeSet;
+use wharf_domain::flavor::WebAuth;
 
 /// Longest name, as of flavors from plugins.
 const MAX_NAME: usize = 63;
@@ -30,6 +31,10 @@ pub struct FlavorConfig {
     /// Path of the page that answers without a password once it works. Default `/`.
     #[serde(default = "root")]
     pub web_path: String,
+    /// Password of the instance that Wharf adds to requests for the page below `pages.domain`: `"bearer"`,
+    /// `"basic"` with the login account, or `"none"`. Default `"none"`: the page asks for it itself.
+    #[serde(default)]
+    pub web_auth: WebAuth,
     /// Command that replaces the image's own. Default: none.
     #[serde(default)]
     pub command: Vec<String>,
@@ -105,6 +110,18 @@ fn check_one(flavor: &FlavorConfig) -> Result<(), ConfigError> {
             );
         }
         (false, Some(0)) => return wrong(&setting("web_port"), "must be from 1 to 65535"),
+        _ if flavor.web_auth == WebAuth::Token => {
+            return wrong(
+                &setting("web_auth"),
+                "must be \"none\", \"bearer\" or \"basic\"",
+            );
+        }
+        (_, None) if flavor.web_auth != WebAuth::None => {
+            return wrong(
+                &setting("web_auth"),
+                "must be left out if `web_port` is not set",
+            );
+        }
         _ => {}
     }
     let is_path = flavor.web_path.starts_with('/')

@@ -8,6 +8,7 @@ mod limits;
 mod mirrors;
 mod node;
 mod oidc;
+mod pages;
 mod proxies;
 mod quota;
 mod rates;
@@ -22,6 +23,7 @@ pub use limits::LimitsConfig;
 pub use mirrors::PackageMirrors;
 pub use node::{EngineTls, GpuConfig, NodeCapacity, NodeConfig};
 pub use oidc::{Issuer, OidcConfig, is_protected};
+pub use pages::{Domain, PagesConfig};
 pub use proxies::TrustedProxies;
 pub use quota::QuotaConfig;
 pub use rates::{Decimal, RatesConfig, TierRates};
@@ -70,6 +72,8 @@ pub struct Config {
     /// Host and ports of the instances' web pages. Default `127.0.0.1`, 30000 to 32000.
     #[serde(default)]
     pub web: WebConfig,
+    /// Pages of instances by name, below a domain. Default: none; pages are at the host and ports of `web`.
+    pub pages: Option<PagesConfig>,
     /// Prices per hour. Defaults exist for both CPU tiers and common GPU models.
     #[serde(default)]
     pub rates: RatesConfig,
@@ -264,6 +268,10 @@ impl Config {
         if let Some(tls) = &mut config.tls {
             absolute(&mut tls.cert);
             absolute(&mut tls.key);
+        }
+        if let Some(pages) = &mut config.pages {
+            pages.cert.as_mut().map(absolute);
+            pages.key.as_mut().map(absolute);
         }
         if let Some(oidc) = &mut config.oidc {
             absolute(&mut oidc.client_secret_file);

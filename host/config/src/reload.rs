@@ -1,6 +1,6 @@
 //! Reload of the configuration file while the server runs.
 
-use super::{Config, ConfigError};
+use super::{Config, ConfigError, PagesConfig};
 use toml::{Table, Value};
 
 /// Settings that a reload changes, with all settings below them.
@@ -8,6 +8,8 @@ const LIVE: &[&str] = &[
     "login_user",
     "oidc",
     "package_mirrors",
+    "pages.cert",
+    "pages.key",
     "provisioning_deadline_s",
     "quota",
     "rates",
@@ -26,6 +28,7 @@ const LIVE: &[&str] = &[
     "limits.terminal_unattended_s",
     "limits.terminals",
     "limits.terminals_per_user",
+    "limits.tunnels_per_user",
     "limits.vm_stop_grace_ms",
 ];
 
@@ -46,6 +49,10 @@ impl Config {
         // The files of TLS may change, its presence may not.
         if self.tls.is_some() != new.tls.is_some() {
             fixed.push("tls".to_owned());
+        }
+        let has_cert = |config: &Self| config.pages.as_ref().map(PagesConfig::is_tls);
+        if has_cert(self) != has_cert(&new) {
+            fixed.push("pages".to_owned());
         }
         if fixed.is_empty() {
             Ok((new, changed))

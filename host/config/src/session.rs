@@ -51,7 +51,7 @@ impl BaseUrl {
         self.origin.starts_with("https:")
     }
 
-    fn of(scheme: &str, host: &str, port: u16) -> Self {
+    pub(super) fn of(scheme: &str, host: &str, port: u16) -> Self {
         let usual = if scheme == "https" { 443 } else { 80 };
         let host = host.to_ascii_lowercase();
         let origin = if port == usual {

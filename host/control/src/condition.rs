@@ -3,13 +3,14 @@
 
 use super::find::{Selector, find};
 use super::read::Viewer;
-use super::{App, Caller, InstanceView};
+use super::{App, InstanceView};
 use std::fmt;
 use std::sync::Arc;
 use wharf_db::Read;
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::instance::Instance;
+use wharf_ground::caller::Caller;
 
 type Check = dyn Fn(&InstanceView) -> Result<bool, Error> + Send + Sync;
 
@@ -40,12 +41,19 @@ pub(super) struct InstanceTarget {
 }
 
 impl App {
-    pub(super) fn target(&self, caller: &Caller, selector: &Selector) -> InstanceTarget {
-        let check = caller.condition.0.as_ref();
+    pub(super) fn target(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+        condition: &Condition,
+    ) -> InstanceTarget {
         InstanceTarget {
             owner: caller.user,
             selector: selector.clone(),
-            check: check.map(|check| (Arc::clone(check), self.viewer(caller))),
+            check: condition
+                .0
+                .clone()
+                .map(|check| (check, self.viewer(caller))),
         }
     }
 }
@@ -55,7 +63,7 @@ impl InstanceTarget {
     pub(super) fn find(&self, rows: &impl Read) -> Result<Instance, Error> {
         let instance = find(rows, self.owner, &self.selector)?;
         if let Some((check, viewer)) = &self.check
-            && !check(&viewer.view(instance.clone()))?
+            && !check(&viewer.view(rows, instance.clone()))?
         {
             return Err(Error::PreconditionFailed);
         }

@@ -1,11 +1,11 @@
 //! Creation: a blueprint from the flavor's provider, then one write with name, placement, claim, row,
 //! event and ledger entry.
 
+use super::labels;
 use super::private_ports::{PRIVATE_PAGES, web_is_private};
 use super::quota;
-use super::random::{fill, random_text};
 use super::suspension;
-use super::{App, Caller, IdempotencyKey, InstanceView, SharedInventory, Vault};
+use super::{App, IdempotencyKey, InstanceView, SharedInventory};
 use std::sync::Arc;
 use wharf_db::{Changes, PROVISIONING_SPECS, ProvisioningSpec, Read as _, View};
 use wharf_domain::blueprint::Blueprint;
@@ -22,6 +22,9 @@ use wharf_domain::request::CreateRequest;
 use wharf_domain::secret::{Encrypted, InstanceSecrets, SecretKind, SecretText};
 use wharf_domain::state::InstanceState;
 use wharf_domain::time::Timestamp;
+use wharf_ground::caller::Caller;
+use wharf_ground::random::{fill, random_text};
+use wharf_ground::vault::Vault;
 use wharf_plugin::first_boot;
 
 /// Letters and digits without look-alikes.
@@ -202,6 +205,7 @@ impl Draft {
         let changes = changes
             .put_claim(self.id, placement.claim)
             .put(&PROVISIONING_SPECS, self.id, provisioning_spec)
+            .with(labels::assign(view.rows, &instance)?)
             .record(instance, view.now, wharf_domain::event::EventKind::Created);
         let instance = changes.instance()?;
         let changes = match &self.key {

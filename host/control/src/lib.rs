@@ -2,14 +2,9 @@
 //! notified and updates the node.
 
 mod account;
-mod audit;
 pub mod bill;
-mod caller;
 pub mod check;
-mod clock;
-pub mod clock_watch;
 mod condition;
-mod config;
 mod costs;
 mod create;
 mod delete;
@@ -27,7 +22,6 @@ pub mod history;
 mod host_keys;
 mod idempotency;
 mod inventory;
-mod keyring;
 mod labels;
 mod lost;
 mod metrics;
@@ -36,18 +30,16 @@ mod node_list;
 mod nodes;
 mod offer;
 mod operator;
-mod places;
+mod pages;
 mod ports;
 mod private_ports;
 mod quota;
-mod random;
 mod read;
 pub mod reconciler;
 mod recreate;
 mod restart;
 pub mod retention;
-mod rotate;
-pub mod scrub;
+pub mod secrets;
 mod settled;
 mod stats;
 mod stop;
@@ -60,25 +52,16 @@ mod tunnel;
 mod update;
 mod usage;
 mod users;
-mod vault;
 pub mod webhook;
 
 pub use account::access::{Access, Invalid};
 pub use account::key::{ApiKey, KeyInfo, Keys, NewKey};
 pub use account::ssh_key::SshKey;
-pub use account::user::user_of_email;
 pub use account::{
     Accounts, EndedAccess, Expiry, Identity, IdentityError, Invitation, Invite, NewSession,
     Passkey, ProvenIdentity, RelyingParty, SessionInfo, Visitor, device,
 };
-pub use audit::{
-    AuditEntry, Order as AuditOrder, page as audit_page, page_of as audit_page_of,
-    record as audit_record,
-};
-pub use caller::{Caller, Credential};
-pub use clock::{Clock, ClockState};
 pub use condition::Condition;
-pub use config::SharedConfig;
 pub use costs::CorrectionLine;
 pub use drain::LeftLine;
 pub use engines::compare_engines;
@@ -88,15 +71,13 @@ pub use features::NodeFeatures;
 pub use find::Selector;
 pub use idempotency::IdempotencyKey;
 pub use inventory::SharedInventory;
-pub use keyring::key_in;
 pub use lost::LostLine;
 pub use node_list::NodeLine;
 pub use nodes::{NodeState, Nodes, Outage};
 pub use offer::Offered;
 pub use operator::{Operator, SecretsSource};
-pub use places::Places;
+pub use pages::NamedPage;
 pub use read::InstanceView;
-pub use rotate::Rotation;
 pub use settled::Settled;
 pub use stats::Stats;
 pub use stop::Stopped;
@@ -106,7 +87,6 @@ pub use terminal::TerminalRequest;
 pub use tunnel::Tunnel;
 pub use usage::Usage;
 pub use users::UserQuota;
-pub use vault::{Vault, VaultError};
 
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
@@ -124,8 +104,12 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::time::Timestamp;
+use wharf_ground::caller::Caller;
+use wharf_ground::clock::Clock;
+use wharf_ground::config::SharedConfig;
+use wharf_ground::vault::Vault;
 use wharf_plugin::{NodeDriver, Plugins};
-use wharf_terminal::{Ports, Terminals, Tunnels};
+use wharf_terminal::{InstancePorts, Terminals, Tunnels};
 
 /// Tells the reconciler that an instance's row has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,7 +147,7 @@ pub struct App {
     terminals: Arc<Terminals>,
     tunnels: Arc<Tunnels>,
     /// The SSH connections through which tunnels reach ports inside.
-    ports: Ports,
+    ports: InstancePorts,
     webhooks: webhook::NewWebhooks,
     own_addresses: webhook::OwnAddresses,
     guests: Handle,
@@ -172,7 +156,6 @@ pub struct App {
     drains: Notify,
     samples: stats::Samples,
     in_flight: idempotency::InFlight,
-    web_host: Arc<str>,
 }
 
 /// The arguments of [`App::new`].
@@ -208,10 +191,9 @@ impl App {
             installation: parts.installation,
             terminals: Arc::default(),
             tunnels: Arc::default(),
-            ports: Ports::default(),
+            ports: InstancePorts::default(),
             webhooks: webhook::NewWebhooks::default(),
             own_addresses: webhook::OwnAddresses::default(),
-            web_host: parts.config.get().web.host.as_str().into(),
             config: parts.config,
             db: parts.db,
             inventory: parts.inventory,
@@ -236,6 +218,37 @@ impl App {
 
     pub fn db(&self) -> &Db {
         &self.db
+    }
+
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    pub fn inventory(&self) -> &SharedInventory {
+        &self.inventory
+    }
+
+    /// The states of the nodes.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    pub fn plugins(&self) -> &Plugins {
+        &self.plugins
+    }
+
+    /// The driver of each node.
+    pub fn drivers(&self) -> &BTreeMap<NodeId, NodeDriver> {
+        &self.drivers
+    }
+
+    /// The requests that wait for the reconciler.
+    pub fn settled(&self) -> &Settled {
+        &self.settled
     }
 
     /// Returns the present configuration.
@@ -281,7 +294,7 @@ impl App {
 
     /// Calls a plugin on the guests' runtime, so that guests use no threads of the REST interface.
     /// Dropping the future cancels the call.
-    async fn call<T: Send + 'static>(
+    pub async fn call<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T, PluginError>> + Send + 'static,
     ) -> Result<T, PluginError> {
@@ -330,7 +343,7 @@ impl App {
     }
 
     /// Notifies the reconciler of work that the operator has requested.
-    async fn wake(&self, instance: InstanceId) {
+    pub async fn wake(&self, instance: InstanceId) {
         let nudge = Nudge {
             instance,
             request_id: "operator".into(),

@@ -35,8 +35,8 @@ pub(super) fn has_private_page(rows: &impl Rows, id: InstanceId) -> Result<bool,
 }
 
 /// Whether pages of new instances get private ports.
-pub(super) fn web_is_private(_: &Config) -> bool {
-    false
+pub(super) fn web_is_private(config: &Config) -> bool {
+    config.pages.is_some()
 }
 
 impl App {

@@ -1,17 +1,22 @@
 //! `GET` of one instance and of the list. Neither waits for a driver.
 
-use super::check::FlavorImages;
+use super::App;
 use super::find::{Selector, find};
+use super::flavor_images::FlavorImages;
 use super::host_keys::known_keys;
-use super::{App, Caller, Vault};
+use super::labels::label_of;
 use std::sync::Arc;
-use wharf_db::Read as _;
+use wharf_config::Config;
+use wharf_config::host::in_url;
+use wharf_db::Read;
 use wharf_domain::error::Error;
 use wharf_domain::flavor::Flavor;
 use wharf_domain::host_key::HostKey;
 use wharf_domain::instance::Instance;
 use wharf_domain::name::Name;
 use wharf_domain::secret::SecretText;
+use wharf_ground::caller::Caller;
+use wharf_ground::vault::Vault;
 
 /// The data of an instance that its owner may see.
 #[derive(Debug, Clone)]
@@ -20,24 +25,44 @@ pub struct InstanceView {
     pub owner_email: Arc<str>,
     /// Decrypted `original_service_password`; empty if it cannot be decrypted.
     pub password: SecretText,
-    /// Host of the web pages.
-    pub web_host: Arc<str>,
+    /// Address of the page, if it has one.
+    pub web_url: Option<String>,
 }
 
 /// Makes views for one caller, also within a write.
 pub(super) struct Viewer {
     vault: Vault,
     owner_email: Arc<str>,
-    web_host: Arc<str>,
+    config: Arc<Config>,
 }
 
 impl Viewer {
-    pub(super) fn view(&self, instance: Instance) -> InstanceView {
+    pub(super) fn view(&self, rows: &impl Read, instance: Instance) -> InstanceView {
         InstanceView {
             password: self.vault.password(&instance),
+            web_url: self.web_url(&instance, || label_of(rows, instance.id)),
             instance,
             owner_email: Arc::clone(&self.owner_email),
-            web_host: Arc::clone(&self.web_host),
+        }
+    }
+
+    /// The address of the page of an instance: by its label, or at its port.
+    fn web_url(
+        &self,
+        instance: &Instance,
+        label: impl FnOnce() -> Result<String, Error>,
+    ) -> Option<String> {
+        let port = instance.web_port?;
+        if self.config.pages.is_none() {
+            let host = in_url(&self.config.web.host);
+            return Some(format!("http://{host}:{port}/"));
+        }
+        match label() {
+            Ok(label) => self.config.page_url(&label),
+            Err(error) => {
+                tracing::error!(error = %error.chain(), "a label cannot be read");
+                None
+            }
         }
     }
 }
@@ -47,12 +72,13 @@ impl App {
         Viewer {
             vault: self.vault.clone(),
             owner_email: Arc::clone(&caller.email),
-            web_host: Arc::clone(&self.web_host),
+            config: self.config(),
         }
     }
 
     pub(super) fn view(&self, caller: &Caller, instance: Instance) -> InstanceView {
-        self.viewer(caller).view(instance)
+        let password = self.vault.password(&instance);
+        self.view_with(caller, instance, password)
     }
 
     pub(super) fn view_with(
@@ -61,18 +87,19 @@ impl App {
         instance: Instance,
         password: SecretText,
     ) -> InstanceView {
+        let label = || self.db.read(|rows| label_of(rows, instance.id));
         InstanceView {
+            web_url: self.viewer(caller).web_url(&instance, label),
             instance,
             owner_email: Arc::clone(&caller.email),
             password,
-            web_host: Arc::clone(&self.web_host),
         }
     }
 
     /// Returns one of the caller's instances.
     pub fn get(&self, caller: &Caller, selector: &Selector) -> Result<InstanceView, Error> {
-        let found = self.db.read(|rows| find(rows, caller.user, selector))?;
-        Ok(self.view(caller, found))
+        let viewer = self.viewer(caller);
+        (self.db).read(|rows| Ok(viewer.view(rows, find(rows, caller.user, selector)?)))
     }
 
     /// Returns the SSH host keys of one of the caller's instances, as the host was shown them last.
@@ -90,21 +117,17 @@ impl App {
         caller: &Caller,
         known: Option<u64>,
     ) -> Result<Option<(u64, Vec<InstanceView>)>, Error> {
+        let viewer = self.viewer(caller);
         // Read both in one snapshot, so that the version matches the rows.
-        let found = self.db.read(|rows| {
+        self.db.read(|rows| {
             let version = rows.owner_version(caller.user)?;
             if known == Some(version) {
                 return Ok(None);
             }
-            Ok(Some((version, rows.owned_by(caller.user)?)))
-        })?;
-        let Some((version, instances)) = found else {
-            return Ok(None);
-        };
-        let views = instances
-            .into_iter()
-            .map(|instance| self.view(caller, instance));
-        Ok(Some((version, views.collect())))
+            let instances = rows.owned_by(caller.user)?.into_iter();
+            let views = instances.map(|instance| viewer.view(rows, instance));
+            Ok(Some((version, views.collect())))
+        })
     }
 
     /// The version of the caller's list.
@@ -119,11 +142,11 @@ impl App {
         after: Option<u64>,
         limit: usize,
     ) -> Result<Vec<InstanceView>, Error> {
-        let found = self
-            .db
-            .read(|rows| rows.owned_after(caller.user, after, limit))?;
-        let views = found.into_iter();
-        Ok(views.map(|instance| self.view(caller, instance)).collect())
+        let viewer = self.viewer(caller);
+        self.db.read(|rows| {
+            let found = rows.owned_after(caller.user, after, limit)?.into_iter();
+            Ok(found.map(|instance| viewer.view(rows, instance)).collect())
+        })
     }
 
     /// Returns the available flavors.

@@ -1,18 +1,19 @@
 //! All tables of features, and the steps that led to their present rows.
 
 use super::account::key_rows::{KEYS, take_metrics_from_users};
-use super::account::user::write_canonical_addresses;
 use super::{
-    account, clock, host_keys, idempotency, labels, moves, nodes, private_ports, quota, restart,
+    account, host_keys, idempotency, labels, moves, nodes, private_ports, quota, restart,
     suspension, webhook,
 };
 use wharf_db::{MigrationStep, Schema};
+use wharf_ground::users::write_canonical_addresses;
+use wharf_ground::{clock, users};
 
 /// The tables and the steps of this version.
 pub static SCHEMA: Schema = Schema {
     tables: &[
         clock::TABLES,
-        account::user::TABLES,
+        users::TABLES,
         account::session::TABLES,
         account::invite::TABLES,
         account::password::TABLES,

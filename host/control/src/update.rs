@@ -2,7 +2,7 @@
 //! all.
 
 use super::find::{Selector, find};
-use super::{App, Caller, InstanceView, SharedInventory, moves, quota, suspend};
+use super::{App, Condition, InstanceView, SharedInventory, labels, moves, quota, suspension};
 use wharf_db::{Changes, Read, View};
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{DiskGrow, Features};
@@ -13,6 +13,7 @@ use wharf_domain::name::Name;
 use wharf_domain::quota::QuotaLimits;
 use wharf_domain::request::UpdateRequest;
 use wharf_domain::state::InstanceState;
+use wharf_ground::caller::Caller;
 
 /// The facts about an instance's node that decide an update.
 struct Node {
@@ -30,6 +31,7 @@ impl App {
         &self,
         caller: &Caller,
         selector: &Selector,
+        condition: &Condition,
         request: UpdateRequest,
         mut errors: FieldErrors,
     ) -> Result<InstanceView, Error> {
@@ -46,7 +48,7 @@ impl App {
         })?;
         errors.into_result()?;
         let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
-        let target = self.target(caller, &Selector::Id(id));
+        let target = self.target(caller, &Selector::Id(id), condition);
         let (instance, size) = self
             .change(caller, "instance.update", move |view| {
                 let instance = target.find(view.rows)?;
@@ -136,10 +138,11 @@ fn decide(
         if let Some(resize) = &mut instance.resize {
             resize.name = None;
         }
-        let changes = Changes::none().record(instance, view.now, EventKind::Renamed);
+        let changes = labels::assign(view.rows, &instance)?;
+        let changes = changes.record(instance, view.now, EventKind::Renamed);
         return Ok(((changes.instance()?, None), changes));
     }
-    suspend::check(view.rows, &instance)?;
+    suspension::check(view.rows, &instance)?;
     moves::check(view.rows, &instance)?;
     check_state(&instance)?;
     let mut claim = view
@@ -159,6 +162,7 @@ fn decide(
         let changes = changes.put_claim(instance.id, claim);
         instance.size = size;
         instance.name = name.unwrap_or(instance.name);
+        let changes = changes.with(labels::assign(view.rows, &instance)?);
         let changes = changes.record(instance, view.now, EventKind::Resized);
         return Ok(((changes.instance()?, None), changes));
     }

@@ -199,7 +199,7 @@ mod tests {
     use super::{CreateDraft, Field, Offer};
     use crate::capacity::{CpuTier, Size};
     use crate::error::FieldErrors;
-    use crate::flavor::Flavor;
+    use crate::flavor::{Flavor, WebAuth};
     use crate::instance::ResourceType::{Container, Vm};
     use crate::secret::{SecretKind, SecretText};
     use std::sync::Arc;
@@ -215,6 +215,7 @@ mod tests {
             },
             ssh: true,
             web: false,
+            web_auth: WebAuth::None,
             s3_prefill,
             ai: false,
             gpu_aware: false,

@@ -2,7 +2,23 @@
 
 use super::capacity::Size;
 use super::instance::ResourceType;
+use serde::Deserialize;
 use std::sync::Arc;
+
+/// The credential that is added to requests for a page, in the header `Authorization`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WebAuth {
+    /// The page asks its visitors itself.
+    #[default]
+    None,
+    /// `Bearer` and the instance's password.
+    Bearer,
+    /// `Basic` with the login account and the instance's password.
+    Basic,
+    /// `token` and the instance's web token.
+    Token,
+}
 
 /// A flavor, as its provider describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +34,8 @@ pub struct Flavor {
     pub ssh: bool,
     /// Whether it has a web page.
     pub web: bool,
+    /// The credential of the page.
+    pub web_auth: WebAuth,
     /// Whether it takes the `s3_*` fields.
     pub s3_prefill: bool,
     /// Whether it uses `ai_provider_api_key`.

@@ -12,6 +12,7 @@ pub mod flavor;
 pub mod host_key;
 pub mod ids;
 pub mod instance;
+pub mod label;
 pub mod ledger;
 pub mod money;
 pub mod month;

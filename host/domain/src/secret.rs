@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The kind of a secret, named after its field of the REST interface.
+/// The kind of a secret. Those of users are named after their fields of the REST interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SecretKind {
     Password,
@@ -12,6 +12,8 @@ pub enum SecretKind {
     S3SecretAccessKey,
     S3PrefillBucket,
     AiProviderApiKey,
+    /// The token of an instance's page, which no field has.
+    WebToken,
 }
 
 /// A string that must not be printed.

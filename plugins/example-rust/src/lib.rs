@@ -3,7 +3,7 @@
 
 use wharf_guest::{
     Blueprint, BlueprintRequest, Content, Error, File, Flavor, FlavorProvider, Image, Readiness,
-    ResourceType, Secret, Size,
+    ResourceType, Secret, Size, WebAuth,
 };
 
 /// The image of `base`. Its init creates the login account from the files below.
@@ -24,6 +24,7 @@ impl FlavorProvider for Example {
             resource_types: vec![ResourceType::Container],
             ssh: true,
             web: false,
+            web_auth: WebAuth::None,
             s3_prefill: false,
             ai: false,
             gpu_aware: false,

@@ -40,7 +40,8 @@ pub fn blueprint(entry: &Entry, request: &BlueprintRequest) -> Result<Blueprint,
             Some(web) => Readiness::Http(web.health.into()),
             None => Readiness::Ssh,
         },
-        ssh: entry.ssh,
+        // Beside a page it is for the host alone, which offers a shell.
+        ssh: true,
         web_port: entry.web.map(|web| web.port),
     })
 }

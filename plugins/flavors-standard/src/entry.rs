@@ -1,6 +1,6 @@
 //! A flavor as the catalog describes it.
 
-use wharf_guest::{Flavor, ResourceType, Size};
+use wharf_guest::{Flavor, ResourceType, Size, WebAuth};
 
 /// The web page of a flavor.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +12,8 @@ pub struct Web {
     /// Whether the web server checks the password itself and needs it in clear text. Otherwise it
     /// uses the login account's hash.
     pub clear_password: bool,
+    /// The credential that the host adds to requests for the page.
+    pub auth: WebAuth,
 }
 
 /// One flavor. `Flavor` is its form in the WIT interface.
@@ -23,7 +25,7 @@ pub struct Entry {
     pub description: &'static str,
     /// Whether the flavor also runs as a virtual machine. All run as containers.
     pub vm: bool,
-    /// Whether it accepts SSH logins. A flavor without SSH has a web page.
+    /// Whether it has a public SSH port. A flavor without it has a web page. All run an SSH server.
     pub ssh: bool,
     /// The web page, if it has one.
     pub web: Option<Web>,
@@ -57,6 +59,7 @@ impl Entry {
             resource_types,
             ssh: self.ssh,
             web: self.web.is_some(),
+            web_auth: self.web.map_or(WebAuth::None, |web| web.auth),
             s3_prefill: self.s3_prefill,
             ai: self.ai,
             gpu_aware: self.gpu_aware,

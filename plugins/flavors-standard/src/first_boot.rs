@@ -6,13 +6,14 @@
 //! |---|---|---|
 //! | `user` | name of the login account | always |
 //! | `password` | its password's crypt hash | always |
-//! | `authorized_keys` | the user's public key | given, and the flavor has SSH |
+//! | `authorized_keys` | the user's public key | given |
 //! | `web_password` | the password in clear | the web server checks it itself |
+//! | `web_token` | the token with which the host opens the page | the web server takes one |
 //! | `s3/endpoint_url`, `s3/access_key_id`, `s3/secret_access_key`, `s3/prefill_bucket` | the user's S3 access | given |
 //! | `ai_provider_api_key` | the user's key | given, and the flavor has an assistant |
 
 use crate::entry::Entry;
-use wharf_guest::{BlueprintRequest, Content, File, ResourceType, Secret};
+use wharf_guest::{BlueprintRequest, Content, File, ResourceType, Secret, WebAuth};
 
 const PUBLIC: u32 = 0o644;
 const OWNER_ONLY: u32 = 0o600;
@@ -54,11 +55,14 @@ pub fn files(entry: &Entry, request: &BlueprintRequest) -> Vec<File> {
         place.plain("user", &request.login_user),
         place.secret("password", Content::SecretCrypt(Secret::Password)),
     ];
-    if let Some(key) = request.public_key.as_deref().filter(|_| entry.ssh) {
+    if let Some(key) = request.public_key.as_deref() {
         files.push(place.plain("authorized_keys", key));
     }
     if entry.web.is_some_and(|web| web.clear_password) {
         files.push(place.secret("web_password", Content::Secret(Secret::Password)));
+    }
+    if entry.web.is_some_and(|web| web.auth == WebAuth::Token) {
+        files.push(place.secret("web_token", Content::Secret(Secret::WebToken)));
     }
     if request.s3_prefill {
         files.extend(S3.map(|(name, value)| place.secret(name, Content::Secret(value))));

@@ -1,7 +1,7 @@
 //! Re-exports of the types of the WIT package.
 
 pub use crate::bindings::flavor_provider::exports::wharf::plugin::flavors::{
-    BlueprintRequest, Flavor,
+    BlueprintRequest, Flavor, WebAuth,
 };
 pub use crate::bindings::node_driver::wharf::plugin::driver_types::{
     DiskGrow, Features, Gpu, Health, Network, Node, Observed, Phase, PublishedPort, Report, Spec,

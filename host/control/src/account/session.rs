@@ -3,14 +3,8 @@
 //! cookie lacks the part, which only pages of the console have.
 
 use super::state::is_disabled;
-use super::user::USERS;
 use super::{Accounts, Visitor};
-use crate::App;
-use crate::audit;
-use crate::caller::{Caller, Credential};
-use crate::condition::Condition;
-use crate::key_use::LastUse;
-use crate::random::{fill, random_text};
+use crate::account::key_use::LastUse;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -24,6 +18,10 @@ use wharf_domain::ids::UserId;
 use wharf_domain::scope::Scopes;
 use wharf_domain::secret::SecretText;
 use wharf_domain::time::Timestamp;
+use wharf_ground::audit;
+use wharf_ground::caller::{Caller, Credential};
+use wharf_ground::random::{fill, random_text};
+use wharf_ground::users::USERS;
 
 /// The most sessions of one user. The oldest makes room for a new one.
 const MAX_SESSIONS: usize = 10;
@@ -199,18 +197,15 @@ impl Accounts {
 
     /// Returns the caller with a token, if its session is valid. Digests are compared in constant
     /// time.
-    pub(crate) fn authenticate(
-        &self,
-        token: &str,
-        request_id: Arc<str>,
-        config: &SessionConfig,
-    ) -> Option<Caller> {
+    pub fn authenticate_session(&self, token: &str, request_id: Arc<str>) -> Option<Caller> {
         let id = parse(token.split_once('.')?.0)?;
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let sessions = self.sessions.load();
         let session = sessions.get(&id)?;
         let now = self.clock.system();
-        if !bool::from(session.row.sha256.ct_eq(&digest)) || !self.holds(session, now, config) {
+        let config = self.config.get().session;
+        let is_right = bool::from(session.row.sha256.ct_eq(&digest));
+        if !config.enabled || !is_right || !self.holds(session, now, &config) {
             return None;
         }
         session.last_use.set(now);
@@ -223,7 +218,16 @@ impl Accounts {
             expires_at: None,
             peer: None,
             request_id,
-            condition: Condition::default(),
+        })
+    }
+
+    /// Returns the times of the session of a caller.
+    pub fn session(&self, caller: &Caller) -> Option<SessionInfo> {
+        let sessions = self.sessions.load();
+        let session = sessions.get(&parse(&caller.key_id)?)?;
+        Some(SessionInfo {
+            created_at: session.row.created_at,
+            expires_at: session.expires_at(&self.config.get().session),
         })
     }
 
@@ -231,14 +235,26 @@ impl Accounts {
         now < session.expires_at(config) && !self.access.is_disabled(session.user)
     }
 
-    pub(crate) fn is_valid(&self, id: &str, config: &SessionConfig) -> bool {
-        let sessions = self.sessions.load();
+    pub(crate) fn is_valid_session(&self, id: &str) -> bool {
+        let (sessions, config) = (self.sessions.load(), self.config.get());
         let session = parse(id).and_then(|id| sessions.get(&id));
-        session.is_some_and(|session| self.holds(session, self.clock.system(), config))
+        session.is_some_and(|session| self.holds(session, self.clock.system(), &config.session))
+    }
+
+    /// Returns the user of a valid session, by its id. A look at a page by name is a use of the session.
+    pub fn user_of_session(&self, id: &str) -> Option<UserId> {
+        let (sessions, config) = (self.sessions.load(), self.config.get());
+        let session = sessions.get(&parse(id)?)?;
+        let now = self.clock.system();
+        let holds = config.session.enabled && self.holds(session, now, &config.session);
+        holds.then(|| {
+            session.last_use.set(now);
+            session.user
+        })
     }
 
     /// Returns whether a session was not ended. It may have expired.
-    pub(crate) fn is_known(&self, id: &str) -> bool {
+    pub(crate) fn is_known_session(&self, id: &str) -> bool {
         let sessions = self.sessions.load();
         parse(id).is_some_and(|id| sessions.contains_key(&id))
     }
@@ -315,25 +331,6 @@ pub(super) fn end_others(
     Ok(others.fold(Changes::none(), |changes, (id, _)| {
         changes.remove(&SESSIONS, (user, id))
     }))
-}
-
-impl App {
-    /// Returns the caller with the token of a session, if the session is valid.
-    pub fn authenticate_session(&self, token: &str, request_id: Arc<str>) -> Option<Caller> {
-        let config = self.config().session;
-        let caller = self.accounts.authenticate(token, request_id, &config);
-        caller.filter(|_| config.enabled)
-    }
-
-    /// Returns the times of the session of a caller.
-    pub fn session(&self, caller: &Caller) -> Option<SessionInfo> {
-        let sessions = self.accounts.sessions.load();
-        let session = sessions.get(&parse(&caller.key_id)?)?;
-        Some(SessionInfo {
-            created_at: session.row.created_at,
-            expires_at: session.expires_at(&self.config().session),
-        })
-    }
 }
 
 fn random_token() -> Result<(SessionId, SecretText), Error> {

@@ -3,7 +3,7 @@
 
 use crate::host_keys::{HOST_KEYS, known_keys};
 use crate::restart::STARTS;
-use crate::{moves, restart};
+use crate::{labels, moves, restart};
 use wharf_db::{Changes, Db, MOVES, MoveRow, Read as _, Rows as _, View};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
@@ -164,7 +164,7 @@ impl Apply {
             row.size = resize.size;
             row.name = resize.name.unwrap_or(row.name);
             row.progress = Progress::Settled;
-            let changes = claim_of_size(&row, view)?;
+            let changes = claim_of_size(&row, view)?.with(labels::assign(view.rows, &row)?);
             Ok(changes.record(row, view.now, EventKind::Resized))
         })
         .await

@@ -51,7 +51,7 @@ impl<'a> ChangedInstance<'a> {
 
 /// The instance object: specification 2.3.
 #[derive(Serialize)]
-struct Instance<'a> {
+struct InstanceWire<'a> {
     uuid: uuid::Uuid,
     name: &'a str,
     lan_ipv4: Ipv4Addr,
@@ -75,11 +75,11 @@ struct Instance<'a> {
     gpu_cost_hourly_usd: f64,
     cpu_tier: &'static str,
     ssh_command: Option<String>,
-    webapp_url: Option<String>,
+    webapp_url: Option<&'a str>,
     wan_ports: &'a [u16],
 }
 
-impl<'a> Instance<'a> {
+impl<'a> InstanceWire<'a> {
     fn new(view: &'a InstanceView, owner_email: Option<&'a str>, sight: Sight) -> Self {
         let i = &view.instance;
         Self {
@@ -115,9 +115,7 @@ impl<'a> Instance<'a> {
                     host::plain(&i.ssh_host)
                 )
             }),
-            webapp_url: i
-                .web_port
-                .map(|port| format!("http://{}:{port}/", host::in_url(&view.web_host))),
+            webapp_url: view.web_url.as_deref(),
             wan_ports: &i.wan_ports,
         }
     }
@@ -125,13 +123,13 @@ impl<'a> Instance<'a> {
 
 /// A size in catalogues.
 #[derive(Serialize)]
-pub(super) struct Size {
+pub(super) struct SizeWire {
     n_vcpus: u32,
     mem_gib: u32,
     disk_size_gib: u32,
 }
 
-impl From<capacity::Size> for Size {
+impl From<capacity::Size> for SizeWire {
     fn from(size: capacity::Size) -> Self {
         Self {
             n_vcpus: size.n_vcpus,
@@ -161,20 +159,23 @@ pub(super) fn instance(view: &InstanceView, sight: Sight) -> Result<Bytes, Error
     if sight == Sight::State {
         return ChangedInstance::render(view, view.instance.state().as_str());
     }
-    let instance = Instance::new(view, Some(&view.owner_email), sight);
+    let instance = InstanceWire::new(view, Some(&view.owner_email), sight);
     render(&instance, INSTANCE_BYTES)
 }
 
 /// A list of instances.
 pub(super) fn list(views: &[InstanceView], sight: Sight) -> Result<Bytes, Error> {
-    struct List<'a>(&'a [InstanceView], Sight);
-    impl Serialize for List<'_> {
+    struct InstanceListWire<'a>(&'a [InstanceView], Sight);
+    impl Serialize for InstanceListWire<'_> {
         fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let instances = self.0.iter();
-            serializer.collect_seq(instances.map(|view| Instance::new(view, None, self.1)))
+            serializer.collect_seq(instances.map(|view| InstanceWire::new(view, None, self.1)))
         }
     }
-    render(&List(views, sight), 2 + views.len() * INSTANCE_BYTES)
+    render(
+        &InstanceListWire(views, sight),
+        2 + views.len() * INSTANCE_BYTES,
+    )
 }
 
 /// The result of stop and restart: specification 2.6.
@@ -204,7 +205,7 @@ pub(super) fn action(
 /// The result of add-port and remove-port: specification 2.6.
 pub(super) fn ports(view: &InstanceView, sight: Sight, message: String) -> Result<Bytes, Error> {
     #[derive(Serialize)]
-    struct Ports<'a> {
+    struct PortsWire<'a> {
         message: String,
         uuid: uuid::Uuid,
         wan_ports: &'a [u16],
@@ -212,7 +213,7 @@ pub(super) fn ports(view: &InstanceView, sight: Sight, message: String) -> Resul
     if sight == Sight::State {
         return ChangedInstance::render(view, view.instance.state().as_str());
     }
-    let result = Ports {
+    let result = PortsWire {
         message,
         uuid: view.instance.id.0,
         wan_ports: &view.instance.wan_ports,

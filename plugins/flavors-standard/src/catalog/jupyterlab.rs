@@ -1,6 +1,7 @@
 //! `jupyterlab`: Jupyter's notebook server.
 
 use crate::entry::{Entry, Web};
+use wharf_guest::WebAuth;
 
 /// JupyterLab with Jupyter AI. `/api` reports the server's version without a login.
 pub const JUPYTERLAB: Entry = Entry {
@@ -12,6 +13,7 @@ pub const JUPYTERLAB: Entry = Entry {
         port: 8888,
         health: "/api",
         clear_password: true,
+        auth: WebAuth::Token,
     }),
     s3_prefill: true,
     ai: true,

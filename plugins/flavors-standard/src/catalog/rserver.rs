@@ -1,12 +1,14 @@
 //! `rserver`: R in the browser.
 
 use crate::entry::{Entry, Web};
+use wharf_guest::WebAuth;
 
 /// The R server's web page: a JupyterLab on its own port.
 pub(super) const R_WEB: Web = Web {
     port: 8787,
     health: "/api",
     clear_password: true,
+    auth: WebAuth::Token,
 };
 
 /// The R server with genomics tools.

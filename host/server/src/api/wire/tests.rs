@@ -67,7 +67,7 @@ fn container() -> InstanceView {
         instance,
         owner_email: "me@example.org".into(),
         password: SecretText::new("xk7\"Rb2mQw"),
-        web_host: "web.example.org".into(),
+        web_url: Some("http://web.example.org:30000/".to_owned()),
     }
 }
 
