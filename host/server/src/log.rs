@@ -84,11 +84,11 @@ mod tests {
 
     /// A target that keeps its lines, and blocks until it is opened.
     #[derive(Clone, Default)]
-    struct Target(Arc<(Mutex<State>, Condvar)>);
+    struct BlockedWriter(Arc<(Mutex<State>, Condvar)>);
 
     type State = (bool, Vec<u8>);
 
-    impl Target {
+    impl BlockedWriter {
         fn open(&self) {
             self.0.0.lock().unwrap().0 = true;
             self.0.1.notify_all();
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    impl Write for Target {
+    impl Write for BlockedWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let (state, opened) = &*self.0;
             let mut state = opened
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn only_lines_below_warn_are_dropped_and_they_are_counted() {
-        let target = Target::default();
+        let target = BlockedWriter::default();
         let (lines, log) = queues({
             let target = target.clone();
             move || target.clone()

@@ -10,7 +10,7 @@ enum ReloadError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
-    Tls(#[from] http::StartError),
+    Tls(#[from] http::InterfaceError),
     #[error(transparent)]
     NodeTls(#[from] WrongNodeTls),
 }

@@ -74,7 +74,7 @@ pub enum StartError {
     Threads(#[source] io::Error),
     /// The REST interface cannot be started.
     #[error(transparent)]
-    Http(#[from] http::StartError),
+    Http(#[from] http::InterfaceError),
     /// The database cannot be read.
     #[error(transparent)]
     Rows(#[from] Error),

@@ -112,7 +112,7 @@ fn texts<const N: usize>(
 
 /// The session of a request, or its key.
 #[derive(Serialize)]
-struct Wire<'a> {
+struct AccountWire<'a> {
     email: &'a str,
     kind: &'static str,
     created_at: Option<String>,
@@ -163,7 +163,7 @@ pub fn session(api: &Api, caller: &Caller) -> Result<Reply, Error> {
     };
     let config = api.app.config();
     let identities = api.app.accounts().identities(caller)?.into_iter();
-    let wire = Wire {
+    let wire = AccountWire {
         email: &caller.email,
         kind,
         created_at: created_at.map(Timestamp::to_rfc3339),

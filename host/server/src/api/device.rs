@@ -14,7 +14,7 @@ use wharf_domain::scope::{Scope, Scopes};
 const NAME: &str = "wharf login";
 
 #[derive(Serialize)]
-struct Wire<'a> {
+struct DeviceWire<'a> {
     device_code: &'a str,
     user_code: &'a str,
     verification_url: &'a str,
@@ -29,7 +29,7 @@ pub fn begin(api: &Api, visitor: &Visitor, body: &[u8]) -> Result<Reply, Error> 
     checked.errors.into_result()?;
     let device = api.app.begin_device(name, visitor.network)?;
     let base_url = api.app.config().base_url();
-    let wire = Wire {
+    let wire = DeviceWire {
         device_code: device.device_code.expose(),
         user_code: &device.user_code,
         verification_url: &format!("{base_url}/device#{}", device.user_code),

@@ -8,7 +8,7 @@ use wharf_control::Caller;
 use wharf_domain::error::Error;
 
 #[derive(Serialize)]
-struct Wire<'a> {
+struct EstimateWire<'a> {
     fits: bool,
     shortage: Option<Shortage<'a>>,
     hourly_usd: f64,
@@ -29,7 +29,7 @@ pub async fn run(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error
         _ => None,
     };
     let hourly = |nano: u128| i128::try_from(nano).map(usd).map_err(Error::internal);
-    let wire = Wire {
+    let wire = EstimateWire {
         fits: shortage.is_none(),
         shortage,
         hourly_usd: hourly(estimate.hourly)?,

@@ -1,6 +1,6 @@
 //! `GET /api/flavor/`.
 
-use super::wire::Size;
+use super::wire::SizeWire;
 use super::{Api, Reply, render};
 use serde::Serialize;
 use wharf_domain::error::Error;
@@ -8,7 +8,7 @@ use wharf_domain::flavor::Flavor;
 
 #[derive(Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "mirrors the flavor")]
-struct Wire<'a> {
+struct FlavorWire<'a> {
     name: &'a str,
     description: &'a str,
     resource_types: Vec<&'static str>,
@@ -18,21 +18,21 @@ struct Wire<'a> {
     ai: bool,
     gpu_aware: bool,
     available: bool,
-    minimum: Size,
+    minimum: SizeWire,
 }
 
 /// All flavors.
 pub fn run(api: &Api) -> Result<Reply, Error> {
     let flavors = api.app.flavors().iter();
-    let flavors: Vec<Wire<'_>> = flavors
+    let flavors: Vec<FlavorWire<'_>> = flavors
         .map(|flavor| wire(flavor, api.app.is_available(flavor)))
         .collect();
     Ok(Reply::Done(render(&flavors, 384 * flavors.len() + 2)?))
 }
 
-fn wire(flavor: &Flavor, available: bool) -> Wire<'_> {
+fn wire(flavor: &Flavor, available: bool) -> FlavorWire<'_> {
     let types = flavor.resource_types.iter();
-    Wire {
+    FlavorWire {
         name: &flavor.name,
         description: &flavor.description,
         resource_types: types.map(|r| r.as_str()).collect(),

@@ -7,7 +7,7 @@ use wharf_domain::error::Error;
 
 /// One host key.
 #[derive(Serialize)]
-struct Wire {
+struct HostKeyWire {
     r#type: String,
     fingerprint: String,
     public_key: String,
@@ -16,8 +16,8 @@ struct Wire {
 /// The SSH host keys of an instance.
 pub fn list(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
     let keys = api.app.host_keys(caller, selector)?.into_iter();
-    let keys: Vec<Wire> = keys
-        .map(|key| Wire {
+    let keys: Vec<HostKeyWire> = keys
+        .map(|key| HostKeyWire {
             r#type: key.algorithm,
             fingerprint: key.fingerprint,
             public_key: key.public_key,

@@ -13,7 +13,7 @@ const NEVER: &str = "never";
 
 /// A key; `key` only in the response that creates it.
 #[derive(Serialize)]
-struct Wire {
+struct KeyWire {
     id: String,
     name: String,
     scopes: Vec<Scope>,
@@ -28,12 +28,12 @@ struct Wire {
 pub fn list(api: &Api, caller: &Caller) -> Result<Reply, Error> {
     let keys = api.app.keys().list(Some(caller.user))?;
     let valid = keys.into_iter().filter(|key| key.revoked_at.is_none());
-    let keys: Vec<Wire> = valid.map(wire).collect();
+    let keys: Vec<KeyWire> = valid.map(wire).collect();
     Ok(Reply::Done(render(&keys, 256 * keys.len() + 2)?))
 }
 
-fn wire(key: KeyInfo) -> Wire {
-    Wire {
+fn wire(key: KeyInfo) -> KeyWire {
+    KeyWire {
         id: key.id,
         name: key.name,
         scopes: key.scopes,
@@ -56,7 +56,7 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Er
     checked.errors.into_result()?;
     let made = api.app.make_key(caller, name, scopes, expiry);
     let (created, new) = made.await?;
-    let wire = Wire {
+    let wire = KeyWire {
         id: created.id,
         name: new.name,
         scopes: new.scopes.iter().collect(),

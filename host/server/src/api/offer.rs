@@ -1,13 +1,13 @@
 //! `GET /api/offer/`.
 
-use super::wire::{Size, decimal};
+use super::wire::{SizeWire, decimal};
 use super::{Api, Reply, render};
 use serde::Serialize;
 use wharf_control::Caller;
 use wharf_domain::error::Error;
 
 #[derive(Serialize)]
-struct Wire {
+struct OfferWire {
     cpu_tiers: Vec<Tier>,
     gpu_models: Vec<GpuModel>,
     largest_free: Vec<Free>,
@@ -32,7 +32,7 @@ struct Free {
     cpu_tier: &'static str,
     resource_type: &'static str,
     #[serde(flatten)]
-    size: Size,
+    size: SizeWire,
 }
 
 /// Rates, GPU models and free capacity.
@@ -54,7 +54,7 @@ pub fn run(api: &Api, caller: &Caller) -> Result<Reply, Error> {
         resource_type: resource_type.as_str(),
         size: size.into(),
     });
-    let wire = Wire {
+    let wire = OfferWire {
         cpu_tiers: tiers.collect(),
         gpu_models: models.collect(),
         largest_free: free.collect(),

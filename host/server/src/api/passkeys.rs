@@ -15,7 +15,7 @@ const PASSKEY_BYTES: usize = 192;
 const OPTIONS_BYTES: usize = 768;
 
 #[derive(Serialize)]
-struct Wire {
+struct PasskeyWire {
     id: String,
     name: String,
     created_at: String,
@@ -23,7 +23,7 @@ struct Wire {
     usable: bool,
 }
 
-impl Wire {
+impl PasskeyWire {
     fn new(passkey: Passkey) -> Self {
         Self {
             id: passkey.id,
@@ -108,14 +108,17 @@ pub async fn add(
     let added = accounts
         .add_passkey(console, caller, name, credential)
         .await?;
-    Ok(Reply::KeyCreated(render(&Wire::new(added), PASSKEY_BYTES)?))
+    Ok(Reply::KeyCreated(render(
+        &PasskeyWire::new(added),
+        PASSKEY_BYTES,
+    )?))
 }
 
 /// Lists the passkeys of the caller.
 pub fn list(api: &Api, caller: &Caller) -> Result<Reply, Error> {
     let console = console(api);
     let passkeys = api.app.accounts().passkeys(console.as_ref(), caller)?;
-    let passkeys: Vec<Wire> = passkeys.into_iter().map(Wire::new).collect();
+    let passkeys: Vec<PasskeyWire> = passkeys.into_iter().map(PasskeyWire::new).collect();
     let bytes = PASSKEY_BYTES * passkeys.len() + 2;
     Ok(Reply::Done(render(&passkeys, bytes)?))
 }

@@ -9,14 +9,14 @@ use wharf_domain::error::Error;
 use wharf_domain::scope::Scope;
 
 #[derive(Serialize)]
-struct Wire {
+struct PreferencesWire {
     #[serde(skip_serializing_if = "Option::is_none")]
     allow_moves: Option<bool>,
 }
 
 /// The settings.
 pub fn get(api: &Api, caller: &Caller) -> Result<Reply, Error> {
-    let wire = Wire {
+    let wire = PreferencesWire {
         allow_moves: Some(api.app.allows_moves(caller)?),
     };
     Ok(Reply::Done(render(&wire, 32)?))
@@ -33,5 +33,5 @@ pub async fn update(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Er
     if caller.scopes.has(Scope::Read) {
         return get(api, caller);
     }
-    Ok(Reply::Done(render(&Wire { allow_moves }, 32)?))
+    Ok(Reply::Done(render(&PreferencesWire { allow_moves }, 32)?))
 }

@@ -8,7 +8,7 @@ use wharf_domain::error::Error;
 
 /// One quantity; the limit is null if there is none.
 #[derive(Serialize)]
-struct Wire {
+struct QuotaWire {
     used: u64,
     limit: Option<u64>,
 }
@@ -16,7 +16,7 @@ struct Wire {
 /// The caller's usage and limits.
 pub fn run(api: &Api, caller: &Caller) -> Result<Reply, Error> {
     let (used, limits) = api.app.quota(caller)?;
-    let amounts = used.zip(limits, |used, limit| Wire { used, limit });
+    let amounts = used.zip(limits, |used, limit| QuotaWire { used, limit });
     let fields: BTreeMap<_, _> = amounts.fields().into_iter().collect();
     Ok(Reply::Done(render(&fields, 320)?))
 }

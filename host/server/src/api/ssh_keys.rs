@@ -11,7 +11,7 @@ use wharf_domain::error::Error;
 const KEY_BYTES: usize = 384;
 
 #[derive(Serialize)]
-struct Wire {
+struct SshKeyWire {
     id: String,
     name: String,
     fingerprint: String,
@@ -19,7 +19,7 @@ struct Wire {
     created_at: String,
 }
 
-impl Wire {
+impl SshKeyWire {
     fn new(key: SshKey) -> Self {
         Self {
             id: key.id,
@@ -34,7 +34,7 @@ impl Wire {
 /// The saved keys.
 pub fn list(api: &Api, caller: &Caller) -> Result<Reply, Error> {
     let keys = api.app.ssh_keys(caller)?.into_iter();
-    let keys: Vec<Wire> = keys.map(Wire::new).collect();
+    let keys: Vec<SshKeyWire> = keys.map(SshKeyWire::new).collect();
     Ok(Reply::Done(render(&keys, KEY_BYTES * keys.len() + 2)?))
 }
 
@@ -46,7 +46,10 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Er
     checked.errors.into_result()?;
     let public_key = public_key.unwrap_or_default();
     let saved = api.app.save_ssh_key(caller, name, public_key).await?;
-    Ok(Reply::KeyCreated(render(&Wire::new(saved), KEY_BYTES)?))
+    Ok(Reply::KeyCreated(render(
+        &SshKeyWire::new(saved),
+        KEY_BYTES,
+    )?))
 }
 
 /// Deletes a saved key.

@@ -7,7 +7,7 @@ use wharf_domain::error::Error;
 
 /// The stats object: specification 2.5.
 #[derive(Serialize)]
-struct Wire {
+struct StatsWire {
     cpu_percent: f64,
     mem_used_gib: f64,
     mem_total_gib: f64,
@@ -24,8 +24,8 @@ pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Repl
     ))
 }
 
-fn wire(stats: &Stats) -> Wire {
-    Wire {
+fn wire(stats: &Stats) -> StatsWire {
+    StatsWire {
         cpu_percent: (stats.cpu_percent * 100.0).round() / 100.0,
         mem_used_gib: gib(stats.mem_used_bytes),
         mem_total_gib: f64::from(stats.mem_total_gib),

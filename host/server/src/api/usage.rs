@@ -49,13 +49,13 @@ impl Span {
 }
 
 #[derive(Serialize)]
-struct Wire {
+struct UsageWire {
     from: String,
     to: String,
     total_usd: f64,
     hourly_usd: f64,
     months: Vec<InMonth>,
-    instances: Vec<Instance>,
+    instances: Vec<InstanceUsageWire>,
 }
 
 #[derive(Serialize)]
@@ -65,7 +65,7 @@ struct InMonth {
 }
 
 #[derive(Serialize)]
-struct Instance {
+struct InstanceUsageWire {
     uuid: uuid::Uuid,
     name: Option<String>,
     flavor: Option<String>,
@@ -76,11 +76,11 @@ struct Instance {
     total_usd: f64,
     hourly_usd: f64,
     months: Vec<InMonth>,
-    corrections: Vec<Correction>,
+    corrections: Vec<CorrectionWire>,
 }
 
 #[derive(Serialize)]
-struct Correction {
+struct CorrectionWire {
     at: String,
     usd: f64,
     reason: String,
@@ -91,7 +91,7 @@ pub fn run(api: &Api, caller: &Caller, span: Span) -> Result<Reply, Error> {
     let usage = api.app.usage_in(caller, span.from, span.to)?;
     let hourly = |nano: u128| i128::try_from(nano).map(usd).map_err(Error::internal);
     let instances = usage.instances.into_iter().map(|instance| {
-        Ok(Instance {
+        Ok(InstanceUsageWire {
             uuid: instance.id.0,
             name: instance.name,
             flavor: instance.flavor,
@@ -105,7 +105,7 @@ pub fn run(api: &Api, caller: &Caller, span: Span) -> Result<Reply, Error> {
             corrections: instance.corrections.into_iter().map(correction).collect(),
         })
     });
-    let wire = Wire {
+    let wire = UsageWire {
         from: usage.from.to_rfc3339(),
         to: usage.to.to_rfc3339(),
         total_usd: usd(usage.nano_usd),
@@ -126,8 +126,8 @@ fn in_month((month, nano_usd): (Month, i128)) -> InMonth {
     }
 }
 
-fn correction(line: CorrectionLine) -> Correction {
-    Correction {
+fn correction(line: CorrectionLine) -> CorrectionWire {
+    CorrectionWire {
         at: line.at.to_rfc3339(),
         usd: usd(line.nano_usd),
         reason: line.reason,

@@ -16,7 +16,7 @@ const DELIVERY_BYTES: usize = 224;
 
 /// A webhook; `secret` only in the response that makes it.
 #[derive(Serialize)]
-struct Wire {
+struct WebhookWire {
     id: String,
     url: String,
     types: Vec<String>,
@@ -26,7 +26,7 @@ struct Wire {
     secret: Option<String>,
 }
 
-impl Wire {
+impl WebhookWire {
     fn new(webhook: Webhook, secret: Option<&SecretText>) -> Self {
         Self {
             id: webhook.id.to_string(),
@@ -74,7 +74,9 @@ fn parse(id: &str) -> Result<WebhookId, Error> {
 /// The webhooks, oldest first.
 pub fn list(api: &Api, caller: &Caller) -> Result<Reply, Error> {
     let webhooks = api.app.webhooks(caller)?.into_iter();
-    let webhooks: Vec<Wire> = webhooks.map(|webhook| Wire::new(webhook, None)).collect();
+    let webhooks: Vec<WebhookWire> = webhooks
+        .map(|webhook| WebhookWire::new(webhook, None))
+        .collect();
     let bytes = WEBHOOK_BYTES * webhooks.len() + 2;
     Ok(Reply::Done(render(&webhooks, bytes)?))
 }
@@ -87,7 +89,7 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Er
     let types = types.into_iter().map(str::to_owned).collect();
     checked.errors.into_result()?;
     let (webhook, secret) = api.app.new_webhook(caller, url, types).await?;
-    let wire = Wire::new(webhook, Some(&secret));
+    let wire = WebhookWire::new(webhook, Some(&secret));
     Ok(Reply::KeyCreated(render(&wire, WEBHOOK_BYTES)?))
 }
 
@@ -95,7 +97,7 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Er
 pub fn get(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
     let webhook = api.app.webhook(caller, parse(id)?)?;
     Ok(Reply::Done(render(
-        &Wire::new(webhook, None),
+        &WebhookWire::new(webhook, None),
         WEBHOOK_BYTES,
     )?))
 }
@@ -109,7 +111,7 @@ pub async fn delete(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error
 /// Replaces the secret.
 pub async fn rotate(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
     let (webhook, secret) = api.app.rotate_webhook(caller, parse(id)?).await?;
-    let wire = Wire::new(webhook, Some(&secret));
+    let wire = WebhookWire::new(webhook, Some(&secret));
     Ok(Reply::Secret(render(&wire, WEBHOOK_BYTES)?))
 }
 

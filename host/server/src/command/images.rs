@@ -17,7 +17,7 @@ use wharf_images::{Recipes, State, load};
 #[derive(Args)]
 pub struct Images {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<ImagesAction>,
     /// The engine, such as unix:///run/docker.sock; without it, the nodes of the configuration
     #[arg(long, value_name = "ENDPOINT", global = true)]
     engine: Option<String>,
@@ -40,7 +40,7 @@ pub struct Images {
 }
 
 #[derive(Subcommand)]
-enum Action {
+enum ImagesAction {
     /// Make images, unless a node has current ones; from a registry's base, else from Debian packages
     Build {
         /// Names of images, such as base
@@ -79,12 +79,12 @@ impl OperatorCommand for Images {
         let engines = self.engines()?;
         match self.action {
             None => show(&recipes, &engines),
-            Some(Action::Build { names, all }) => {
+            Some(ImagesAction::Build { names, all }) => {
                 let names = if all { recipes.names()? } else { names };
                 each(&engines, |client| recipes.ensure(client, &names))
             }
-            Some(Action::Load { file }) => each(&engines, |client| load(client, &file)),
-            Some(Action::Save { name, file }) => match engines.as_slice() {
+            Some(ImagesAction::Load { file }) => each(&engines, |client| load(client, &file)),
+            Some(ImagesAction::Save { name, file }) => match engines.as_slice() {
                 [engine] => recipes.save(&engine.client, &name, &file),
                 _ => bail!("several nodes are configured: name one with --node"),
             },

@@ -15,7 +15,7 @@ pub(super) struct Activity {
     pub(super) running: AtomicUsize,
     /// Bytes of responses that the socket has not taken.
     pub(super) unsent: AtomicU64,
-    sending: Mutex<Sending>,
+    sending: Mutex<SendingBody>,
     unread: AtomicBool,
     lingers: AtomicBool,
     authenticated: AtomicBool,
@@ -37,7 +37,7 @@ impl Drop for Upgraded {
 
 /// The response bodies that are not sent completely.
 #[derive(Debug, Default)]
-struct Sending {
+struct SendingBody {
     bodies: Vec<BodyProgress>,
     next: u64,
 }

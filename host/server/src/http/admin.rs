@@ -5,7 +5,7 @@
 use super::body;
 use super::listen::{self, Served};
 use super::respond::{self, HttpError, Response};
-use super::start_error::StartError;
+use super::start_error::InterfaceError;
 use super::unsent::Unsent;
 use crate::check::ListClaims;
 use crate::command;
@@ -59,8 +59,8 @@ pub(super) fn start(
     app: Arc<App>,
     limits: LimitsConfig,
     stopped: watch::Receiver<bool>,
-) -> Result<impl Future<Output = ()> + Send + 'static, StartError> {
-    let listener = bind(&path).map_err(|source| StartError::AdminSocket {
+) -> Result<impl Future<Output = ()> + Send + 'static, InterfaceError> {
+    let listener = bind(&path).map_err(|source| InterfaceError::AdminSocket {
         path: path.clone(),
         source,
     })?;

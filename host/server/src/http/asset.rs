@@ -19,14 +19,14 @@ use std::sync::OnceLock;
 pub(super) struct Asset {
     content_type: &'static str,
     embedded: &'static [u8],
-    form: Form,
+    form: AssetEncoding,
     /// The form that is not embedded.
     other: OnceLock<Bytes>,
 }
 
 /// How a file is embedded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum AssetEncoding {
     Plain,
     Gzipped,
     /// Plain, and compression does not make it smaller.
@@ -44,20 +44,20 @@ pub(super) struct Rules {
 impl Asset {
     /// A file that is embedded as it is, and sent compressed if its content is text.
     pub(super) const fn plain(content_type: &'static str, content: &'static [u8]) -> Self {
-        Self::new(content_type, content, Form::Plain)
+        Self::new(content_type, content, AssetEncoding::Plain)
     }
 
     /// A file that is embedded compressed.
     pub(super) const fn gzipped(content_type: &'static str, content: &'static [u8]) -> Self {
-        Self::new(content_type, content, Form::Gzipped)
+        Self::new(content_type, content, AssetEncoding::Gzipped)
     }
 
     /// A file that is only sent as it is.
     pub(super) const fn incompressible(content_type: &'static str, content: &'static [u8]) -> Self {
-        Self::new(content_type, content, Form::Incompressible)
+        Self::new(content_type, content, AssetEncoding::Incompressible)
     }
 
-    const fn new(content_type: &'static str, embedded: &'static [u8], form: Form) -> Self {
+    const fn new(content_type: &'static str, embedded: &'static [u8], form: AssetEncoding) -> Self {
         Self {
             content_type,
             embedded,
@@ -68,7 +68,7 @@ impl Asset {
 
     /// The file in the form that the client accepts.
     pub(super) fn respond(&self, request: &HeaderMap, rules: &Rules) -> Response {
-        let gzip = self.form != Form::Incompressible && accepts_gzip(request);
+        let gzip = self.form != AssetEncoding::Incompressible && accepts_gzip(request);
         let mut response = respond::document(self.content_type, self.content(gzip));
         response.extensions_mut().insert(Static);
         let headers = response.headers_mut();
@@ -81,14 +81,14 @@ impl Asset {
         for (name, value) in fixed {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        if self.form != Form::Incompressible {
+        if self.form != AssetEncoding::Incompressible {
             compress::declare(headers, gzip);
         }
         response
     }
 
     fn content(&self, gzip: bool) -> Bytes {
-        if gzip == (self.form == Form::Gzipped) {
+        if gzip == (self.form == AssetEncoding::Gzipped) {
             return Bytes::from_static(self.embedded);
         }
         let convert = || {

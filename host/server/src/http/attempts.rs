@@ -1,10 +1,10 @@
 //! The rates of attempts to sign in. A stranger with the address of a user must not use up the attempts
 //! of that user, so each bucket has a holder that strangers are not.
 
-use super::client::{Client, client};
+use super::client::{RequestClient, client};
 use super::extract::NoBody;
 use super::interface::Interface;
-use super::rate::{RateExceeded, Rates};
+use super::rate::{RateExceeded, RateLimits};
 use super::respond::HttpError;
 use super::session_cookie::Cookies;
 use super::sign_in::Visit;
@@ -28,12 +28,12 @@ type Account = [u8; 32];
 
 /// The rates of attempts.
 pub(super) struct Attempts {
-    networks: Rates<IpAddr>,
-    local_network: Rates<IpAddr>,
-    accounts_in_networks: Rates<(Account, Option<IpAddr>)>,
-    accounts: Rates<Account>,
-    known_browsers: Rates<UserId>,
-    sessions: Rates<Arc<str>>,
+    networks: RateLimits<IpAddr>,
+    local_network: RateLimits<IpAddr>,
+    accounts_in_networks: RateLimits<(Account, Option<IpAddr>)>,
+    accounts: RateLimits<Account>,
+    known_browsers: RateLimits<UserId>,
+    sessions: RateLimits<Arc<str>>,
 }
 
 impl Attempts {
@@ -75,19 +75,19 @@ impl Attempts {
     }
 }
 
-fn rates<K: Clone + Eq + Hash>(what: &'static str, millis: u64, burst: u32) -> Rates<K> {
+fn rates<K: Clone + Eq + Hash>(what: &'static str, millis: u64, burst: u32) -> RateLimits<K> {
     let burst = NonZero::new(burst).unwrap_or(NonZero::<u32>::MIN);
-    Rates::every(what, Duration::from_millis(millis), burst)
+    RateLimits::every(what, Duration::from_millis(millis), burst)
 }
 
 /// A request of anyone under `/auth/`. It has taken an attempt before its body is read.
-pub(super) struct Attempt<B = NoBody> {
+pub(super) struct SignInAttempt<B = NoBody> {
     visit: Visit<B>,
     /// The user who has signed in with this browser before, if the attempt is the browser's.
     known: Option<UserId>,
 }
 
-impl<B> Attempt<B> {
+impl<B> SignInAttempt<B> {
     /// Takes an attempt on an account, unless the browser is known to its user.
     pub(super) fn take_account(&self, interface: &Interface, email: &str) -> Result<(), HttpError> {
         let accounts = interface.api.app().accounts();
@@ -102,7 +102,7 @@ impl<B> Attempt<B> {
     }
 }
 
-impl<B> Deref for Attempt<B> {
+impl<B> Deref for SignInAttempt<B> {
     type Target = Visit<B>;
 
     fn deref(&self) -> &Visit<B> {
@@ -110,7 +110,7 @@ impl<B> Deref for Attempt<B> {
     }
 }
 
-impl<B> FromRequest<Arc<Interface>> for Attempt<B>
+impl<B> FromRequest<Arc<Interface>> for SignInAttempt<B>
 where
     B: FromRequest<Arc<Interface>, Rejection = HttpError>,
 {
@@ -121,7 +121,7 @@ where
         let known = known_user(&request, state);
         let known = known.filter(|user| attempts.known_browsers.take(user).is_ok());
         if known.is_none() {
-            let network = client(request.extensions()).map(Client::network);
+            let network = client(request.extensions()).map(RequestClient::network);
             let taken = attempts.take_network(network);
             taken.map_err(HttpError::TooManyRequests)?;
         }

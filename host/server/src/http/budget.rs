@@ -2,7 +2,7 @@
 //! so that none takes the share of another.
 
 use super::access_log::Entry;
-use super::client::{Client, client};
+use super::client::{RequestClient, client};
 use http::Extensions;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -18,20 +18,20 @@ const NETWORK: u64 = 64;
 
 /// The party that something is held for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Party {
+pub(super) enum BudgetOwner {
     User(UserId),
     /// Clients without a key or session in one network.
     Network(IpAddr),
 }
 
-impl Party {
+impl BudgetOwner {
     /// The party of a request with these extensions.
     pub(super) fn of(extensions: &Extensions) -> Self {
         let user = extensions.get::<Entry>().and_then(|entry| entry.user.get());
         Self::new(user.copied(), client(extensions))
     }
 
-    pub(super) fn new(user: Option<UserId>, client: Option<Client>) -> Self {
+    pub(super) fn new(user: Option<UserId>, client: Option<RequestClient>) -> Self {
         match (user, client) {
             (Some(user), _) => Self::User(user),
             (None, Some(client)) => Self::Network(client.site()),
@@ -43,7 +43,7 @@ impl Party {
 
 /// The bounds of a [`Budget`].
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct BudgetBounds {
     /// The bound of all parties together.
     pub(super) all: u64,
     /// The bound of one user.
@@ -54,7 +54,7 @@ pub(super) struct Bounds {
     pub(super) network: u64,
 }
 
-impl Bounds {
+impl BudgetBounds {
     pub(super) const NONE: Self = Self {
         all: u64::MAX,
         user: u64::MAX,
@@ -76,7 +76,7 @@ impl Bounds {
 /// A bound on one kind of thing that the server holds for parties, and the share of each.
 #[derive(Debug)]
 pub(super) struct Budget {
-    bounds: Bounds,
+    bounds: BudgetBounds,
     held: Mutex<Held>,
 }
 
@@ -84,11 +84,11 @@ pub(super) struct Budget {
 struct Held {
     all: u64,
     networks: u64,
-    parties: HashMap<Party, u64>,
+    parties: HashMap<BudgetOwner, u64>,
 }
 
 impl Budget {
-    pub(super) fn new(bounds: Bounds) -> Arc<Self> {
+    pub(super) fn new(bounds: BudgetBounds) -> Arc<Self> {
         Arc::new(Self {
             bounds,
             held: Mutex::default(),
@@ -96,7 +96,7 @@ impl Budget {
     }
 
     /// Whether a party has its share, or nothing is left.
-    pub(super) fn is_full(&self, party: Party) -> bool {
+    pub(super) fn is_full(&self, party: BudgetOwner) -> bool {
         self.held.lock().is_full(party, &self.bounds)
     }
 
@@ -107,14 +107,14 @@ impl Budget {
 
     /// Holds an amount for a party; none if its share is full. The last amount of a share may exceed it,
     /// so that a response can be larger than the share.
-    pub(super) fn hold(self: &Arc<Self>, party: Party, amount: u64) -> Option<Hold> {
+    pub(super) fn hold(self: &Arc<Self>, party: BudgetOwner, amount: u64) -> Option<Hold> {
         let mut hold = self.holding(party, 0);
         hold.grow(amount).then_some(hold)
     }
 
     /// Holds an amount for a refusal, for which a party has an eighth more than its share; none if that is
     /// full too. Other parties cannot use it up.
-    pub(super) fn hold_refusal(self: &Arc<Self>, party: Party, amount: u64) -> Option<Hold> {
+    pub(super) fn hold_refusal(self: &Arc<Self>, party: BudgetOwner, amount: u64) -> Option<Hold> {
         let mut held = self.held.lock();
         if held.share_is_full(party, &self.bounds, |share| share.saturating_add(share / 8)) {
             return None;
@@ -124,7 +124,7 @@ impl Budget {
     }
 
     /// Holds an amount for a party even if its share is full.
-    pub(super) fn hold_anyway(self: &Arc<Self>, party: Party, amount: u64) -> Hold {
+    pub(super) fn hold_anyway(self: &Arc<Self>, party: BudgetOwner, amount: u64) -> Hold {
         self.held
             .lock()
             .change(party, |held| held.saturating_add(amount));
@@ -132,7 +132,7 @@ impl Budget {
     }
 
     /// The owner of an amount that is counted.
-    fn holding(self: &Arc<Self>, party: Party, amount: u64) -> Hold {
+    fn holding(self: &Arc<Self>, party: BudgetOwner, amount: u64) -> Hold {
         Hold {
             budget: Arc::clone(self),
             party,
@@ -142,21 +142,28 @@ impl Budget {
 }
 
 impl Held {
-    fn is_full(&self, party: Party, bounds: &Bounds) -> bool {
+    fn is_full(&self, party: BudgetOwner, bounds: &BudgetBounds) -> bool {
         self.share_is_full(party, bounds, |share| share) || self.all >= bounds.all
     }
 
-    fn share_is_full(&self, party: Party, bounds: &Bounds, of: impl Fn(u64) -> u64) -> bool {
+    fn share_is_full(
+        &self,
+        party: BudgetOwner,
+        bounds: &BudgetBounds,
+        of: impl Fn(u64) -> u64,
+    ) -> bool {
         let own = self.parties.get(&party).copied().unwrap_or_default();
         match party {
-            Party::User(_) => own >= of(bounds.user),
-            Party::Network(_) => own >= of(bounds.network) || self.networks >= of(bounds.networks),
+            BudgetOwner::User(_) => own >= of(bounds.user),
+            BudgetOwner::Network(_) => {
+                own >= of(bounds.network) || self.networks >= of(bounds.networks)
+            }
         }
     }
 
-    fn change(&mut self, party: Party, change: impl Fn(u64) -> u64) {
+    fn change(&mut self, party: BudgetOwner, change: impl Fn(u64) -> u64) {
         self.all = change(self.all);
-        if matches!(party, Party::Network(_)) {
+        if matches!(party, BudgetOwner::Network(_)) {
             self.networks = change(self.networks);
         }
         let own = self.parties.entry(party).or_default();
@@ -171,7 +178,7 @@ impl Held {
 #[derive(Debug)]
 pub(super) struct Hold {
     budget: Arc<Budget>,
-    party: Party,
+    party: BudgetOwner,
     amount: u64,
 }
 
@@ -198,18 +205,18 @@ impl Drop for Hold {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bounds, Budget, Party};
+    use super::{Budget, BudgetBounds, BudgetOwner};
     use std::net::Ipv4Addr;
     use wharf_domain::ids::UserId;
 
-    fn network(n: u32) -> Party {
-        Party::Network(Ipv4Addr::from_bits(n).into())
+    fn network(n: u32) -> BudgetOwner {
+        BudgetOwner::Network(Ipv4Addr::from_bits(n).into())
     }
 
     #[test]
     fn a_party_is_refused_at_its_share_and_others_are_not() {
-        let memory = Budget::new(Bounds::of_memory(6_400));
-        let (ann, bob) = (Party::User(UserId(1)), Party::User(UserId(2)));
+        let memory = Budget::new(BudgetBounds::of_memory(6_400));
+        let (ann, bob) = (BudgetOwner::User(UserId(1)), BudgetOwner::User(UserId(2)));
         let mut of_ann = memory.hold(ann, 799).unwrap();
         // The last bytes exceed the share.
         assert!(of_ann.grow(1_000) && !of_ann.grow(1));
@@ -228,16 +235,16 @@ mod tests {
 
     #[test]
     fn strangers_leave_memory_to_users_and_nobody_exceeds_the_whole() {
-        let memory = Budget::new(Bounds::of_memory(6_400));
+        let memory = Budget::new(BudgetBounds::of_memory(6_400));
         let strangers: Vec<_> = (0..100)
             .map_while(|n| memory.hold(network(n), 100))
             .collect();
         assert_eq!(strangers.len(), 16);
         let users: Vec<_> = (0..100)
-            .map_while(|n| memory.hold(Party::User(UserId(n)), 800))
+            .map_while(|n| memory.hold(BudgetOwner::User(UserId(n)), 800))
             .collect();
         assert_eq!(users.len(), 6);
-        let other = Party::User(UserId(100));
+        let other = BudgetOwner::User(UserId(100));
         assert!(memory.hold(other, 1).is_none() && memory.hold_refusal(other, 1).is_some());
         drop((strangers, users));
         let held = memory.held.lock();

@@ -8,13 +8,13 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The client of a request, in its extensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Client {
+pub(super) struct RequestClient {
     pub(super) address: IpAddr,
     /// Whether a proxy forwards the request, whose connection others share.
     pub(super) is_forwarded: bool,
 }
 
-impl Client {
+impl RequestClient {
     /// The client of a request with these headers. Each proxy appends the address of its own peer, so the
     /// addresses are read from the last one, and none before an untrusted one is believed.
     pub(super) fn of(peer: IpAddr, headers: &HeaderMap, proxies: &TrustedProxies) -> Self {
@@ -55,7 +55,7 @@ impl Client {
 }
 
 /// The client of a request with these extensions; none on the socket of the admin service.
-pub(super) fn client(extensions: &Extensions) -> Option<Client> {
+pub(super) fn client(extensions: &Extensions) -> Option<RequestClient> {
     extensions.get().copied()
 }
 
@@ -84,7 +84,7 @@ pub(super) fn network(address: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use super::{Client, network};
+    use super::{RequestClient, network};
     use http::{HeaderMap, HeaderValue};
     use wharf_config::TrustedProxies;
 
@@ -97,7 +97,7 @@ mod tests {
             for value in values {
                 headers.append("x-forwarded-for", HeaderValue::from_str(value).unwrap());
             }
-            let client = Client::of(peer.parse().unwrap(), &headers, &proxies);
+            let client = RequestClient::of(peer.parse().unwrap(), &headers, &proxies);
             (client.address.to_string(), client.is_forwarded)
         };
         for (peer, values, address, is_forwarded) in [
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn one_party_may_have_all_networks_of_a_site() {
         let site = |address: &str| {
-            let client = Client {
+            let client = RequestClient {
                 address: address.parse().unwrap(),
                 is_forwarded: false,
             };

@@ -3,10 +3,10 @@
 
 use super::activity::{Activity, BodyProgress};
 use super::body::RequestBody;
-use super::client::Client;
+use super::client::RequestClient;
 use super::linger::Linger;
 use super::respond;
-use super::unsent::{Asked, Unread, Unsent, UnsentBody};
+use super::unsent::{RequestFacts, Unread, Unsent, UnsentBody};
 use axum::Router;
 use axum::body::Body;
 use hyper::Request;
@@ -140,14 +140,14 @@ impl Connections {
                 }
                 () = &mut stopped, if !watchdog.stopping => {
                     watchdog.stopping = true;
-                    Verdict::Close
+                    ConnectionAction::Close
                 }
                 now = tick.tick() => watchdog.look(activity, now),
             };
             match verdict {
-                Verdict::Keep => {}
-                Verdict::Close => connection.as_mut().graceful_shutdown(),
-                Verdict::Drop => return,
+                ConnectionAction::Keep => {}
+                ConnectionAction::Close => connection.as_mut().graceful_shutdown(),
+                ConnectionAction::Drop => return,
             }
         }
     }
@@ -157,14 +157,14 @@ impl Connections {
         request: Request<Incoming>,
         activity: &Arc<Activity>,
     ) -> impl Future<Output = Result<http::Response<UnsentBody>, Unread>> + Send + use<> {
-        let running = Running::begin(activity);
+        let running = RunningRequest::begin(activity);
         let unsent = Arc::clone(&self.unsent);
         let peer = activity.peer;
-        let client = peer.map(|peer| Client::of(peer, request.headers(), &self.proxies));
+        let client = peer.map(|peer| RequestClient::of(peer, request.headers(), &self.proxies));
         let mut request = RequestBody::wrap(request, activity).map(Body::new);
         request.extensions_mut().insert(Arc::clone(activity));
         client.map(|client| request.extensions_mut().insert(client));
-        let asked = Asked::new(&request);
+        let asked = RequestFacts::new(&request);
         let response = self.router.clone().call(request);
         async move {
             let Ok(response) = response.await;
@@ -176,9 +176,9 @@ impl Connections {
 }
 
 /// A request whose response does not exist yet.
-struct Running(Arc<Activity>);
+struct RunningRequest(Arc<Activity>);
 
-impl Running {
+impl RunningRequest {
     fn begin(activity: &Arc<Activity>) -> Self {
         activity.requests.fetch_add(1, Ordering::Relaxed);
         activity.running.fetch_add(1, Ordering::Relaxed);
@@ -186,7 +186,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
@@ -194,7 +194,7 @@ impl Drop for Running {
 
 /// The next action on a connection.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum ConnectionAction {
     Keep,
     /// Close it gracefully.
     Close,
@@ -209,12 +209,12 @@ struct Watchdog {
     requests: u64,
     idle_since: Instant,
     /// The responses that were not sent completely at the last look.
-    sending: Vec<Watched>,
+    sending: Vec<WatchedBody>,
 }
 
 /// A response body and its last progress. Each body is watched by itself, since one stream of HTTP/2
 /// may progress while others hold memory.
-struct Watched {
+struct WatchedBody {
     progress: BodyProgress,
     since: Instant,
 }
@@ -231,7 +231,7 @@ impl Watchdog {
         }
     }
 
-    fn look(&mut self, activity: &Activity, now: Instant) -> Verdict {
+    fn look(&mut self, activity: &Activity, now: Instant) -> ConnectionAction {
         let requests = activity.requests.load(Ordering::Relaxed);
         let running = activity.running.load(Ordering::Relaxed) > 0;
         self.watch(&activity.bodies(), now);
@@ -244,30 +244,30 @@ impl Watchdog {
             0 => self.timeouts.header,
             _ => self.timeouts.idle,
         };
-        let stalled = |body: &Watched| now - body.since >= self.timeouts.write;
+        let stalled = |body: &WatchedBody| now - body.since >= self.timeouts.write;
         if self.sending.iter().any(stalled) {
             tracing::debug!("connection dropped: its client does not read");
-            Verdict::Drop
+            ConnectionAction::Drop
         } else if self.stopping && idle >= limit.min(CLOSE_TIMEOUT) {
-            Verdict::Drop
+            ConnectionAction::Drop
         } else if idle < limit {
-            Verdict::Keep
+            ConnectionAction::Keep
         } else if requests == 0 || idle >= limit + self.timeouts.header {
-            Verdict::Drop
+            ConnectionAction::Drop
         } else {
-            Verdict::Close
+            ConnectionAction::Close
         }
     }
 
     fn watch(&mut self, bodies: &[BodyProgress], now: Instant) {
         let before = std::mem::take(&mut self.sending);
         let unchanged = |progress: &BodyProgress| {
-            let same = |w: &&Watched| {
+            let same = |w: &&WatchedBody| {
                 w.progress.body == progress.body && w.progress.pieces == progress.pieces
             };
             before.iter().find(same).map(|watched| watched.since)
         };
-        let watch = |progress: &BodyProgress| Watched {
+        let watch = |progress: &BodyProgress| WatchedBody {
             progress: *progress,
             since: unchanged(progress).unwrap_or(now),
         };
@@ -277,7 +277,7 @@ impl Watchdog {
 
 #[cfg(test)]
 mod tests {
-    use super::{Activity, Running, Timeouts, Verdict, Watchdog};
+    use super::{Activity, ConnectionAction, RunningRequest, Timeouts, Watchdog};
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -294,14 +294,20 @@ mod tests {
         let activity = Arc::<Activity>::default();
         let mut watchdog = Watchdog::new(TIMEOUTS);
         let start = watchdog.idle_since;
-        assert_eq!(watchdog.look(&activity, start + 9 * SECOND), Verdict::Keep);
-        assert_eq!(watchdog.look(&activity, start + 10 * SECOND), Verdict::Drop);
-        drop(Running::begin(&activity));
+        assert_eq!(
+            watchdog.look(&activity, start + 9 * SECOND),
+            ConnectionAction::Keep
+        );
+        assert_eq!(
+            watchdog.look(&activity, start + 10 * SECOND),
+            ConnectionAction::Drop
+        );
+        drop(RunningRequest::begin(&activity));
         let mut look = |seconds| watchdog.look(&activity, start + seconds * SECOND);
-        assert_eq!(look(20), Verdict::Keep);
-        assert_eq!(look(94), Verdict::Keep);
-        assert_eq!(look(95), Verdict::Close);
-        assert_eq!(look(105), Verdict::Drop);
+        assert_eq!(look(20), ConnectionAction::Keep);
+        assert_eq!(look(94), ConnectionAction::Keep);
+        assert_eq!(look(95), ConnectionAction::Close);
+        assert_eq!(look(105), ConnectionAction::Drop);
     }
 
     #[test]
@@ -309,18 +315,18 @@ mod tests {
         let activity = Arc::<Activity>::default();
         let mut watchdog = Watchdog::new(TIMEOUTS);
         let start = watchdog.idle_since;
-        let running = Running::begin(&activity);
+        let running = RunningRequest::begin(&activity);
         let mut look = |seconds| watchdog.look(&activity, start + seconds * SECOND);
-        assert_eq!(look(100), Verdict::Keep);
+        assert_eq!(look(100), ConnectionAction::Keep);
         let body = activity.body_begun();
         drop(running);
-        assert_eq!(look(129), Verdict::Keep);
+        assert_eq!(look(129), ConnectionAction::Keep);
         activity.body_progressed(body);
-        assert_eq!(look(140), Verdict::Keep);
-        assert_eq!(look(169), Verdict::Keep);
+        assert_eq!(look(140), ConnectionAction::Keep);
+        assert_eq!(look(169), ConnectionAction::Keep);
         // Requests that come meanwhile are no progress of the response.
-        drop(Running::begin(&activity));
-        assert_eq!(look(170), Verdict::Drop);
+        drop(RunningRequest::begin(&activity));
+        assert_eq!(look(170), ConnectionAction::Drop);
     }
 
     #[test]
@@ -331,10 +337,10 @@ mod tests {
         let mut look = |seconds| watchdog.look(&activity, start + seconds * SECOND);
         let (_stalled, other) = (activity.body_begun(), activity.body_begun());
         for seconds in 0..30 {
-            assert_eq!(look(seconds), Verdict::Keep);
+            assert_eq!(look(seconds), ConnectionAction::Keep);
             activity.body_progressed(other);
             activity.body_sent(activity.body_begun());
         }
-        assert_eq!(look(30), Verdict::Drop);
+        assert_eq!(look(30), ConnectionAction::Drop);
     }
 }

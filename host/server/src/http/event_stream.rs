@@ -1,9 +1,9 @@
 //! A stream of server-sent events: rows are read when the client has room for them, so that a stream
 //! holds one batch at most.
 
-use super::budget::{Bounds, Budget, Hold, Party};
+use super::budget::{Budget, BudgetBounds, BudgetOwner, Hold};
 use super::interface::Interface;
-use super::listen::Open;
+use super::listen::OpenGauge;
 use super::respond::HttpError;
 use crate::api::events::{changed, ended, messages};
 use bytes::Bytes;
@@ -38,10 +38,10 @@ pub(super) struct Streams {
 impl Streams {
     pub(super) fn new(limits: &LimitsConfig, open: Gauge) -> Self {
         Self {
-            places: Budget::new(Bounds {
+            places: Budget::new(BudgetBounds {
                 all: limits.event_streams as u64,
                 user: limits.event_streams_per_user as u64,
-                ..Bounds::NONE
+                ..BudgetBounds::NONE
             }),
             most_of_user: limits.event_streams_per_user,
             // A stream without progress for the write timeout is ended.
@@ -51,11 +51,11 @@ impl Streams {
     }
 
     /// Takes a place for a stream of a user.
-    pub(super) fn enter(&self, user: UserId) -> Result<Place, HttpError> {
-        match self.places.hold(Party::User(user), 1) {
-            Some(held) => Ok(Place {
+    pub(super) fn enter(&self, user: UserId) -> Result<StreamPlace, HttpError> {
+        match self.places.hold(BudgetOwner::User(user), 1) {
+            Some(held) => Ok(StreamPlace {
                 _held: held,
-                _open: Open::new(self.open.clone()),
+                _open: OpenGauge::new(self.open.clone()),
                 heartbeat: self.heartbeat,
             }),
             None if self.places.is_spent() => Err(HttpError::Busy),
@@ -65,9 +65,9 @@ impl Streams {
 }
 
 /// The place of one stream.
-pub(super) struct Place {
+pub(super) struct StreamPlace {
     _held: Hold,
-    _open: Open,
+    _open: OpenGauge,
     heartbeat: Duration,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct EventStream {
     pub(super) access: watch::Receiver<()>,
     /// The other lists, for a client that follows them too.
     pub(super) others: Option<Others>,
-    pub(super) place: Place,
+    pub(super) place: StreamPlace,
 }
 
 /// The lists of a user that change without events.

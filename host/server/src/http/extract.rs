@@ -3,7 +3,7 @@
 
 use super::auth::Authenticated;
 use super::body;
-use super::budget::{Hold, Party};
+use super::budget::{BudgetOwner, Hold};
 use super::entity_tags::{Conditions, Tags, read};
 use super::interface::Interface;
 use super::rate::ends_something;
@@ -16,6 +16,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
+use serde::de::DeserializeOwned;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
@@ -102,7 +103,7 @@ impl FromRequest<Arc<Interface>> for Json {
         } else {
             body::MAX_BYTES
         };
-        let party = Party::of(request.extensions());
+        let party = BudgetOwner::of(request.extensions());
         let begun = state.bodies.hold(party, WAITING + head_bytes(&request));
         let mut hold = begun.ok_or(HttpError::Busy)?;
         let body = request.into_body();
@@ -140,7 +141,7 @@ where
         {
             caller.condition = tag::condition(strong, Sight::of(caller.scopes));
         }
-        let party = Party::User(caller.user);
+        let party = BudgetOwner::User(caller.user);
         let connection = own_connection(request.extensions());
         // Responses that another key has left unread must not delay the end of something.
         let ends = ends_something(&request);
@@ -169,9 +170,22 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let segment = parts.extract::<Path<String>>().await;
-        let segment = segment.map_or_else(|_| String::new(), |Path(segment)| segment);
+        let InPath(segment) = parts.extract::<InPath<String>>().await?;
         Ok(Self(Selector::parse(&segment)))
+    }
+}
+
+/// The ids in a path. One that cannot be decoded names nothing.
+pub(super) struct InPath<T>(pub(super) T);
+
+impl<T: Default + DeserializeOwned + Send + 'static, S: Send + Sync> FromRequestParts<S>
+    for InPath<T>
+{
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let ids = parts.extract::<Path<T>>().await;
+        Ok(Self(ids.map_or_else(|_| T::default(), |Path(ids)| ids)))
     }
 }
 

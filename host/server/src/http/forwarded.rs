@@ -1,7 +1,7 @@
 //! Requests of proxies, counted by the network of their client. Clients share the connections of a proxy,
 //! so a request counts as a connection of its client until its response is sent.
 
-use super::budget::{Bounds, Party};
+use super::budget::{BudgetBounds, BudgetOwner};
 use super::client::client;
 use super::interface::Interface;
 use super::respond::{HttpError, Response};
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use wharf_config::LimitsConfig;
 
 /// The bounds on requests in progress of the networks behind proxies.
-pub(super) fn bounds(limits: &LimitsConfig) -> Bounds {
-    Bounds {
+pub(super) fn bounds(limits: &LimitsConfig) -> BudgetBounds {
+    BudgetBounds {
         network: limits.connections_per_peer as u64,
-        ..Bounds::NONE
+        ..BudgetBounds::NONE
     }
 }
 
@@ -31,7 +31,7 @@ pub(super) async fn count(
     let Some(client) = client else {
         return next.run(request).await;
     };
-    let network = Party::Network(client.network());
+    let network = BudgetOwner::Network(client.network());
     let Some(counted) = interface.forwarded.hold(network, 1) else {
         return HttpError::Busy.into_response();
     };

@@ -1,7 +1,7 @@
 //! The handler of `GET /api/instance/`. A list can be long: it is rendered and compressed by the
 //! workers, so that no other request waits for it.
 
-use super::budget::Party;
+use super::budget::BudgetOwner;
 use super::compress::{self, accepts_gzip, is_long};
 use super::entity_tags::Conditions;
 use super::extract::Call;
@@ -89,7 +89,7 @@ pub(super) async fn on_worker<T: Send + 'static>(
     let shared = Arc::clone(&interface);
     let done = interface.workers.run(user, move || {
         // Requests that waited for a worker passed the limit before the others were rendered.
-        if shared.unsent.is_full(Party::User(user), None) {
+        if shared.unsent.is_full(BudgetOwner::User(user), None) {
             Err(Error::Overloaded)
         } else {
             work(&shared)

@@ -72,7 +72,7 @@ pub(super) async fn serve<L: Listener>(
         let (connections, stopped) = (Arc::clone(&connections), stopped.clone());
         let open = open.clone();
         tokio::spawn(async move {
-            let _counted = (permit, peer, Open::new(open));
+            let _counted = (permit, peer, OpenGauge::new(open));
             let served = async {
                 let Some(tls) = tls else {
                     return connections.serve(io, &activity, stopped).await;
@@ -100,16 +100,16 @@ pub(super) async fn serve<L: Listener>(
 }
 
 /// A connection or stream, counted until it is dropped.
-pub(super) struct Open(Gauge);
+pub(super) struct OpenGauge(Gauge);
 
-impl Open {
+impl OpenGauge {
     pub(super) fn new(open: Gauge) -> Self {
         open.inc();
         Self(open)
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenGauge {
     fn drop(&mut self) {
         self.0.dec();
     }

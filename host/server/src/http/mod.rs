@@ -51,5 +51,5 @@ pub use admin::AdminRouter;
 pub use admin_client::{AdminClient, AdminError};
 pub use extract::Named;
 pub use server::Server;
-pub use start_error::StartError;
+pub use start_error::InterfaceError;
 pub use tls::{is_plain_http, warn_of_plain_http};

@@ -1,13 +1,12 @@
 //! The routes of passkeys and identities under `/auth/`.
 
-use super::attempts::Attempt;
-use super::extract::Json;
+use super::attempts::SignInAttempt;
+use super::extract::{InPath, Json};
 use super::interface::Interface;
-use super::respond::{HttpError, Response};
+use super::respond::{HandlerResult, HttpError};
 use super::sign_in::Visit;
 use crate::api::passkeys;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::routing::{MethodRouter, delete, get, patch, post};
 use std::sync::Arc;
 use wharf_control::RelyingParty;
@@ -27,33 +26,25 @@ pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 8] {
 }
 
 type Shared = State<Arc<Interface>>;
-type Answer = Result<Response, HttpError>;
-type Id = Result<Path<String>, PathRejection>;
-
 /// The console as browsers know it.
 fn console(interface: &Interface) -> Result<RelyingParty, HttpError> {
     passkeys::console(&interface.api).ok_or(HttpError::NoPasskeys)
 }
 
-/// The id in a path. An id that cannot be decoded names no passkey.
-fn id(id: Id) -> String {
-    id.map_or_else(|_| String::new(), |Path(id)| id)
-}
-
-async fn begin_invited(State(interface): Shared, visit: Attempt<Json>) -> Answer {
+async fn begin_invited(State(interface): Shared, visit: SignInAttempt<Json>) -> HandlerResult {
     let console = console(&interface)?;
     let begun = passkeys::begin_invited(&interface.api, &console, &visit.visitor, &visit.body.0);
     Ok(visit.respond(begun))
 }
 
-async fn accept(State(interface): Shared, visit: Attempt<Json>) -> Answer {
+async fn accept(State(interface): Shared, visit: SignInAttempt<Json>) -> HandlerResult {
     let console = console(&interface)?;
     let (api, body) = (&interface.api, &visit.body.0);
     let accepted = passkeys::accept(api, &console, &visit.visitor, body).await;
     Ok(visit.signed_in(&interface, accepted))
 }
 
-async fn begin_sign_in(State(interface): Shared, visit: Attempt) -> Answer {
+async fn begin_sign_in(State(interface): Shared, visit: SignInAttempt) -> HandlerResult {
     let console = console(&interface)?;
     Ok(visit.respond(passkeys::begin_sign_in(
         &interface.api,
@@ -62,14 +53,14 @@ async fn begin_sign_in(State(interface): Shared, visit: Attempt) -> Answer {
     )))
 }
 
-async fn sign_in(State(interface): Shared, visit: Attempt<Json>) -> Answer {
+async fn sign_in(State(interface): Shared, visit: SignInAttempt<Json>) -> HandlerResult {
     let console = console(&interface)?;
     let (api, body) = (&interface.api, &visit.body.0);
     let signed_in = passkeys::sign_in(api, &console, &visit.visitor, body).await;
     Ok(visit.signed_in(&interface, signed_in))
 }
 
-async fn begin(State(interface): Shared, visit: Visit) -> Answer {
+async fn begin(State(interface): Shared, visit: Visit) -> HandlerResult {
     let caller = visit.caller()?;
     let console = console(&interface)?;
     Ok(visit.respond(passkeys::begin(
@@ -80,31 +71,41 @@ async fn begin(State(interface): Shared, visit: Visit) -> Answer {
     )))
 }
 
-async fn list(State(interface): Shared, visit: Visit) -> Answer {
+async fn list(State(interface): Shared, visit: Visit) -> HandlerResult {
     Ok(visit.respond(passkeys::list(&interface.api, visit.caller()?)))
 }
 
-async fn add(State(interface): Shared, visit: Visit<Json>) -> Answer {
+async fn add(State(interface): Shared, visit: Visit<Json>) -> HandlerResult {
     let caller = visit.caller()?;
     let console = console(&interface)?;
     let added = passkeys::add(&interface.api, &console, caller, &visit.body.0).await;
     Ok(visit.respond(added))
 }
 
-async fn rename(State(interface): Shared, named: Id, visit: Visit<Json>) -> Answer {
-    let (id, body) = (id(named), &visit.body.0);
+async fn rename(
+    State(interface): Shared,
+    InPath(id): InPath<String>,
+    visit: Visit<Json>,
+) -> HandlerResult {
+    let body = &visit.body.0;
     let renamed = passkeys::rename(&interface.api, visit.caller()?, &id, body);
     Ok(visit.respond(renamed.await))
 }
 
-async fn remove(State(interface): Shared, named: Id, visit: Visit) -> Answer {
-    let id = id(named);
+async fn remove(
+    State(interface): Shared,
+    InPath(id): InPath<String>,
+    visit: Visit,
+) -> HandlerResult {
     let removed = passkeys::remove(&interface.api, visit.caller()?, &id);
     Ok(visit.respond(removed.await))
 }
 
-async fn unlink(State(interface): Shared, named: Id, visit: Visit) -> Answer {
-    let id = id(named);
+async fn unlink(
+    State(interface): Shared,
+    InPath(id): InPath<String>,
+    visit: Visit,
+) -> HandlerResult {
     let unlinked = passkeys::unlink(&interface.api, visit.caller()?, &id);
     Ok(visit.respond(unlinked.await))
 }

@@ -12,14 +12,14 @@ use wharf_config::{LimitsConfig, TrustedProxies};
 /// The open connections of each peer.
 #[derive(Debug)]
 pub(super) struct Peers {
-    open: Mutex<Open>,
+    open: Mutex<OpenPeers>,
     limit: usize,
     local_limit: usize,
     proxies: Arc<TrustedProxies>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenPeers {
     /// The connections of each peer in order of their arrival.
     peers: HashMap<IpAddr, BTreeMap<u64, Arc<Activity>>>,
     arrivals: u64,

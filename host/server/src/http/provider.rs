@@ -1,9 +1,9 @@
 //! The routes of a sign-in with a provider of OpenID Connect. The browser follows them itself, so they
 //! answer with pages.
 
-use super::attempts::Attempt;
+use super::attempts::SignInAttempt;
 use super::interface::Interface;
-use super::respond::{self, HttpError, Response};
+use super::respond::{self, HandlerResult, HttpError, Response};
 use super::session_cookie::Cookies;
 use super::sign_in::remembered;
 use crate::oidc::{CALLBACK, SignInFailure};
@@ -25,9 +25,7 @@ pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 2] {
 }
 
 type Shared = State<Arc<Interface>>;
-type Answer = Result<Response, HttpError>;
-
-async fn begin(State(interface): Shared, visit: Attempt) -> Answer {
+async fn begin(State(interface): Shared, visit: SignInAttempt) -> HandlerResult {
     let config = interface.api.app().config();
     let provider = config.oidc.as_ref().ok_or(HttpError::NoProvider)?;
     let base_url = config.base_url();
@@ -43,7 +41,12 @@ async fn begin(State(interface): Shared, visit: Attempt) -> Answer {
     })
 }
 
-async fn finish(State(interface): Shared, uri: Uri, headers: HeaderMap, visit: Attempt) -> Answer {
+async fn finish(
+    State(interface): Shared,
+    uri: Uri,
+    headers: HeaderMap,
+    visit: SignInAttempt,
+) -> HandlerResult {
     let config = interface.api.app().config();
     let oidc = config.oidc.as_ref().ok_or(HttpError::NoProvider)?;
     let base_url = config.base_url();

@@ -17,7 +17,7 @@ use wharf_domain::ids::UserId;
 const MAX_BUCKETS: usize = 16_384;
 
 /// The buckets of holders of one kind.
-pub(super) struct Rates<K> {
+pub(super) struct RateLimits<K> {
     what: &'static str,
     buckets: Cache<K, Arc<DefaultDirectRateLimiter>>,
     quota: Quota,
@@ -39,7 +39,7 @@ pub struct RateExceeded {
     pub window: u64,
 }
 
-impl<K: Clone + Eq + Hash> Rates<K> {
+impl<K: Clone + Eq + Hash> RateLimits<K> {
     /// Makes buckets that regain requests at this rate; none if it is 0.
     fn per_second(what: &'static str, rate: u32, burst: u32) -> Option<Self> {
         let (rate, burst) = (NonZero::new(rate)?, NonZero::new(burst)?);
@@ -85,8 +85,8 @@ impl<K: Clone + Eq + Hash> Rates<K> {
 /// The rates of authenticated requests. Each is none without a limit.
 pub(super) struct CallerRates {
     /// By the public id of the key or session.
-    keys: Option<Rates<Arc<str>>>,
-    users: Option<Rates<UserId>>,
+    keys: Option<RateLimits<Arc<str>>>,
+    users: Option<RateLimits<UserId>>,
 }
 
 impl CallerRates {
@@ -94,8 +94,8 @@ impl CallerRates {
         let (rate, burst) = (limits.requests_per_second, limits.request_burst);
         let of_user = limits.requests_per_second_per_user;
         Self {
-            keys: Rates::per_second("key", rate, burst),
-            users: Rates::per_second("user", of_user, limits.request_burst_per_user),
+            keys: RateLimits::per_second("key", rate, burst),
+            users: RateLimits::per_second("user", of_user, limits.request_burst_per_user),
         }
     }
 
@@ -127,11 +127,11 @@ fn seconds(wait: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Rates;
+    use super::RateLimits;
 
     #[test]
     fn each_holder_has_its_own_bucket() {
-        let rates = Rates::per_second("key", 1, 2).unwrap();
+        let rates = RateLimits::per_second("key", 1, 2).unwrap();
         assert!(rates.take(&"ann").is_ok() && rates.take(&"ann").is_ok());
         let exceeded = rates.take(&"ann").unwrap_err();
         assert_eq!(
@@ -139,6 +139,6 @@ mod tests {
             (1, 2, 2)
         );
         assert!(rates.take(&"bob").is_ok());
-        assert!(Rates::<u8>::per_second("key", 0, 1).is_none());
+        assert!(RateLimits::<u8>::per_second("key", 0, 1).is_none());
     }
 }

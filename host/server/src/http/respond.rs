@@ -2,7 +2,7 @@
 
 use super::entity_tags::{Conditions, Decision};
 use super::rate::RateExceeded;
-use super::session_cookie::{Given, PART};
+use super::session_cookie::{IssuedToken, PART};
 use crate::api::shortage::Shortage;
 use crate::api::tag::tag;
 use crate::api::{Reply, Sight};
@@ -32,6 +32,9 @@ pub use super::http_error::HttpError;
 
 /// A response; its body is one piece.
 pub use axum::response::Response;
+
+/// The result of a handler that may refuse a request before any use case sees it.
+pub(super) type HandlerResult = Result<Response, HttpError>;
 
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -94,7 +97,7 @@ pub(super) fn with_cookie(response: Response, cookie: Option<HeaderValue>) -> Re
 }
 
 /// A response that gives a session to a browser.
-pub(super) fn with_session(response: Response, given: Given) -> Response {
+pub(super) fn with_session(response: Response, given: IssuedToken) -> Response {
     let response = with_cookie(response, given.cookie);
     match given
         .part

@@ -6,7 +6,7 @@ use super::console;
 use super::docs::Docs;
 use super::entity_tags::Conditions;
 use super::events;
-use super::extract::{Call, IdempotencyHeader, Json, Named, NoBody};
+use super::extract::{Call, IdempotencyHeader, InPath, Json, Named, NoBody};
 use super::forwarded;
 use super::interface::Interface;
 use super::list;
@@ -233,13 +233,7 @@ async fn create_key(State(interface): Shared, call: Call<Json>) -> Response {
     call.respond(api::keys::create(&interface.api, &call.caller, &call.body.0).await)
 }
 
-async fn revoke_key(
-    State(interface): Shared,
-    id: Result<Path<String>, PathRejection>,
-    call: Call,
-) -> Response {
-    // An id that cannot be decoded names no key.
-    let id = id.map_or_else(|_| String::new(), |Path(id)| id);
+async fn revoke_key(State(interface): Shared, InPath(id): InPath<String>, call: Call) -> Response {
     call.respond(api::keys::revoke(&interface.api, &call.caller, &id).await)
 }
 
@@ -253,10 +247,9 @@ async fn create_ssh_key(State(interface): Shared, call: Call<Json>) -> Response 
 
 async fn delete_ssh_key(
     State(interface): Shared,
-    id: Result<Path<String>, PathRejection>,
+    InPath(id): InPath<String>,
     call: Call,
 ) -> Response {
-    let id = id.map_or_else(|_| String::new(), |Path(id)| id);
     call.respond(api::ssh_keys::delete(&interface.api, &call.caller, &id).await)
 }
 

@@ -2,7 +2,7 @@
 
 use super::admin;
 use super::attempts::Attempts;
-use super::budget::{Bounds, Budget};
+use super::budget::{Budget, BudgetBounds};
 use super::compress::Workers;
 use super::docs::Docs;
 use super::event_stream::Streams;
@@ -12,7 +12,7 @@ use super::listen::{self, Served};
 use super::metrics::{self, HttpMetrics};
 use super::rate::CallerRates;
 use super::routes;
-use super::start_error::StartError;
+use super::start_error::InterfaceError;
 use super::tls;
 use super::unsent::Unsent;
 use crate::api::Api;
@@ -44,9 +44,9 @@ impl Server {
         (listener, metrics_listener): (TcpListener, Option<TcpListener>),
         app: Arc<App>,
         stopped: watch::Receiver<bool>,
-    ) -> Result<Self, StartError> {
-        fn broken(error: impl std::fmt::Display) -> StartError {
-            StartError::Broken(error.to_string())
+    ) -> Result<Self, InterfaceError> {
+        fn broken(error: impl std::fmt::Display) -> InterfaceError {
+            InterfaceError::Broken(error.to_string())
         }
         let limits = config.limits;
         let unsent = Unsent::new(limits.unsent_mib.saturating_mul(1 << 20));
@@ -64,7 +64,9 @@ impl Server {
             attempts: Attempts::new(),
             forwarded: Budget::new(forwarded::bounds(&limits)),
             provider: Provider::new(),
-            bodies: Budget::new(Bounds::of_memory(limits.bodies_mib.saturating_mul(1 << 20))),
+            bodies: Budget::new(BudgetBounds::of_memory(
+                limits.bodies_mib.saturating_mul(1 << 20),
+            )),
             unsent: Arc::clone(&unsent),
             workers: Workers::new(),
             streams: Streams::new(&limits, metrics.event_streams.clone()),
@@ -107,7 +109,7 @@ impl Server {
     }
 
     /// Reads the certificate again. Connections that are open keep the earlier one.
-    pub fn reload(&self, config: &Config) -> Result<(), StartError> {
+    pub fn reload(&self, config: &Config) -> Result<(), InterfaceError> {
         if let (Some(present), Some(tls)) = (&self.tls, &config.tls) {
             present.store(tls::read(tls)?);
         }

@@ -37,7 +37,7 @@ pub(super) struct Cookies {
 }
 
 /// A token as a browser gets it.
-pub(super) struct Given {
+pub(super) struct IssuedToken {
     /// The header that sets the cookie.
     pub(super) cookie: Option<HeaderValue>,
     /// The part that the page keeps, over plain HTTP.
@@ -99,14 +99,14 @@ impl Cookies {
     }
 
     /// Gives a token to a browser.
-    pub(super) fn give(&self, token: &SecretText, config: &SessionConfig) -> Given {
+    pub(super) fn give(&self, token: &SecretText, config: &SessionConfig) -> IssuedToken {
         let seconds = u64::from(config.absolute_days) * 24 * 3600;
         let text = token.expose();
         let (in_cookie, part) = match text.rsplit_once('.').filter(|_| !self.is_https) {
             Some((rest, part)) => (rest, Some(SecretText::new(part))),
             None => (text, None),
         };
-        Given {
+        IssuedToken {
             cookie: self.header(Purpose::Session, in_cookie, seconds),
             part,
         }

@@ -1,12 +1,12 @@
 //! The routes under `/auth/`: sign-in to the console, and the account of its user.
 
 use super::access_log::Entry;
-use super::attempts::Attempt;
+use super::attempts::SignInAttempt;
 use super::auth::session;
-use super::client::{Client, client};
+use super::client::{RequestClient, client};
 use super::extract::{Json, NoBody, OptionalJson, fail};
 use super::interface::Interface;
-use super::respond::{self, HttpError, Response};
+use super::respond::{self, HandlerResult, HttpError, Response};
 use super::same_origin;
 use super::session_cookie::{Cookies, PART};
 use crate::api::{self, Reply};
@@ -156,7 +156,7 @@ pub(super) async fn guard(
     let (entry, client) = (extensions.get::<Entry>(), client(extensions));
     let visitor = Visitor {
         peer: client.map(|client| client.address),
-        network: client.map(Client::network),
+        network: client.map(RequestClient::network),
         request_id: entry.map_or_else(|| "".into(), |entry| Arc::clone(&entry.request_id)),
     };
     let caller = session(&interface, &request);
@@ -178,22 +178,20 @@ pub(super) async fn guard(
 }
 
 type Shared = State<Arc<Interface>>;
-type Answer = Result<Response, HttpError>;
-
 async fn options(State(interface): Shared, visit: Visit) -> Response {
     visit.respond(api::account::options(&interface.api))
 }
 
-async fn invite(State(interface): Shared, visit: Attempt<Json>) -> Answer {
+async fn invite(State(interface): Shared, visit: SignInAttempt<Json>) -> HandlerResult {
     Ok(visit.respond(api::account::invite(&interface.api, &visit.body.0)))
 }
 
-async fn accept(State(interface): Shared, visit: Attempt<Json>) -> Answer {
+async fn accept(State(interface): Shared, visit: SignInAttempt<Json>) -> HandlerResult {
     let accepted = api::account::accept(&interface.api, &visit.visitor, &visit.body.0).await;
     Ok(visit.signed_in(&interface, accepted))
 }
 
-async fn sign_in(State(interface): Shared, visit: Attempt<Json>) -> Answer {
+async fn sign_in(State(interface): Shared, visit: SignInAttempt<Json>) -> HandlerResult {
     let given = match api::account::Credentials::parse(&interface.api, &visit.body.0) {
         Ok(given) => given,
         Err(error) => return Ok(visit.fail(&error)),
@@ -207,27 +205,30 @@ async fn sign_in(State(interface): Shared, visit: Attempt<Json>) -> Answer {
 }
 
 /// The ticket stands for the part of the token that this request has in a header.
-async fn ticket(State(interface): Shared, headers: HeaderMap, visit: Visit) -> Answer {
+async fn ticket(State(interface): Shared, headers: HeaderMap, visit: Visit) -> HandlerResult {
     let caller = visit.caller()?;
     let part = headers.get(PART).and_then(|part| part.to_str().ok());
     let part = part.unwrap_or_default();
     Ok(visit.respond(api::account::ticket(&interface.api, caller, part)))
 }
 
-async fn sign_out(State(interface): Shared, visit: Visit) -> Answer {
+async fn sign_out(State(interface): Shared, visit: Visit) -> HandlerResult {
     let caller = visit.caller()?;
     let accounts = interface.api.app().accounts();
     let ended = accounts.end_sessions(caller, Some(&caller.key_id)).await;
     Ok(visit.signed_out(&interface, ended))
 }
 
-async fn sign_out_everywhere(State(interface): Shared, visit: Visit<OptionalJson>) -> Answer {
+async fn sign_out_everywhere(
+    State(interface): Shared,
+    visit: Visit<OptionalJson>,
+) -> HandlerResult {
     let body = visit.body.0.as_ref().map(|body| &*body.0);
     let ended = api::account::sign_out_everywhere(&interface.api, visit.caller()?, body).await;
     Ok(visit.signed_out(&interface, ended))
 }
 
-async fn password(State(interface): Shared, visit: Visit<Json>) -> Answer {
+async fn password(State(interface): Shared, visit: Visit<Json>) -> HandlerResult {
     let caller = visit.caller()?;
     interface.attempts.take_session(caller)?;
     let changed = api::account::password(&interface.api, caller, &visit.body.0).await;
@@ -240,7 +241,7 @@ async fn password(State(interface): Shared, visit: Visit<Json>) -> Answer {
     })
 }
 
-async fn device(State(interface): Shared, visit: Attempt<Json>) -> Answer {
+async fn device(State(interface): Shared, visit: SignInAttempt<Json>) -> HandlerResult {
     Ok(visit.respond(api::device::begin(
         &interface.api,
         &visit.visitor,
@@ -253,7 +254,7 @@ async fn device_token(State(interface): Shared, visit: Visit<Json>) -> Response 
     visit.respond(api::device::token(&interface.api, &visit.body.0))
 }
 
-async fn approve_device(State(interface): Shared, visit: Visit<Json>) -> Answer {
+async fn approve_device(State(interface): Shared, visit: Visit<Json>) -> HandlerResult {
     let caller = visit.caller()?;
     interface.attempts.take_session(caller)?;
     Ok(visit.respond(api::device::approve(&interface.api, caller, &visit.body.0).await))

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// An error that keeps the interface from starting.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum InterfaceError {
     /// A TLS file cannot be used.
     #[error("setting `{setting}`: {message}")]
     Tls {

@@ -38,7 +38,7 @@ pub(super) async fn serve(socket: WebSocket, attachment: Attachment, connection:
         return;
     }
     let (paused, pauses) = watch::channel(false);
-    let life = Life::default();
+    let life = Liveness::default();
     let last = tokio::select! {
         last = receive(&mut receiver, &attachment, &paused, &life) => last,
         last = send(&mut sender, &attachment, pauses) => last,
@@ -101,7 +101,7 @@ async fn receive(
     receiver: &mut Receiver,
     attachment: &Attachment,
     paused: &watch::Sender<bool>,
-    life: &Life,
+    life: &Liveness,
 ) -> Last {
     loop {
         let message = receiver.next().await;
@@ -168,7 +168,7 @@ async fn send(
 }
 
 /// Signs of life of a client.
-struct Life(Mutex<Signs>);
+struct Liveness(Mutex<Signs>);
 
 struct Signs {
     heard: Instant,
@@ -176,7 +176,7 @@ struct Signs {
     waits: bool,
 }
 
-impl Default for Life {
+impl Default for Liveness {
     fn default() -> Self {
         Self(Mutex::new(Signs {
             heard: Instant::now(),
@@ -185,7 +185,7 @@ impl Default for Life {
     }
 }
 
-impl Life {
+impl Liveness {
     fn heard(&self) {
         self.change(|signs| signs.heard = Instant::now());
     }

@@ -1,6 +1,6 @@
 //! TLS for the REST interface, and the warning of an interface without it.
 
-use super::start_error::StartError;
+use super::start_error::InterfaceError;
 use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use wharf_config::{Config, TlsConfig};
 
 /// Reads the certificate chain and the key.
-pub(super) fn read(tls: &TlsConfig) -> Result<Arc<ServerConfig>, StartError> {
-    let wrong = |setting: &'static str, message: String| StartError::Tls { setting, message };
+pub(super) fn read(tls: &TlsConfig) -> Result<Arc<ServerConfig>, InterfaceError> {
+    let wrong = |setting: &'static str, message: String| InterfaceError::Tls { setting, message };
     let file = |setting, path: &Path, error: String| {
         wrong(setting, format!("{}: {error}", path.display()))
     };

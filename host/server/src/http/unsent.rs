@@ -3,8 +3,8 @@
 
 use super::access_log::X_REQUEST_ID;
 use super::activity::Activity;
-use super::budget::{Bounds, Budget, Hold, Party};
-use super::client::{Client, client};
+use super::budget::{Budget, BudgetBounds, BudgetOwner, Hold};
+use super::client::{RequestClient, client};
 use super::respond::{HttpError, Response};
 use axum::body::Body;
 use axum::response::IntoResponse;
@@ -49,14 +49,14 @@ pub(super) struct Unsent {
 impl Unsent {
     pub(super) fn new(limit: u64) -> Arc<Self> {
         Arc::new(Self {
-            memory: Budget::new(Bounds::of_memory(limit)),
+            memory: Budget::new(BudgetBounds::of_memory(limit)),
             of_connection: limit / CONNECTION,
         })
     }
 
     /// Whether a party has to read before further requests are served, on all its connections or on
     /// this one.
-    pub(super) fn is_full(&self, party: Party, connection: Option<&Activity>) -> bool {
+    pub(super) fn is_full(&self, party: BudgetOwner, connection: Option<&Activity>) -> bool {
         connection.is_some_and(|connection| self.is_full_on(connection))
             || self.memory.is_full(party)
     }
@@ -74,14 +74,14 @@ pub(super) fn own_connection(extensions: &Extensions) -> Option<Arc<Activity>> {
 }
 
 /// The request that a response belongs to.
-pub(super) struct Asked {
-    client: Option<Client>,
+pub(super) struct RequestFacts {
+    client: Option<RequestClient>,
     /// The connection, if it has a share of its own.
     own: Option<Arc<Activity>>,
     is_safe: bool,
 }
 
-impl Asked {
+impl RequestFacts {
     pub(super) fn new<B>(request: &Request<B>) -> Self {
         Self {
             client: client(request.extensions()),
@@ -157,7 +157,7 @@ pub(super) struct UnsentBody {
     number: u64,
     sending: Option<Sending>,
     /// Set for a body of many frames; each frame is counted by itself.
-    streamed: Option<(Arc<Unsent>, Party)>,
+    streamed: Option<(Arc<Unsent>, BudgetOwner)>,
 }
 
 impl UnsentBody {
@@ -165,12 +165,12 @@ impl UnsentBody {
     /// the place of the response, unless the request has changed something. Refusals have a bound too.
     pub(super) fn track(
         mut response: Response,
-        asked: &Asked,
+        asked: &RequestFacts,
         activity: &Arc<Activity>,
         unsent: &Arc<Unsent>,
     ) -> Result<http::Response<Self>, Unread> {
         let user = response.extensions().get::<UserId>().copied();
-        let party = Party::new(user, asked.client);
+        let party = BudgetOwner::new(user, asked.client);
         let is_success = response.status().is_success();
         let is_done = is_success && !asked.is_safe;
         let is_read = user.is_some() && is_success && !is_done;
@@ -207,7 +207,7 @@ impl UnsentBody {
         response: Response,
         activity: &Arc<Activity>,
         sending: Option<Sending>,
-        streamed: Option<(Arc<Unsent>, Party)>,
+        streamed: Option<(Arc<Unsent>, BudgetOwner)>,
     ) -> http::Response<Self> {
         response.map(|body| Self {
             body,
@@ -270,9 +270,9 @@ impl hyper::body::Body for UnsentBody {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asked, CHUNK, RESPONSE, Static, Unsent, UnsentBody};
+    use super::{CHUNK, RESPONSE, RequestFacts, Static, Unsent, UnsentBody};
     use crate::http::activity::Activity;
-    use crate::http::budget::Party;
+    use crate::http::budget::BudgetOwner;
     use crate::http::respond::Response;
     use axum::response::IntoResponse;
     use http_body_util::BodyExt;
@@ -288,7 +288,7 @@ mod tests {
         activity: &Arc<Activity>,
         unsent: &Arc<Unsent>,
     ) -> Option<http::Response<UnsentBody>> {
-        let asked = Asked {
+        let asked = RequestFacts {
             client: None,
             own: Some(Arc::clone(activity)),
             is_safe: true,
@@ -297,7 +297,7 @@ mod tests {
     }
 
     fn is_full(unsent: &Unsent) -> bool {
-        unsent.is_full(Party::new(None, None), None)
+        unsent.is_full(BudgetOwner::new(None, None), None)
     }
 
     #[tokio::test]

@@ -1,21 +1,18 @@
 //! The routes of webhooks.
 
-use super::extract::{Call, Json};
+use super::extract::{Call, InPath, Json};
 use super::interface::Interface;
 use super::respond::Response;
 use super::routes::Routes;
 use crate::api::list::Page;
 use crate::api::webhooks;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::routing::{get, post};
 use http::Uri;
 use std::sync::Arc;
 use wharf_domain::error::Error;
 
 type Shared = State<Arc<Interface>>;
-type Id = Result<Path<String>, PathRejection>;
-
 pub(super) fn routes() -> Routes<6> {
     [
         ("/api/webhook/", get(list).post(create)),
@@ -30,11 +27,6 @@ pub(super) fn routes() -> Routes<6> {
     ]
 }
 
-/// An id that cannot be decoded names no webhook.
-fn text(id: Id) -> String {
-    id.map_or_else(|_| String::new(), |Path(id)| id)
-}
-
 async fn list(State(interface): Shared, call: Call) -> Response {
     call.respond(webhooks::list(&interface.api, &call.caller))
 }
@@ -43,37 +35,41 @@ async fn create(State(interface): Shared, call: Call<Json>) -> Response {
     call.respond(webhooks::create(&interface.api, &call.caller, &call.body.0).await)
 }
 
-async fn get_one(State(interface): Shared, id: Id, call: Call) -> Response {
-    call.respond(webhooks::get(&interface.api, &call.caller, &text(id)))
+async fn get_one(State(interface): Shared, InPath(id): InPath<String>, call: Call) -> Response {
+    call.respond(webhooks::get(&interface.api, &call.caller, &id))
 }
 
-async fn delete(State(interface): Shared, id: Id, call: Call) -> Response {
-    call.respond(webhooks::delete(&interface.api, &call.caller, &text(id)).await)
+async fn delete(State(interface): Shared, InPath(id): InPath<String>, call: Call) -> Response {
+    call.respond(webhooks::delete(&interface.api, &call.caller, &id).await)
 }
 
-async fn test(State(interface): Shared, id: Id, call: Call) -> Response {
-    call.respond(webhooks::test(&interface.api, &call.caller, &text(id)).await)
+async fn test(State(interface): Shared, InPath(id): InPath<String>, call: Call) -> Response {
+    call.respond(webhooks::test(&interface.api, &call.caller, &id).await)
 }
 
-async fn rotate(State(interface): Shared, id: Id, call: Call) -> Response {
-    call.respond(webhooks::rotate(&interface.api, &call.caller, &text(id)).await)
+async fn rotate(State(interface): Shared, InPath(id): InPath<String>, call: Call) -> Response {
+    call.respond(webhooks::rotate(&interface.api, &call.caller, &id).await)
 }
 
-async fn deliveries(State(interface): Shared, id: Id, uri: Uri, call: Call) -> Response {
+async fn deliveries(
+    State(interface): Shared,
+    InPath(id): InPath<String>,
+    uri: Uri,
+    call: Call,
+) -> Response {
     let query = uri.query().unwrap_or_default().as_bytes();
     let page = Page::parse(form_urlencoded::parse(query)).map_err(Error::from);
     let found = page.and_then(|page| {
         let page = page.unwrap_or_else(Page::first);
-        webhooks::deliveries(&interface.api, &call.caller, &text(id), page)
+        webhooks::deliveries(&interface.api, &call.caller, &id, page)
     });
     call.respond(found)
 }
 
 async fn redeliver(
     State(interface): Shared,
-    place: Result<Path<(String, String)>, PathRejection>,
+    InPath((id, number)): InPath<(String, String)>,
     call: Call,
 ) -> Response {
-    let (id, number) = place.map_or_else(|_| Default::default(), |Path(place)| place);
     call.respond(webhooks::redeliver(&interface.api, &call.caller, (&id, &number)).await)
 }

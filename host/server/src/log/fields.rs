@@ -44,9 +44,9 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
+    struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Lines {
+    impl Write for SharedBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -58,7 +58,7 @@ mod tests {
 
     /// The lines that `log` logs, in our form or in the library's.
     fn logged(log: impl Fn(), ours: bool) -> String {
-        let lines = Lines::default();
+        let lines = SharedBuffer::default();
         let writer = lines.clone();
         let library = tracing_subscriber::fmt()
             .with_writer(move || writer.clone())

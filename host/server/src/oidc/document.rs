@@ -30,7 +30,7 @@ pub(super) struct Document {
 }
 
 #[derive(Deserialize)]
-struct Keys {
+struct KeySet {
     keys: Vec<Value>,
 }
 
@@ -83,7 +83,7 @@ impl Document {
             return Err(DocumentError::Page);
         }
         let keys = fetcher.get(&document.jwks_uri, None);
-        let Keys { keys } = keys.await.map_err(DocumentError::Keys)?;
+        let KeySet { keys } = keys.await.map_err(DocumentError::Keys)?;
         document.keys = keys.into_iter().filter_map(known).collect();
         Ok(Arc::new(document))
     }

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use document::Document;
 use fetch::{FetchError, Fetcher, OK};
 use form_urlencoded::Serializer;
-use pending::{Pending, Waiting};
+use pending::{ExpectedAnswer, Pending};
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::Value;
@@ -200,7 +200,7 @@ impl Provider {
             .append_pair("nonce", nonce.expose())
             .append_pair("code_challenge", &challenge)
             .append_pair("code_challenge_method", "S256");
-        let waiting = Waiting::new(nonce, verifier, browser.expose());
+        let waiting = ExpectedAnswer::new(nonce, verifier, browser.expose());
         self.pending.put(state.expose(), waiting, network);
         Ok(Begun {
             url: url.into(),
@@ -298,7 +298,7 @@ impl Provider {
         console: &BaseUrl,
         document: &Document,
         code: &str,
-        waiting: &Waiting,
+        waiting: &ExpectedAnswer,
     ) -> Result<TokenResponse, SignInFailure> {
         let secret = secret(config).await?;
         let mut client = Some((config.client_id.as_str(), secret.expose()));

@@ -16,13 +16,13 @@ const MOST: usize = 4096;
 pub(super) type Hashed = [u8; 32];
 
 /// The values against which the answer of the provider is checked.
-pub(super) struct Waiting {
+pub(super) struct ExpectedAnswer {
     pub(super) nonce: SecretText,
     pub(super) verifier: SecretText,
     browser: Hashed,
 }
 
-impl Waiting {
+impl ExpectedAnswer {
     pub(super) fn new(nonce: SecretText, verifier: SecretText, browser: &str) -> Self {
         Self {
             nonce,
@@ -33,7 +33,7 @@ impl Waiting {
 }
 
 /// The sign-ins by the digest of their state.
-pub(super) struct Pending(Mutex<Places<Hashed, Waiting>>);
+pub(super) struct Pending(Mutex<Places<Hashed, ExpectedAnswer>>);
 
 impl Default for Pending {
     fn default() -> Self {
@@ -43,14 +43,14 @@ impl Default for Pending {
 
 impl Pending {
     /// Keeps a sign-in of a client in a network.
-    pub(super) fn put(&self, state: &str, waiting: Waiting, network: Option<IpAddr>) {
+    pub(super) fn put(&self, state: &str, waiting: ExpectedAnswer, network: Option<IpAddr>) {
         self.0
             .lock()
             .put(hashed(state), waiting, network, Instant::now());
     }
 
     /// Takes the sign-in with this state, which cannot be used again; none if it is of another browser.
-    pub(super) fn take(&self, state: &str, browser: Option<&str>) -> Option<Waiting> {
+    pub(super) fn take(&self, state: &str, browser: Option<&str>) -> Option<ExpectedAnswer> {
         let waiting = self.0.lock().take(&hashed(state), Instant::now())?;
         // Digests are compared, so the time tells nothing about the secret.
         let own = browser.is_some_and(|browser| hashed(browser) == waiting.browser);

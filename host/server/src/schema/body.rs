@@ -131,16 +131,16 @@ mod tests {
     #[test]
     fn the_number_of_comparisons_grows_with_the_number_of_keys() {
         #[derive(Debug, Clone)]
-        struct Key(usize);
+        struct ComparedKey(usize);
         thread_local!(static COMPARED: Cell<usize> = const { Cell::new(0) });
-        impl PartialEq for Key {
+        impl PartialEq for ComparedKey {
             fn eq(&self, other: &Self) -> bool {
                 COMPARED.set(COMPARED.get() + 1);
                 self.0 == other.0
             }
         }
-        impl Eq for Key {}
-        impl Hash for Key {
+        impl Eq for ComparedKey {}
+        impl Hash for ComparedKey {
             fn hash<H: Hasher>(&self, state: &mut H) {
                 self.0.hash(state);
             }
@@ -148,7 +148,7 @@ mod tests {
         const KEYS: usize = 10_000;
         let mut repeated = Repeated::default();
         for n in (0..KEYS).chain(0..KEYS) {
-            repeated.note(Key(n));
+            repeated.note(ComparedKey(n));
         }
         assert_eq!(repeated.keys.len(), KEYS);
         assert!(COMPARED.get() < 10 * KEYS, "{}", COMPARED.get());

@@ -3,7 +3,7 @@
 mod send;
 mod tasks;
 
-use send::{Places, Sender, places_of_user};
+use send::{Sender, UserPermits, places_of_user};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     let mut looks = interval(LOOK_EVERY);
     let mut looks_at_all = true;
     let mut tasks = Tasks::new(LOOK_EVERY);
-    let mut places: HashMap<UserId, Places> = HashMap::new();
+    let mut places: HashMap<UserId, UserPermits> = HashMap::new();
     loop {
         made.mark_unchanged();
         let found = if looks_at_all {
@@ -63,7 +63,7 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
 }
 
 /// Delivers to a webhook until it is deleted.
-async fn serve(app: Arc<App>, sender: Sender, of_user: Places, owner: UserId, id: WebhookId) {
+async fn serve(app: Arc<App>, sender: Sender, of_user: UserPermits, owner: UserId, id: WebhookId) {
     let mut events = app.events_of(owner);
     let mut webhooks = app.topics_of(owner);
     let mut access = app.access_changed();
@@ -110,7 +110,7 @@ enum Step {
 
 async fn step(
     app: &App,
-    (sender, of_user): (&Sender, &Places),
+    (sender, of_user): (&Sender, &UserPermits),
     (owner, id): (UserId, WebhookId),
     passed: &mut u64,
 ) -> Result<Step, Error> {

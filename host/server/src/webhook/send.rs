@@ -23,10 +23,10 @@ const OF_USER: usize = 8;
 const AT_ONCE: usize = 1024;
 
 /// The requests of one user at once.
-pub(super) type Places = Arc<Semaphore>;
+pub(super) type UserPermits = Arc<Semaphore>;
 
 /// The places of a user.
-pub(super) fn places_of_user() -> Places {
+pub(super) fn places_of_user() -> UserPermits {
     Arc::new(Semaphore::new(OF_USER))
 }
 
