@@ -1,0 +1,227 @@
+//! The exchanges that are open: requests whose responses were not sent, and WebSockets. Each counts for its page
+//! and its user, and ends with the right of its visitor, with its instance, and after silence.
+
+use crate::connection::Running;
+use crate::directory::{Directory, Page, PageState, Upstream, Visitor};
+use crate::flow::Flow;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use wharf_domain::ids::UserId;
+
+/// The interval between two looks at all exchanges.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The time in which a side that has to send or to read does so.
+const STALLED: Duration = Duration::from_secs(60);
+
+/// The time in which a page or a WebSocket says something. JupyterLab pings every 30 seconds.
+const SILENT: Duration = Duration::from_secs(600);
+
+/// The bounds on exchanges.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub connections_per_page: usize,
+    pub connections_per_user: usize,
+}
+
+/// All open exchanges.
+pub(crate) struct Exchanges {
+    limits: Limits,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    begun: u64,
+    exchanges: HashMap<u64, Arc<Exchange>>,
+    pages: HashMap<String, usize>,
+    users: HashMap<UserId, usize>,
+}
+
+/// One request and its response, or one WebSocket.
+pub(crate) struct Exchange {
+    label: String,
+    upstream: Upstream,
+    visitor: Visitor,
+    user: UserId,
+    /// From the visitor to the page. A WebSocket has all its bytes in `down`.
+    pub(crate) up: Flow,
+    /// From the page to the visitor.
+    pub(crate) down: Flow,
+    ended: AtomicBool,
+    /// The connection to the page, once there is one.
+    driver: Mutex<Option<AbortHandle>>,
+    /// Closes the visitor's connection, if it serves nothing else.
+    closing: Option<Arc<Notify>>,
+}
+
+impl Exchange {
+    /// Ties the connection to the page to this exchange. False if the exchange has ended meanwhile.
+    pub(crate) fn drive(&self, driver: AbortHandle) -> bool {
+        let mut place = self.driver.lock();
+        let lives = !self.ended.load(Ordering::Acquire);
+        if lives {
+            *place = Some(driver);
+        } else {
+            driver.abort();
+        }
+        lives
+    }
+
+    /// The connection to the page serves another exchange from now on.
+    pub(crate) fn release(&self) {
+        *self.driver.lock() = None;
+    }
+
+    fn end(&self) {
+        let driver = {
+            let mut place = self.driver.lock();
+            self.ended.store(true, Ordering::Release);
+            place.take()
+        };
+        if let Some(driver) = driver {
+            driver.abort();
+        }
+        if let Some(closing) = &self.closing {
+            closing.notify_one();
+        }
+    }
+
+    /// Whether its page is unchanged and its visitor may still see it.
+    fn is_of(&self, page: Option<&Page>) -> bool {
+        let state = page.map(|page| &page.state);
+        matches!(state, Some(PageState::Running(upstream)) if *upstream == self.upstream)
+    }
+
+    fn is_overdue(&self) -> bool {
+        let (up, down) = (self.up.look(), self.down.look());
+        if up.is_zero() {
+            // A page listens while it gets a body.
+            self.down.touch();
+        }
+        up >= STALLED
+            || down
+                >= if self.down.is_silent() {
+                    SILENT
+                } else {
+                    STALLED
+                }
+    }
+}
+
+/// An exchange that counts until this is dropped.
+pub(crate) struct Held {
+    exchanges: Arc<Exchanges>,
+    number: u64,
+    exchange: Arc<Exchange>,
+    running: Option<Running>,
+}
+
+impl Held {
+    /// The visitor's connection is busy for as long.
+    pub(crate) fn with(mut self, running: Running) -> Self {
+        self.running = Some(running);
+        self
+    }
+
+    pub(crate) fn exchange(&self) -> &Arc<Exchange> {
+        &self.exchange
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.exchanges.open.lock().close(self.number);
+    }
+}
+
+impl Exchanges {
+    pub(crate) fn new(limits: Limits) -> Arc<Self> {
+        Arc::new(Self {
+            limits,
+            open: Mutex::default(),
+        })
+    }
+
+    /// Opens an exchange; none if its page or its user has too many.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        page: &Page,
+        upstream: &Upstream,
+        (visitor, user): (Visitor, UserId),
+        closing: Option<Arc<Notify>>,
+    ) -> Option<Held> {
+        let mut open = self.open.lock();
+        let of_page = open.pages.get(&page.label).copied().unwrap_or_default();
+        let of_user = open.users.get(&user).copied().unwrap_or_default();
+        if of_page >= self.limits.connections_per_page
+            || of_user >= self.limits.connections_per_user
+        {
+            return None;
+        }
+        open.pages.insert(page.label.clone(), of_page + 1);
+        open.users.insert(user, of_user + 1);
+        let number = open.begun;
+        open.begun += 1;
+        let exchange = Arc::new(Exchange {
+            label: page.label.clone(),
+            upstream: upstream.clone(),
+            visitor,
+            user,
+            up: Flow::at_rest(),
+            down: Flow::silent(),
+            ended: AtomicBool::new(false),
+            driver: Mutex::default(),
+            closing,
+        });
+        open.exchanges.insert(number, Arc::clone(&exchange));
+        Some(Held {
+            exchanges: Arc::clone(self),
+            number,
+            exchange,
+            running: None,
+        })
+    }
+
+    /// Ends the exchanges that must. Visitors with many of them are asked for once.
+    pub(crate) fn look(&self, directory: &dyn Directory) {
+        let exchanges: Vec<_> = self.open.lock().exchanges.values().cloned().collect();
+        let mut allowed: HashMap<(&str, &Visitor), Option<Page>> = HashMap::new();
+        for exchange in &exchanges {
+            let of = (exchange.label.as_str(), &exchange.visitor);
+            let page = allowed.entry(of).or_insert_with(|| {
+                let page = directory.page(&exchange.label)?;
+                let has_right = directory.right(&page, &exchange.visitor).is_some();
+                (has_right && page.moved_to.is_none()).then_some(page)
+            });
+            if !exchange.is_of(page.as_ref()) || exchange.is_overdue() {
+                exchange.end();
+            }
+        }
+    }
+}
+
+impl Open {
+    fn close(&mut self, number: u64) {
+        let Some(exchange) = self.exchanges.remove(&number) else {
+            return;
+        };
+        if let Some(count) = self.pages.get_mut(&exchange.label) {
+            *count -= 1;
+            if *count == 0 {
+                self.pages.remove(&exchange.label);
+            }
+        }
+        if let Some(count) = self.users.get_mut(&exchange.user) {
+            *count -= 1;
+            if *count == 0 {
+                self.users.remove(&exchange.user);
+            }
+        }
+    }
+}
