@@ -13,7 +13,7 @@ const CASES: u32 = 24;
 const MINIMUMS: [(&str, u64); 3] = [("n_vcpus", 1), ("mem_gib", 1), ("disk_size_gib", 10)];
 
 #[derive(Debug, Clone)]
-struct Node {
+struct ModelNode {
     size: [u32; 3],
     gpus: u32,
     tiers: &'static str,
@@ -22,7 +22,7 @@ struct Node {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum ModelStep {
     Create {
         vm: bool,
         size: [u32; 3],
@@ -43,7 +43,7 @@ fn size() -> impl Strategy<Value = [u32; 3]> {
     ]
 }
 
-fn node() -> impl Strategy<Value = Node> {
+fn node() -> impl Strategy<Value = ModelNode> {
     let tiers = prop_oneof![
         3 => Just("\"general-purpose\", \"high-performance\""),
         1 => Just("\"general-purpose\""),
@@ -52,7 +52,7 @@ fn node() -> impl Strategy<Value = Node> {
     let public = prop_oneof![1 => Just(None), 3 => Just(Some(30)), 1 => Just(Some(29))];
     let capacity = [1..24u32, 1..48u32, 5..160u32];
     (capacity, 0..3u32, tiers, public, 28..=29u8).prop_map(
-        |(size, gpus, tiers, public, lan_prefix)| Node {
+        |(size, gpus, tiers, public, lan_prefix)| ModelNode {
             size,
             gpus,
             tiers,
@@ -62,10 +62,10 @@ fn node() -> impl Strategy<Value = Node> {
     )
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ModelStep> {
     let create =
         (any::<bool>(), size(), any::<bool>(), any::<bool>()).prop_map(|(vm, size, high, gpu)| {
-            Step::Create {
+            ModelStep::Create {
                 vm,
                 size,
                 high,
@@ -74,10 +74,10 @@ fn step() -> impl Strategy<Value = Step> {
         });
     prop_oneof![
         6 => create,
-        3 => (any::<usize>(), size()).prop_map(|(n, size)| Step::Resize(n, size)),
-        2 => any::<usize>().prop_map(Step::Stop),
-        2 => any::<usize>().prop_map(Step::Restart),
-        1 => any::<usize>().prop_map(Step::Delete),
+        3 => (any::<usize>(), size()).prop_map(|(n, size)| ModelStep::Resize(n, size)),
+        2 => any::<usize>().prop_map(ModelStep::Stop),
+        2 => any::<usize>().prop_map(ModelStep::Restart),
+        1 => any::<usize>().prop_map(ModelStep::Delete),
     ]
 }
 
@@ -111,7 +111,7 @@ fn a_request_with_nearest_available_succeeds() {
 
 #[test]
 fn a_422_names_exhausted_addresses_together_with_sizes() {
-    let node = Node {
+    let node = ModelNode {
         size: [8, 16, 100],
         gpus: 0,
         tiers: "\"general-purpose\"",
@@ -135,7 +135,7 @@ fn a_422_names_exhausted_addresses_together_with_sizes() {
 }
 
 /// Runs the steps on a new server; returns the number of requests with `nearest_available`.
-fn run_steps(nodes: &[Node], steps: &[Step]) -> Result<usize, TestCaseError> {
+fn run_steps(nodes: &[ModelNode], steps: &[ModelStep]) -> Result<usize, TestCaseError> {
     let server = Server::start(&configuration(nodes)).unwrap();
     let api = server.user("ann@example.com").unwrap();
     let mut world = World {
@@ -157,9 +157,9 @@ struct World {
 }
 
 impl World {
-    fn run(&mut self, step: &Step) -> Result<(), TestCaseError> {
+    fn run(&mut self, step: &ModelStep) -> Result<(), TestCaseError> {
         match step {
-            Step::Create {
+            ModelStep::Create {
                 vm,
                 size,
                 high,
@@ -186,7 +186,7 @@ impl World {
                     self.made.push(id);
                 }
             }
-            Step::Resize(n, size) => {
+            ModelStep::Resize(n, size) => {
                 let Some(id) = self.pick(*n) else {
                     return Ok(());
                 };
@@ -202,14 +202,14 @@ impl World {
                     self.expect_success(&answer, 200, &near)?;
                 }
             }
-            Step::Stop(n) => {
+            ModelStep::Stop(n) => {
                 let Some(id) = self.pick(*n) else {
                     return Ok(());
                 };
                 let status = self.api.act(&id, "stop").unwrap().status;
                 prop_assert!(matches!(status, 200 | 400));
             }
-            Step::Restart(n) => {
+            ModelStep::Restart(n) => {
                 let Some(id) = self.pick(*n) else {
                     return Ok(());
                 };
@@ -232,7 +232,7 @@ impl World {
                     prop_assert_ne!(&now["state"], "error");
                 }
             }
-            Step::Delete(n) => {
+            ModelStep::Delete(n) => {
                 if let Some(id) = self.pick(*n) {
                     self.api.delete(&id).unwrap().expect(204).unwrap();
                     self.made.retain(|other| *other != id);
@@ -307,7 +307,7 @@ fn sizes([n_vcpus, mem_gib, disk_size_gib]: [u32; 3]) -> Value {
     json!({ "n_vcpus": n_vcpus, "mem_gib": mem_gib, "disk_size_gib": disk_size_gib })
 }
 
-fn configuration(nodes: &[Node]) -> String {
+fn configuration(nodes: &[ModelNode]) -> String {
     let mut text = Ports::take().settings();
     for (n, node) in nodes.iter().enumerate() {
         let [n_vcpus, mem_gib, disk_size_gib] = node.size;

@@ -31,14 +31,14 @@ impl Route {
     }
 }
 
-struct Setup {
+struct RouteSetup {
     server: Server,
     document: Document,
     routes: Vec<Route>,
     ann: Api,
 }
 
-fn setup() -> Setup {
+fn setup() -> RouteSetup {
     let node = simulated_node("one", "");
     let server = Server::start(&format!("{}{node}", Ports::take().settings())).unwrap();
     let ann = server.user("ann@example.com").unwrap();
@@ -52,7 +52,7 @@ fn setup() -> Setup {
         }
     }
     assert!(routes.len() >= 12, "{}", routes.len());
-    Setup {
+    RouteSetup {
         document: Document::new(&served).unwrap(),
         server,
         routes,

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use wharf_subnets::Ipv4Net;
-use wharf_testkit::engine::{Allowed, Kind, Options, PrivateEngine, TlsListener};
-use wharf_testkit::http::{Client, Endpoint, Request};
+use wharf_testkit::engine::{Allowed, DockerOptions, Kind, PrivateEngine, TlsListener};
+use wharf_testkit::http::{Endpoint, HttpClient, Request};
 use wharf_tests::{Authority, Ports, Server, docker_node, free_network_beside};
 
 /// The deadline of a manual request to the engine, with many at once.
@@ -91,7 +91,7 @@ impl Context {
             Kind::Dockerd => Some(Remote::make()?).unzip(),
             Kind::Podman4 | Kind::Podman5 => (None, None),
         };
-        let engine = PrivateEngine::start(Options {
+        let engine = PrivateEngine::start(DockerOptions {
             kind,
             dir,
             disk_gib: Some(40),
@@ -156,7 +156,7 @@ impl Context {
     }
 
     /// Returns a client of the engine itself.
-    pub fn client(&self) -> Client {
+    pub fn client(&self) -> HttpClient {
         self.engine.client()
     }
 

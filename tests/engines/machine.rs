@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use wharf_testkit::http::{Client, Endpoint};
+use wharf_testkit::http::{Endpoint, HttpClient};
 use wharf_testkit::process::{output, run};
 use wharf_tests::{Authority, Certificate, free_network, until};
 
@@ -108,8 +108,8 @@ impl Machine {
     }
 
     /// A client of its dockerd on a unix socket.
-    pub fn client(&self) -> Client {
-        Client::new(Endpoint::Unix(self.dir.join("engine.sock")))
+    pub fn client(&self) -> HttpClient {
+        HttpClient::new(Endpoint::Unix(self.dir.join("engine.sock")))
     }
 
     /// Starts dockerd with this certificate. It accepts clients with certificates of `authority`.
@@ -135,7 +135,7 @@ impl Machine {
             .stderr(log);
         let daemon = command.spawn().context("cannot start dockerd")?;
         let daemon = self.daemon.insert(daemon);
-        let client = Client::new(Endpoint::Unix(self.dir.join("engine.sock")));
+        let client = HttpClient::new(Endpoint::Unix(self.dir.join("engine.sock")));
         let log = self.dir.join("log");
         until("dockerd responds", || {
             if let Some(status) = daemon.try_wait()? {

@@ -34,7 +34,7 @@ pub const MARIMO: &str = "/home/user/.config/marimo/marimo.toml";
 pub const JUPYTER: &str = "/home/user/.env";
 
 pub fn reaches_the_assistants(context: &Context) -> Result<()> {
-    let provider = Provider::start()?;
+    let provider = ModelProvider::start()?;
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
     let key = json!({ "ai_provider_api_key": KEY });
@@ -93,14 +93,14 @@ fn is_known_to_jupyter_ai(browser: &Browser) -> Result<()> {
 }
 
 /// A provider on a machine of its own.
-struct Provider {
+struct ModelProvider {
     process: Child,
     asked: NamedTempFile,
     url: String,
     _outside: Outside,
 }
 
-impl Provider {
+impl ModelProvider {
     fn start() -> Result<Self> {
         let outside = Outside::new()?;
         let asked = NamedTempFile::new()?;
@@ -193,7 +193,7 @@ impl Provider {
     }
 }
 
-impl Drop for Provider {
+impl Drop for ModelProvider {
     fn drop(&mut self) {
         drop(self.process.kill());
         drop(self.process.wait());

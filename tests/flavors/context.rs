@@ -4,8 +4,8 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
-use wharf_testkit::engine::{Allowed, Kind, Options, PrivateEngine};
-use wharf_testkit::http::{Client, Endpoint, Request};
+use wharf_testkit::engine::{Allowed, DockerOptions, Kind, PrivateEngine};
+use wharf_testkit::http::{Endpoint, HttpClient, Request};
 use wharf_tests::{Ports, Server, docker_node, free_network, until};
 
 /// A private dockerd. Its storage is kept between runs, because images are slow to build.
@@ -22,7 +22,7 @@ fn directory() -> PathBuf {
 impl Context {
     /// Starts the engine and builds the missing ones of these images.
     pub fn start(images: &[&str]) -> Result<Self> {
-        let engine = PrivateEngine::start(Options {
+        let engine = PrivateEngine::start(DockerOptions {
             kind: Kind::Dockerd,
             dir: directory(),
             disk_gib: Some(60),
@@ -42,7 +42,7 @@ impl Context {
         self.engine.stop()
     }
 
-    fn client(&self) -> Client {
+    fn client(&self) -> HttpClient {
         self.engine.client()
     }
 

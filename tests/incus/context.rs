@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
-use wharf_testkit::http::Client;
-use wharf_testkit::incus::{self, Cluster, GATEWAY, NETWORK, Options, Project};
+use wharf_testkit::http::HttpClient;
+use wharf_testkit::incus::{self, Cluster, ClusterOptions, GATEWAY, NETWORK, Project};
 use wharf_tests::{Authority, Certificate, Ports, Server, eventually, until};
 
 /// The project of all instances.
@@ -43,7 +43,7 @@ pub const FACTS: Facts = Facts {
 pub struct Context {
     cluster: Mutex<Cluster>,
     members: Vec<Member>,
-    admin: Client,
+    admin: HttpClient,
     tls: String,
     next_lan: AtomicU8,
     certificates: Authority,
@@ -61,7 +61,7 @@ pub struct Member {
 impl Context {
     pub fn start() -> Result<Self> {
         wharf_tests::install_ssh()?;
-        let cluster = Cluster::start(&Options {
+        let cluster = Cluster::start(&ClusterOptions {
             dir: directory(),
             members: 3,
             disk_gib: 40,

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
-use wharf_testkit::http::Client;
+use wharf_testkit::http::HttpClient;
 use wharf_testkit::incus;
 use wharf_tests::{Server, until};
 
@@ -17,7 +17,7 @@ const SERVERS: u16 = 2;
 
 /// The cluster, from the inside of the lab.
 pub struct Context {
-    admin: Client,
+    admin: HttpClient,
     next_port: AtomicU16,
     neighbours: Once<Neighbours>,
 }

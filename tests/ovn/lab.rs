@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::process::Command;
-use wharf_testkit::http::{Client, Endpoint};
+use wharf_testkit::http::{Endpoint, HttpClient};
 use wharf_testkit::incus;
 use wharf_testkit::workspace::root;
 
@@ -29,9 +29,9 @@ pub fn file(name: &str) -> PathBuf {
 }
 
 /// A client of a member with all rights; members count from 1.
-pub fn admin(member: usize) -> Client {
+pub fn admin(member: usize) -> HttpClient {
     let socket = file(&format!("m{member}/incus/unix.socket"));
-    Client::new(Endpoint::Unix(socket))
+    HttpClient::new(Endpoint::Unix(socket))
 }
 
 /// The address of a member.

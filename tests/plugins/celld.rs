@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
-use wharf_testkit::http::{Client, Endpoint, Request};
+use wharf_testkit::http::{Endpoint, HttpClient, Request};
 use wharf_testkit::packages::{self, Need};
 use wharf_testkit::workspace::root;
 use wharf_tests::{Ports, free_network, succeed, until};
@@ -81,8 +81,8 @@ impl Celld {
         until("celld answers", || Ok(self.client().get("/info").ok())).unwrap();
     }
 
-    fn client(&self) -> Client {
-        Client::new(Endpoint::Unix(self.socket()))
+    fn client(&self) -> HttpClient {
+        HttpClient::new(Endpoint::Unix(self.socket()))
     }
 
     fn socket(&self) -> PathBuf {

@@ -8,12 +8,12 @@ const OTHER: &str = "wharf-11111111-3c1e-4f43-9d2b-2c1c1f8f8f8f";
 const INCUS: &str = "wh-240a1045-0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-3";
 
 /// A call of a driver.
-struct Call {
+struct PromiseCall {
     requests: Requests,
     scope: CallScope,
 }
 
-impl Call {
+impl PromiseCall {
     fn new(driver: &str, sample: Value) -> Self {
         let sample = SampleCall::parse(&sample.to_string()).unwrap();
         let file = RequestFile::parse(&crate::request_file(driver)).unwrap();
@@ -90,7 +90,7 @@ fn body(written: &str) -> Value {
 
 #[test]
 fn an_update_sets_the_size_of_the_call_or_the_one_before() {
-    let mut call = Call::docker(json!({ "call": "change" }));
+    let mut call = PromiseCall::docker(json!({ "call": "change" }));
     let own = json!({ "CpuPeriod": 100_000, "CpuQuota": 200_000, "Memory": 1 << 30, "MemorySwap": 1 << 30 });
     assert_eq!(body(&call.send("resize", &[]).unwrap()), own);
     refused(
@@ -107,14 +107,14 @@ fn an_update_sets_the_size_of_the_call_or_the_one_before() {
     call.answer("read", &[], 200, &report(7 << 30));
     let before = json!({ "CpuPeriod": 100_000, "CpuQuota": 50_000, "Memory": 5_u64 << 30, "MemorySwap": 5_u64 << 30 });
     assert_eq!(body(&call.send("resize-back", &[]).unwrap()), before);
-    let vm = Call::docker(json!({ "call": "change", "kind": "vm" }));
+    let vm = PromiseCall::docker(json!({ "call": "change", "kind": "vm" }));
     let podman = body(&vm.send("resize-podman", &[]).unwrap());
     assert_eq!(podman["memory"]["limit"], (1_u64 << 30) + (384 << 20));
 }
 
 #[test]
 fn only_ids_that_the_engine_lists_with_the_calls_labels_stand_for_a_container() {
-    let mut call = Call::docker(json!({ "call": "change" }));
+    let mut call = PromiseCall::docker(json!({ "call": "change" }));
     let id = |digit: char| digit.to_string().repeat(64);
     let labels = |installation: &str, instance: &str| json!({ "io.wharf.installation": installation, "io.wharf.instance": instance });
     let installation = "c8ba4720-ac4f-4603-8aa4-a08d240a1045";
@@ -144,7 +144,7 @@ fn only_ids_that_the_engine_lists_with_the_calls_labels_stand_for_a_container() 
 
 #[test]
 fn content_goes_from_the_instances_container_to_its_replacement_only() {
-    let call = Call::docker(json!({}));
+    let call = PromiseCall::docker(json!({}));
     let copy = call.copy(&[]).unwrap();
     assert_eq!(
         copy,
@@ -157,7 +157,7 @@ fn content_goes_from_the_instances_container_to_its_replacement_only() {
         let answer = call.copy(&[("container", container)]);
         refused(answer, "argument container");
     }
-    let change = Call::docker(json!({ "call": "change" }));
+    let change = PromiseCall::docker(json!({ "call": "change" }));
     refused(change.copy(&[]), "only for");
     refused(call.send("content", &[]), "is a transfer");
 }
@@ -166,7 +166,7 @@ fn content_goes_from_the_instances_container_to_its_replacement_only() {
 fn a_disk_has_no_limit_only_after_the_engine_has_refused_one() {
     let unlimited = [("digest", "0123456789abcdef"), ("no-disk-limit", "true")];
     for request in ["create", "create-podman"] {
-        let mut call = Call::docker(json!({}));
+        let mut call = PromiseCall::docker(json!({}));
         let error = |words: &str| json!({ "message": words });
         call.answer(
             request,
@@ -185,7 +185,7 @@ fn a_disk_has_no_limit_only_after_the_engine_has_refused_one() {
         let written = call.send(request, &unlimited).unwrap();
         assert!(!written.to_lowercase().contains("storageopt"), "{written}");
         assert!(!written.contains("storage_opts"), "{written}");
-        let mut always = Call::docker(json!({ "settings": { "disk_limit": "on" } }));
+        let mut always = PromiseCall::docker(json!({ "settings": { "disk_limit": "on" } }));
         always.answer(request, &unlimited[..1], 500, &error("project quota"));
         refused(always.send(request, &unlimited), "argument no-disk-limit");
     }
@@ -194,7 +194,7 @@ fn a_disk_has_no_limit_only_after_the_engine_has_refused_one() {
 #[test]
 fn a_program_is_run_only_to_set_the_calls_ports() {
     let sample = json!({ "call": "change", "kind": "vm", "ports": [22, 80] });
-    let mut call = Call::docker(sample);
+    let mut call = PromiseCall::docker(sample);
     let program = body(&call.send("prepare-ports", &[]).unwrap());
     assert_eq!(
         program["Cmd"],
@@ -211,13 +211,13 @@ fn a_program_is_run_only_to_set_the_calls_ports() {
         run.starts_with(&format!("POST /exec/{id}/start\n")),
         "{run}"
     );
-    let container = Call::docker(json!({ "call": "change" }));
+    let container = PromiseCall::docker(json!({ "call": "change" }));
     refused(container.send("prepare-ports", &[]), "prepare-ports");
 }
 
 #[test]
 fn the_operators_public_network_is_joined_and_neither_made_nor_deleted() {
-    let call = Call::docker(json!({
+    let call = PromiseCall::docker(json!({
         "call": "change",
         "kind": "vm",
         "public": { "id": "0p1", "subnet": "198.51.100.0/24", "gateway": "198.51.100.1", "address": "198.51.100.7" },
@@ -232,7 +232,7 @@ fn the_operators_public_network_is_joined_and_neither_made_nor_deleted() {
         let written = call.send(request, &[("network", "public")]).unwrap();
         assert!(!written.contains("lan"), "{written}");
     }
-    let none = Call::docker(json!({ "call": "change" }));
+    let none = PromiseCall::docker(json!({ "call": "change" }));
     refused(none.send("connect", &[("network", "public")]), "connect");
     refused(
         none.send("connect", &[("network", "n0a500200045")]),
@@ -246,14 +246,15 @@ fn the_operators_public_network_is_joined_and_neither_made_nor_deleted() {
 
 #[test]
 fn only_a_survey_sees_the_networks_and_images_of_others() {
-    let survey = Call::docker(json!({ "call": "survey", "images": ["localhost/wharf/base:1"] }));
+    let survey =
+        PromiseCall::docker(json!({ "call": "survey", "images": ["localhost/wharf/base:1"] }));
     survey.send("survey-networks", &[]).unwrap();
     refused(
         survey.send("find-image", &[("image", "postgres")]),
         "argument image",
     );
     for call in ["node", "instance", "change", "create"] {
-        let call = Call::docker(json!({ "call": call }));
+        let call = PromiseCall::docker(json!({ "call": call }));
         refused(call.send("survey-networks", &[]), "only for");
         refused(call.send("find-image", &[]), "only for");
     }
@@ -262,7 +263,7 @@ fn only_a_survey_sees_the_networks_and_images_of_others() {
 #[test]
 fn only_a_move_moves_an_instance_and_it_creates_nothing() {
     let digest = [("digest", "0123456789abcdef")];
-    let moves = Call::incus("move");
+    let moves = PromiseCall::incus("move");
     let moved = moves.send("move-here", &[]).unwrap();
     assert!(
         moved.starts_with(&format!("POST /1.0/instances/{INCUS}?")),
@@ -275,7 +276,7 @@ fn only_a_move_moves_an_instance_and_it_creates_nothing() {
         "only for",
     );
     for call in ["node", "instance", "change", "create"] {
-        let call = Call::incus(call);
+        let call = PromiseCall::incus(call);
         refused(call.send("move-here", &[]), "move-here");
         refused(call.send("readdress", &digest), "readdress");
     }
@@ -283,7 +284,7 @@ fn only_a_move_moves_an_instance_and_it_creates_nothing() {
 
 #[test]
 fn a_file_of_the_blueprint_is_written_and_no_other() {
-    let call = Call::incus("create");
+    let call = PromiseCall::incus("create");
     let written = call.send("write-file", &[("file", "/etc/motd")]).unwrap();
     assert!(written.contains("X-Incus-mode: 0644\n"), "{written}");
     refused(
@@ -294,7 +295,9 @@ fn a_file_of_the_blueprint_is_written_and_no_other() {
         call.send("make-directory", &[("directory", "/root")]),
         "argument directory",
     );
-    let all = Call::docker(json!({})).send("write-files", &[]).unwrap();
+    let all = PromiseCall::docker(json!({}))
+        .send("write-files", &[])
+        .unwrap();
     assert!(
         all.ends_with("password, a secret\n  /etc/motd, 8 bytes\n"),
         "{all}"
@@ -306,7 +309,7 @@ fn a_reading_call_changes_nothing() {
     for driver in ["driver-docker", "driver-incus", "driver-simulated"] {
         let file: toml::Table = crate::request_file(driver).parse().unwrap();
         for kind in ["node", "survey", "instance"] {
-            let call = Call::new(
+            let call = PromiseCall::new(
                 driver,
                 json!({ "call": kind, "settings": { "member": "one" } }),
             );
@@ -322,7 +325,7 @@ fn a_reading_call_changes_nothing() {
 
 #[test]
 fn a_list_reads_the_listed_instances_and_no_part_of_one() {
-    let mut call = Call::incus("node");
+    let mut call = PromiseCall::incus("node");
     let listed = |name: &str| format!("/1.0/storage-pools/default/volumes/container/{name}");
     let disks = ["one", "two?project=wharf", "a/console", "three/backups/b"].map(listed);
     call.answer("disks", &[], 200, &json!({ "metadata": disks }));
@@ -353,7 +356,7 @@ fn an_instance_has_the_forwards_of_its_ports_alone() {
             "acl": "wharf",
             "publish_cidr": "198.18.0.0/18",
         });
-        Call::new(
+        PromiseCall::new(
             "driver-incus",
             json!({ "call": call, "settings": settings }),
         )
@@ -406,7 +409,7 @@ fn a_wrong_setting_of_a_node_with_docker_is_named() {
 
 #[test]
 fn an_instance_on_incus_stays_isolated_when_its_ids_are_chosen_again() {
-    let call = Call::incus("create");
+    let call = PromiseCall::incus("create");
     for text in ["true", "1"] {
         let written = call.send("choose-ids", &[("isolated", text)]).unwrap();
         let wanted = json!({ "config": { "security.idmap.isolated": text } });

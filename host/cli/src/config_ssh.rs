@@ -1,10 +1,10 @@
 //! `wharf config-ssh`: entries for OpenSSH's configuration, so that `ssh NAME.wharf` and editors work.
 
 use crate::connection::Connection;
-use crate::known_hosts::{self, Keys};
+use crate::known_hosts::{self, KnownHosts};
 use crate::output::{line, note};
 use crate::profiles::home;
-use crate::ssh::{AGENT_KEYS, Address, FILES_ONLY, is_safe};
+use crate::ssh::{AGENT_KEYS, FILES_ONLY, SshAddress, is_safe};
 use anyhow::{Context, Result};
 use clap::Args;
 use std::fs;
@@ -35,7 +35,7 @@ impl ConfigSsh {
         let directory = home()?.join(".ssh");
         let (own, config) = (directory.join(OWN), target_of(directory.join("config")));
         let before = read(&config)?;
-        let mut keys = Keys::new();
+        let mut keys = KnownHosts::new();
         let (entries, after) = if self.remove {
             (None, without_include(&before))
         } else {
@@ -79,7 +79,7 @@ impl ConfigSsh {
     }
 
     /// An entry for each instance with SSH. Collects their host keys.
-    async fn entries(&self, keys: &mut Keys) -> Result<String> {
+    async fn entries(&self, keys: &mut KnownHosts) -> Result<String> {
         let client = self.connection.client()?;
         let list = client.list_instances(None, None).fetch().await?;
         let mut text = "# Written by `wharf config-ssh`, which replaces this file.\n".to_owned();
@@ -88,7 +88,7 @@ impl ConfigSsh {
                 continue;
             };
             text.push_str(&format!("\nHost {}.{DOMAIN}\n", instance.name));
-            let address = Address::of(&instance.uuid, command)?;
+            let address = SshAddress::of(&instance.uuid, command)?;
             let known = known_hosts::of(&client, &instance.uuid).await?;
             for option in address.options(!known.is_empty())? {
                 text.push_str(&format!("    {option}\n"));

@@ -28,7 +28,7 @@ pub struct Connection {
 
 /// The arguments of a command for one instance.
 #[derive(Args)]
-pub struct Named {
+pub struct InstanceArgs {
     /// Name or UUID of the instance
     #[arg(add = names::instances())]
     pub name: String,
@@ -37,7 +37,7 @@ pub struct Named {
 }
 
 /// A server, and the key for it.
-pub struct Target {
+pub struct ServerAccess {
     pub url: String,
     pub key: Secret,
     /// The profile; none if the environment names the server.
@@ -46,7 +46,7 @@ pub struct Target {
 
 impl Connection {
     /// Finds the server. A key is used for its own server only.
-    pub fn target(&self) -> Result<Target> {
+    pub fn target(&self) -> Result<ServerAccess> {
         let variable = |name| {
             env::var(name)
                 .ok()
@@ -55,7 +55,7 @@ impl Connection {
         let of_profile = |name: Option<&str>| {
             let profiles = Profiles::load()?;
             let (name, profile) = profiles.get(name)?;
-            Ok(Target {
+            Ok(ServerAccess {
                 url: profile.url.clone(),
                 key: profile.key.clone(),
                 profile: Some(name.to_owned()),
@@ -65,7 +65,7 @@ impl Connection {
             return of_profile(self.profile.as_deref());
         }
         match (variable(URL), variable(KEY)) {
-            (Some(url), Some(key)) => Ok(Target {
+            (Some(url), Some(key)) => Ok(ServerAccess {
                 url,
                 key: key.into(),
                 profile: None,
@@ -84,7 +84,7 @@ impl Connection {
 
     /// A client of the server.
     pub fn client(&self) -> Result<Client> {
-        let Target { url, key, .. } = self.target()?;
+        let ServerAccess { url, key, .. } = self.target()?;
         Ok(Client::new(&url, Some(key))?)
     }
 

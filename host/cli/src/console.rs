@@ -1,6 +1,6 @@
 //! `wharf console`: a terminal through the server, which needs no SSH port and no key.
 
-use crate::connection::Named;
+use crate::connection::InstanceArgs;
 use crate::failure::Failure;
 use crate::output::note;
 use anyhow::{Context, Result, bail};
@@ -23,14 +23,14 @@ const PAUSE: Duration = Duration::from_secs(1);
 const WAITING: usize = 16;
 
 /// The end of one connection to a terminal.
-enum End {
+enum ConnectionEnd {
     Exited(Option<u32>),
     Failed(String),
     Closed,
     Lost,
 }
 
-pub async fn open(Named { name, connection }: &Named) -> Result<()> {
+pub async fn open(InstanceArgs { name, connection }: &InstanceArgs) -> Result<()> {
     if !stdin().is_terminal() || !stdout().is_terminal() {
         let message = format!(
             "stdin and stdout must be a terminal; `wharf ssh {name} -- COMMAND` runs a command"
@@ -42,14 +42,16 @@ pub async fn open(Named { name, connection }: &Named) -> Result<()> {
     let (mut input, mut output) = client.open_terminal(name, size(), None).await?;
     loop {
         match attached(&mut input, &mut output, &mut keys).await? {
-            End::Exited(code) => {
+            ConnectionEnd::Exited(code) => {
                 let code = code.map_or(SIGNALLED, |code| code.try_into().unwrap_or(SIGNALLED));
                 // The exit code is that of the shell, as with `wharf ssh`.
                 std::process::exit(code);
             }
-            End::Failed(words) => bail!(words),
-            End::Closed => return Ok(()),
-            End::Lost => note("The connection is lost; attaching again. Ctrl-C gives up."),
+            ConnectionEnd::Failed(words) => bail!(words),
+            ConnectionEnd::Closed => return Ok(()),
+            ConnectionEnd::Lost => {
+                note("The connection is lost; attaching again. Ctrl-C gives up.")
+            }
         }
         let session = output.session().to_owned();
         (input, output) = attach_again(&client, name, &session).await?;
@@ -82,7 +84,7 @@ async fn attached(
     input: &mut TerminalInput,
     output: &mut TerminalOutput,
     keys: &mut Receiver<Vec<u8>>,
-) -> Result<End> {
+) -> Result<ConnectionEnd> {
     let mut resizes = signal(SignalKind::window_change()).context("signals")?;
     let _raw = Raw::enter()?;
     // Keys of the time without a connection, and answers of this terminal to queries in the replay, are
@@ -95,20 +97,20 @@ async fn attached(
     }
     tokio::select! {
         end = show(output, &is_replaying) => end,
-        _ = forward(input, keys, &mut resizes, &is_replaying) => Ok(End::Lost),
+        _ = forward(input, keys, &mut resizes, &is_replaying) => Ok(ConnectionEnd::Lost),
     }
 }
 
-async fn show(output: &mut TerminalOutput, is_replaying: &Cell<bool>) -> Result<End> {
+async fn show(output: &mut TerminalOutput, is_replaying: &Cell<bool>) -> Result<ConnectionEnd> {
     let mut shown = 0;
     loop {
         let bytes = match output.next().await {
             Ok(Some(TerminalEvent::Output(bytes))) => bytes,
-            Ok(Some(TerminalEvent::Exited(code))) => return Ok(End::Exited(code)),
-            Ok(Some(TerminalEvent::Failed(words))) => return Ok(End::Failed(words)),
-            Ok(None) => return Ok(End::Closed),
+            Ok(Some(TerminalEvent::Exited(code))) => return Ok(ConnectionEnd::Exited(code)),
+            Ok(Some(TerminalEvent::Failed(words))) => return Ok(ConnectionEnd::Failed(words)),
+            Ok(None) => return Ok(ConnectionEnd::Closed),
             Ok(Some(_)) => continue,
-            Err(_) => return Ok(End::Lost),
+            Err(_) => return Ok(ConnectionEnd::Lost),
         };
         let mut screen = stdout().lock();
         screen.write_all(&bytes)?;

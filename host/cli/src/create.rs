@@ -6,7 +6,7 @@ use crate::output::{note, one_of, progress};
 use crate::shortage;
 use crate::show::instance_as;
 use crate::ssh_keys::{public_key, saved};
-use crate::wait::{Awaited, Limit, wait_for};
+use crate::wait::{AwaitedState, WaitLimit, wait_for};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::Value;
@@ -74,7 +74,7 @@ pub struct Create {
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
-    limit: Limit,
+    limit: WaitLimit,
     #[command(flatten)]
     connection: Connection,
 }
@@ -102,7 +102,7 @@ impl Create {
         }
         // An interrupted wait must not hide the name that the server made.
         note(&format!("{name} is created and starting."));
-        match wait_for(&client, (name, id), Awaited::Running, self.limit).await? {
+        match wait_for(&client, (name, id), AwaitedState::Running, self.limit).await? {
             Some(running) => instance_as(&self.connection, &running),
             None => instance_as(&self.connection, &created),
         }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use wharf_client::Client;
 
 /// Host keys by the alias of their instance.
-pub type Keys = BTreeMap<String, Vec<String>>;
+pub type KnownHosts = BTreeMap<String, Vec<String>>;
 
 /// The file of the keys, apart from OpenSSH's own.
 pub fn file() -> Result<PathBuf> {
@@ -30,7 +30,7 @@ fn is_safe(key: &str) -> bool {
 }
 
 /// Replaces the keys of instances in the file. Instances without keys stay as they are.
-pub fn remember(keys: &Keys) -> Result<()> {
+pub fn remember(keys: &KnownHosts) -> Result<()> {
     let file = file()?;
     wharf_secure_fs::make_dir(&profiles::directory()?)?;
     // Two commands at once do not lose each other's keys.
@@ -48,7 +48,7 @@ pub fn remember(keys: &Keys) -> Result<()> {
         .with_context(|| format!("cannot write {}", file.display()))
 }
 
-fn with(text: &str, keys: &Keys) -> String {
+fn with(text: &str, keys: &KnownHosts) -> String {
     let is_other = |line: &&str| {
         let alias = line.split(' ').next().unwrap_or_default();
         keys.get(alias).is_none_or(Vec::is_empty)
@@ -65,11 +65,11 @@ fn with(text: &str, keys: &Keys) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Keys, is_safe, with};
+    use super::{KnownHosts, is_safe, with};
 
     #[test]
     fn keys_replace_those_of_their_instance_only() {
-        let keys = |alias: &str, list: &[&str]| -> Keys {
+        let keys = |alias: &str, list: &[&str]| -> KnownHosts {
             let list = list.iter().map(|key| (*key).to_owned()).collect();
             [(alias.to_owned(), list)].into()
         };

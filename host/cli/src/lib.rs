@@ -36,7 +36,7 @@ pub use failure::{failure_exit_code, failure_message};
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
-use connection::{Connection, Named};
+use connection::{Connection, InstanceArgs};
 use std::future::Future;
 
 /// A command for users.
@@ -50,17 +50,17 @@ pub enum UserCommand {
     Ls(Connection),
     Create(create::Create),
     /// Show an instance with its cost, and the fingerprints of its SSH host keys
-    Show(Named),
+    Show(InstanceArgs),
     Ssh(ssh::Ssh),
     /// Open a terminal of a running instance through the server; Ctrl-] ends it
-    Console(Named),
+    Console(InstanceArgs),
     Wait(wait::Wait),
     /// Stop a running instance; its disk stays
-    Stop(Named),
+    Stop(InstanceArgs),
     /// Start a stopped instance again
-    Restart(Named),
+    Restart(InstanceArgs),
     /// Create an instance again whose host was lost, with an empty disk
-    Recreate(Named),
+    Recreate(InstanceArgs),
     Resize(resize::Resize),
     Rename(resize::Rename),
     Rm(remove::Remove),

@@ -1,6 +1,6 @@
 //! `wharf stop`, `restart`, `recreate` and `port`.
 
-use crate::connection::{Connection, Named};
+use crate::connection::{Connection, InstanceArgs};
 use crate::output::{line, progress};
 use crate::shortage;
 use crate::show::instance_as;
@@ -12,20 +12,20 @@ use wharf_client::types::{
 };
 use wharf_client::{Reply, Request};
 
-pub async fn stop(Named { name, connection }: &Named) -> Result<()> {
+pub async fn stop(InstanceArgs { name, connection }: &InstanceArgs) -> Result<()> {
     let client = connection.client()?;
     let stopped = waited(&format!("Stopping {name}"), client.stop_instance(name)).await?;
     connection.print(&stopped, |stopped| line(&action(stopped)))
 }
 
-pub async fn restart(Named { name, connection }: &Named) -> Result<()> {
+pub async fn restart(InstanceArgs { name, connection }: &InstanceArgs) -> Result<()> {
     let client = connection.client()?;
     let started = waited(&format!("Starting {name}"), client.restart_instance(name)).await;
     let started = started.map_err(|error| shortage::of_instance(name, error))?;
     connection.print(&started, |started| line(&action(started)))
 }
 
-pub async fn recreate(Named { name, connection }: &Named) -> Result<()> {
+pub async fn recreate(InstanceArgs { name, connection }: &InstanceArgs) -> Result<()> {
     let client = connection.client()?;
     let request = client.recreate_instance(name);
     let created = waited(&format!("Creating {name} again"), request).await;

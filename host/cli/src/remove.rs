@@ -25,7 +25,7 @@ pub struct Remove {
 impl Remove {
     pub async fn run(self) -> Result<()> {
         let client = self.connection.client()?;
-        let mut left = Left::default();
+        let mut left = Remaining::default();
         let instances = if self.yes {
             self.names.iter().map(|n| (n.clone(), n.clone())).collect()
         } else {
@@ -43,13 +43,13 @@ impl Remove {
 
 /// The instances that stay, although their deletion was asked for.
 #[derive(Default)]
-struct Left {
+struct Remaining {
     names: Vec<String>,
     /// All of them do not exist.
     are_unknown: bool,
 }
 
-impl Left {
+impl Remaining {
     /// Says why an instance stays. An error that others would meet too ends the command.
     fn note(&mut self, name: &str, error: ClientError) -> Result<()> {
         match error {
@@ -78,7 +78,7 @@ impl Left {
 async fn confirm(
     client: &Client,
     names: &[String],
-    left: &mut Left,
+    left: &mut Remaining,
 ) -> Result<Vec<(String, String)>> {
     if !stdin().is_terminal() {
         let message = "there is no terminal to confirm on; give --yes to delete without asking";

@@ -1,6 +1,6 @@
 //! `wharf resize` and `wharf rename`.
 
-use crate::connection::{Connection, Named};
+use crate::connection::{Connection, InstanceArgs};
 use crate::lifecycle::waited;
 use crate::names;
 use crate::shortage;
@@ -15,7 +15,7 @@ pub struct Resize {
     #[command(flatten)]
     size: NewSize,
     #[command(flatten)]
-    of: Named,
+    of: InstanceArgs,
 }
 
 #[derive(Args)]
@@ -50,7 +50,7 @@ impl Resize {
         body.n_vcpus = self.size.vcpus;
         body.mem_gib = self.size.mem;
         body.disk_size_gib = self.size.disk;
-        let Named { name, connection } = &self.of;
+        let InstanceArgs { name, connection } = &self.of;
         let done = update(connection, name, &body).await;
         done.map_err(|error| shortage::of_instance(name, error))
     }

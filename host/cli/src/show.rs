@@ -1,6 +1,6 @@
 //! `wharf ls` and `wharf show`.
 
-use crate::connection::{Connection, Named};
+use crate::connection::{Connection, InstanceArgs};
 use crate::output::Column::{Number, Text, Whole};
 use crate::output::{fields, hourly_usd, json, list as print_list, or_none, table, usd};
 use anyhow::Result;
@@ -47,7 +47,7 @@ fn row(instance: &InstanceFields) -> [String; 9] {
     ]
 }
 
-pub async fn show(Named { name, connection }: &Named) -> Result<()> {
+pub async fn show(InstanceArgs { name, connection }: &InstanceArgs) -> Result<()> {
     let client = connection.client()?;
     let reply = client.get_instance(name).send().await?;
     if connection.is_json() {

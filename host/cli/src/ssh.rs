@@ -29,7 +29,7 @@ pub struct Ssh {
 }
 
 /// The SSH server of an instance.
-pub struct Address {
+pub struct SshAddress {
     pub user: String,
     pub host: String,
     pub port: u16,
@@ -37,7 +37,7 @@ pub struct Address {
     pub alias: String,
 }
 
-impl Address {
+impl SshAddress {
     /// Reads the address from the SSH command of an instance. The parts go to OpenSSH, so they have safe
     /// characters only.
     pub fn of(uuid: &str, shown: &str) -> Result<Self> {
@@ -112,7 +112,7 @@ impl Ssh {
             let message = format!("{name} has the flavor {flavor}, which has no SSH");
             return Err(Failure::Usage(message).into());
         };
-        let address = Address::of(&instance.uuid, command)?;
+        let address = SshAddress::of(&instance.uuid, command)?;
         let is_known = !keys.is_empty();
         known_hosts::remember(&[(address.alias.clone(), keys)].into())?;
         let mut ssh = Command::new("ssh");
@@ -134,11 +134,11 @@ impl Ssh {
 
 #[cfg(test)]
 mod tests {
-    use super::{Address, is_safe};
+    use super::{SshAddress, is_safe};
 
     #[test]
     fn an_address_has_nothing_that_openssh_would_interpret() {
-        let of = |command: &str| Address::of("0f8f", command);
+        let of = |command: &str| SshAddress::of("0f8f", command);
         let address = of("ssh -p 20001 user@ssh.example.org").unwrap();
         assert_eq!(
             (address.port, address.host.as_str()),

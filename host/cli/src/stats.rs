@@ -1,6 +1,6 @@
 //! `wharf stats`.
 
-use crate::connection::Named;
+use crate::connection::InstanceArgs;
 use crate::output::{line, list, rounded};
 use anyhow::Result;
 use clap::Args;
@@ -16,12 +16,12 @@ pub struct Stats {
     #[arg(long)]
     watch: bool,
     #[command(flatten)]
-    of: Named,
+    of: InstanceArgs,
 }
 
 impl Stats {
     pub async fn run(self) -> Result<()> {
-        let Named { name, connection } = &self.of;
+        let InstanceArgs { name, connection } = &self.of;
         let client = connection.client()?;
         loop {
             let reply = client.get_stats(name).send().await?;

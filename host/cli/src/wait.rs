@@ -1,6 +1,6 @@
 //! `wharf wait`.
 
-use crate::connection::Named;
+use crate::connection::InstanceArgs;
 use crate::events::each_page;
 use crate::failure::Failure;
 use crate::output::{note, or_none, progress};
@@ -20,15 +20,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 pub struct Wait {
     /// The state
     #[arg(long = "for", value_enum, default_value_t)]
-    state: Awaited,
+    state: AwaitedState,
     #[command(flatten)]
-    limit: Limit,
+    limit: WaitLimit,
     #[command(flatten)]
-    of: Named,
+    of: InstanceArgs,
 }
 
 #[derive(ValueEnum, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Awaited {
+pub enum AwaitedState {
     /// Ready for its user
     #[default]
     Running,
@@ -41,13 +41,13 @@ pub enum Awaited {
 }
 
 #[derive(Args, Clone, Copy)]
-pub struct Limit {
+pub struct WaitLimit {
     /// Longest wait in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     timeout: u64,
 }
 
-impl Awaited {
+impl AwaitedState {
     fn is(self, state: &State) -> bool {
         match self {
             Self::Running => *state == State::Running,
@@ -69,7 +69,7 @@ impl Awaited {
 
 impl Wait {
     pub async fn run(self) -> Result<()> {
-        let Named { name, connection } = &self.of;
+        let InstanceArgs { name, connection } = &self.of;
         let client = connection.client()?;
         match wait_for(&client, (name, name), self.state, self.limit).await? {
             Some(instance) => instance_as(connection, &instance),
@@ -83,8 +83,8 @@ impl Wait {
 pub async fn wait_for(
     client: &Client,
     (name, id): (&str, &str),
-    awaited: Awaited,
-    limit: Limit,
+    awaited: AwaitedState,
+    limit: WaitLimit,
 ) -> Result<Option<Reply<Instance>>> {
     let bar = progress(&format!("Waiting until {name} is {}", awaited.name()));
     let waited = poll(client, (name, id), awaited, limit, &bar).await;
@@ -95,12 +95,12 @@ pub async fn wait_for(
 /// The events of an instance, which tell whether its content moves to a larger disk. The state is `running`
 /// then.
 #[derive(Default)]
-struct Moves {
+struct DiskMoves {
     last: Option<u64>,
     message: Option<String>,
 }
 
-impl Moves {
+impl DiskMoves {
     /// Reads the events since the last look. Returns the words of the newest one, if the content moves.
     async fn look(&mut self, client: &Client, id: &str) -> Result<Option<&str>> {
         let first = client.list_events(None, self.last, Some(id), None);
@@ -121,15 +121,15 @@ impl Moves {
 async fn poll(
     client: &Client,
     (name, id): (&str, &str),
-    awaited: Awaited,
-    limit: Limit,
+    awaited: AwaitedState,
+    limit: WaitLimit,
     bar: &ProgressBar,
 ) -> Result<Option<Reply<Instance>>> {
     let (begin, limit) = (Instant::now(), Duration::from_secs(limit.timeout));
     let mut pause = FIRST_PAUSE;
     let mut state = "unknown".to_owned();
     let mut id = id.to_owned();
-    let (mut moves, mut message) = (Moves::default(), None::<String>);
+    let (mut moves, mut message) = (DiskMoves::default(), None::<String>);
     loop {
         match client.get_instance(&id).send().await {
             Ok(reply) => {
@@ -138,7 +138,7 @@ async fn poll(
                 state = instance.state.to_string();
                 if awaited.is(&instance.state) {
                     let moves = match awaited {
-                        Awaited::Running => moves.look(client, &id).await?,
+                        AwaitedState::Running => moves.look(client, &id).await?,
                         _ => None,
                     };
                     let Some(moves) = moves else {
@@ -152,12 +152,12 @@ async fn poll(
                     "running, and cannot be reached yet".clone_into(&mut state);
                 }
                 // An instance in error changes only if its user restarts or deletes it.
-                if instance.state == State::Error && awaited == Awaited::Running {
+                if instance.state == State::Error && awaited == AwaitedState::Running {
                     bail!("{name} is in error; `wharf events {name}` shows the reason");
                 }
             }
             Err(ClientError::Refused(refusal))
-                if refusal.status == 404 && awaited == Awaited::Deleted =>
+                if refusal.status == 404 && awaited == AwaitedState::Deleted =>
             {
                 return Ok(None);
             }

@@ -1,7 +1,7 @@
 //! The connection to a server.
 
 use crate::request::Request;
-use crate::unreachable::Way;
+use crate::unreachable::Destination;
 use crate::{Error, Secret, tls};
 use http::Method;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
@@ -30,7 +30,7 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 pub struct Client {
     pub(crate) http: reqwest::Client,
     base: Url,
-    pub(crate) way: Way,
+    pub(crate) way: Destination,
 }
 
 impl Client {
@@ -48,7 +48,7 @@ impl Client {
             .default_headers(headers)
             .connect_timeout(CONNECT_LIMIT)
             .read_timeout(READ_LIMIT);
-        let way = Way::new(&base);
+        let way = Destination::new(&base);
         Self::build((base, way), http, tls::trusting_system())
     }
 
@@ -59,11 +59,15 @@ impl Client {
             .unix_socket(socket)
             .timeout(limit);
         let base = base("http://localhost")?;
-        Self::build((base, Way::of_socket(socket)), http, tls::trusting_none())
+        Self::build(
+            (base, Destination::of_socket(socket)),
+            http,
+            tls::trusting_none(),
+        )
     }
 
     fn build(
-        (base, way): (Url, Way),
+        (base, way): (Url, Destination),
         mut http: reqwest::ClientBuilder,
         tls: Result<ClientConfig, rustls::Error>,
     ) -> Result<Self, Error> {

@@ -1,7 +1,7 @@
 //! Server-sent events.
 
 use crate::Error;
-use crate::unreachable::Way;
+use crate::unreachable::Destination;
 
 /// The most bytes of one message; an event of Wharf has a few hundred.
 const MAX_MESSAGE: usize = 1 << 20;
@@ -21,12 +21,12 @@ pub struct Message {
 #[derive(Debug)]
 pub struct EventStream {
     response: reqwest::Response,
-    way: Way,
+    way: Destination,
     lines: Lines,
 }
 
 impl EventStream {
-    pub(crate) fn new(response: reqwest::Response, way: Way) -> Self {
+    pub(crate) fn new(response: reqwest::Response, way: Destination) -> Self {
         Self {
             response,
             way,

@@ -49,7 +49,7 @@ fn place(url: &str, proxy: Option<&str>) -> String {
 
 /// The way to a server.
 #[derive(Debug, Clone)]
-pub(crate) struct Way {
+pub(crate) struct Destination {
     /// The URL, or the path of a socket.
     place: String,
     /// Whether it is TLS; none at a socket.
@@ -57,7 +57,7 @@ pub(crate) struct Way {
     pub proxy: Option<String>,
 }
 
-impl Way {
+impl Destination {
     /// The environment may name a proxy, but none for this machine: it would see the key.
     pub fn new(url: &Url) -> Self {
         let destination: Option<http::Uri> = url.as_str().parse().ok();

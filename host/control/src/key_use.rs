@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
-use wharf_db::{Changes, Db, KeyPart, Row, Rows as _, Table};
+use wharf_db::{Changes, Db, KeyPart, Rows as _, Table, TableRow};
 use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;
 
@@ -49,7 +49,7 @@ impl LastUse {
 }
 
 /// Writes the last uses that are not written yet, in batches, of the keys or sessions that exist.
-pub(super) async fn write<'a, F: KeyPart, R: KeyPart, V: Row>(
+pub(super) async fn write<'a, F: KeyPart, R: KeyPart, V: TableRow>(
     db: &Db,
     of: &'static Table<F, R, V>,
     table: &'static Table<F, R, Timestamp>,

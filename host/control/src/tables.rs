@@ -5,12 +5,12 @@ use super::{
     account, host_keys, idempotency, labels, moves, nodes, private_ports, quota, restart,
     suspension, webhook,
 };
-use wharf_db::{MigrationStep, Schema};
+use wharf_db::{DbSchema, MigrationStep};
 use wharf_ground::users::write_canonical_addresses;
 use wharf_ground::{clock, users};
 
 /// The tables and the steps of this version.
-pub static SCHEMA: Schema = Schema {
+pub static SCHEMA: DbSchema = DbSchema {
     tables: &[
         clock::TABLES,
         users::TABLES,

@@ -6,7 +6,7 @@ use super::draft::Draft;
 use super::projection::Projected;
 use super::read::Read;
 use super::rows::{BilledAs, OwnerRow};
-use super::table::{Row, Table};
+use super::table::{Table, TableRow};
 use super::tables as t;
 use super::tree::Rows;
 use wharf_domain::error::Error;
@@ -90,7 +90,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn remove_under<V: Row>(
+    fn remove_under<V: TableRow>(
         &mut self,
         table: &Table<InstanceId, u32, V>,
         id: InstanceId,

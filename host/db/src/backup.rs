@@ -6,7 +6,7 @@ use super::commit::commit_durably;
 use super::guard::{guarded, opening};
 use super::open::{FORMAT_KEY, META, format, lock, open_checked, open_file, unreadable};
 use super::read::Read as _;
-use super::schema::Schema;
+use super::schema::DbSchema;
 use super::tree::{Rows as _, Snapshot, TREE};
 use redb::{Database, ReadableTable};
 use std::fs;
@@ -85,7 +85,7 @@ pub(super) fn copy_tree(
 }
 
 /// Puts a backup in the place of the database of a directory that has none.
-pub fn restore(from: &Path, dir: &Path, schema: &Schema) -> Result<Copied, DbOpenError> {
+pub fn restore(from: &Path, dir: &Path, schema: &DbSchema) -> Result<Copied, DbOpenError> {
     let path = super::open::path_in(dir);
     refuse_present(&path)?;
     let mut source = fs::File::open(from).map_err(|error| unreadable(from, error))?;

@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use super::key::{KeyPart, TableKey};
 use super::rows::EventRow;
-use super::table::{Row, Table};
+use super::table::{Table, TableRow};
 use super::tables::CLAIMS;
 use std::fmt;
 use wharf_domain::audit::{AuditRecord, Origin};
@@ -48,7 +48,7 @@ struct Put<F: 'static, R: 'static, V: 'static> {
     is_new: bool,
 }
 
-impl<F: KeyPart, R: KeyPart, V: Row> RowChange for Put<F, R, V> {
+impl<F: KeyPart, R: KeyPart, V: TableRow> RowChange for Put<F, R, V> {
     fn apply(&self, rows: &mut Draft<'_>) -> Result<(), Error> {
         let key = self.key.clone();
         match &self.row {
@@ -93,7 +93,7 @@ impl Changes {
     }
 
     /// Writes a row, over an earlier one. Indices follow it.
-    pub fn put<F: KeyPart, R: KeyPart, V: Row>(
+    pub fn put<F: KeyPart, R: KeyPart, V: TableRow>(
         self,
         table: &'static Table<F, R, V>,
         key: impl TableKey<F, R>,
@@ -103,7 +103,7 @@ impl Changes {
     }
 
     /// Removes a row, with the rows that are parts of it.
-    pub fn remove<F: KeyPart, R: KeyPart, V: Row>(
+    pub fn remove<F: KeyPart, R: KeyPart, V: TableRow>(
         self,
         table: &'static Table<F, R, V>,
         key: impl TableKey<F, R>,
@@ -112,7 +112,7 @@ impl Changes {
     }
 
     /// Writes a row, or removes it.
-    pub fn set<F: KeyPart, R: KeyPart, V: Row>(
+    pub fn set<F: KeyPart, R: KeyPart, V: TableRow>(
         self,
         table: &'static Table<F, R, V>,
         key: impl TableKey<F, R>,
@@ -122,7 +122,7 @@ impl Changes {
     }
 
     /// Writes a row over an earlier one, which costs its user nothing.
-    pub fn rewrite<F: KeyPart, R: KeyPart, V: Row>(
+    pub fn rewrite<F: KeyPart, R: KeyPart, V: TableRow>(
         self,
         table: &'static Table<F, R, V>,
         key: impl TableKey<F, R>,
@@ -131,7 +131,7 @@ impl Changes {
         self.row(table, key.parts(), Some(row), false)
     }
 
-    fn row<F: KeyPart, R: KeyPart, V: Row>(
+    fn row<F: KeyPart, R: KeyPart, V: TableRow>(
         self,
         table: &'static Table<F, R, V>,
         key: (F, R),

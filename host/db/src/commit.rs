@@ -7,7 +7,7 @@ use super::disk::Disk;
 use super::draft::Draft;
 use super::metrics::DbMetrics;
 use super::projection::{Projected, Projection};
-use super::schema::Schema;
+use super::schema::DbSchema;
 use super::wakes::{Wakes, Woken};
 use redb::WriteTransaction;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -133,17 +133,27 @@ impl WriteAllowance {
     }
 }
 
+/// The file that a committer writes, and the bounds on it.
+pub struct Written {
+    pub file: Arc<redb::Database>,
+    pub schema: &'static DbSchema,
+    pub allowance: WriteAllowance,
+}
+
+/// The signals of a commit.
+pub struct CommitSignals {
+    /// Number of commits that readers can see.
+    pub commits: Arc<AtomicU64>,
+    pub wakes: Arc<Wakes>,
+    pub metrics: DbMetrics,
+}
+
 /// Commits one batch after the other.
 pub struct Committer {
-    file: Arc<redb::Database>,
-    schema: &'static Schema,
-    room: WriteAllowance,
+    written: Written,
     projected: Projected,
     clock: TimeSource,
-    /// Number of commits that readers can see.
-    commits: Arc<AtomicU64>,
-    wakes: Arc<Wakes>,
-    metrics: DbMetrics,
+    signals: CommitSignals,
     /// Turns true when the file takes no more writes.
     lost: watch::Sender<bool>,
 }
@@ -151,21 +161,17 @@ pub struct Committer {
 impl Committer {
     /// Takes a projection that is loaded.
     pub fn new(
-        (file, schema, room): (Arc<redb::Database>, &'static Schema, WriteAllowance),
+        written: Written,
         projection: Box<dyn Projection>,
         clock: TimeSource,
-        (commits, wakes, metrics): (Arc<AtomicU64>, Arc<Wakes>, DbMetrics),
+        signals: CommitSignals,
         lost: watch::Sender<bool>,
     ) -> Self {
         Self {
-            file,
-            schema,
-            room,
+            written,
             projected: Projected::new(projection),
             clock,
-            commits,
-            wakes,
-            metrics,
+            signals,
             lost,
         }
     }
@@ -201,7 +207,7 @@ impl Committer {
             Ok(None) => return Ok(()),
             Err(error) => {
                 // After an error of the file redb refuses all transactions.
-                if self.file.begin_write().is_err() {
+                if self.written.file.begin_write().is_err() {
                     self.give_up(&error);
                 }
                 self.projected.undo();
@@ -210,14 +216,17 @@ impl Committer {
         };
         let begin = Instant::now();
         let committed = catch_unwind(AssertUnwindSafe(|| commit_durably(txn)));
-        self.metrics.commits.observe(begin.elapsed().as_secs_f64());
+        self.signals
+            .metrics
+            .commits
+            .observe(begin.elapsed().as_secs_f64());
         let committed = committed.unwrap_or_else(|_| Err(internal("a commit panicked")));
         match &committed {
             Ok(()) => {
                 self.projected.keep();
-                self.room.budget.keep((self.clock)().now);
-                self.commits.fetch_add(1, Ordering::SeqCst);
-                self.wakes.wake(&woken);
+                self.written.allowance.budget.keep((self.clock)().now);
+                self.signals.commits.fetch_add(1, Ordering::SeqCst);
+                self.signals.wakes.wake(&woken);
             }
             // Only the next opening shows what the disk has kept.
             Err(error) => self.give_up(error),
@@ -228,9 +237,9 @@ impl Committer {
     /// Applies the decisions of all members. Returns none if that changed no row, and otherwise the
     /// owners that the changes concern too.
     fn decide(&mut self, batch: &mut [Box<dyn BatchMember>]) -> Result<Option<Decided>, Error> {
-        let txn = self.file.begin_write().map_err(internal)?;
-        let mut rows = Draft::open(&txn, self.schema)?;
-        self.room.budget.undo();
+        let txn = self.written.file.begin_write().map_err(internal)?;
+        let mut rows = Draft::open(&txn, self.written.schema)?;
+        self.written.allowance.budget.undo();
         for job in batch {
             let CommitTimes { now, system } = (self.clock)();
             let view = View {
@@ -247,12 +256,12 @@ impl Committer {
             };
             changes.stamp(system);
             if !job.is_essential()
-                && let Err(refusal) = self.room.admit(&changes, now)
+                && let Err(refusal) = self.written.allowance.admit(&changes, now)
             {
                 job.fail(refusal);
                 continue;
             }
-            self.room.budget.note(&changes);
+            self.written.allowance.budget.note(&changes);
             rows.apply(changes, &mut self.projected)?;
         }
         let (changed, woken) = (rows.is_changed(), std::mem::take(&mut rows.woken));
@@ -271,7 +280,7 @@ impl Committer {
     fn give_up(&self, error: &Error) {
         tracing::error!(error = %error.chain(), "the database cannot be written any more");
         // Closing would write, and a damaged file may make redb panic twice, which aborts the process.
-        std::mem::forget(Arc::clone(&self.file));
+        std::mem::forget(Arc::clone(&self.written.file));
         self.lost.send_replace(true);
     }
 }

@@ -3,8 +3,8 @@
 use super::careful::careful;
 use super::codec::{decode, encode, internal};
 use super::key::{KeyPart, TableKey};
-use super::schema::Schema;
-use super::table::{Entries, Id, Row, Table};
+use super::schema::DbSchema;
+use super::table::{Entries, Id, IndexEntry, Table, TableRow};
 use super::tree::{Bytes, Rows, TREE};
 use super::wakes::Woken;
 use redb::{ReadableTable, WriteTransaction};
@@ -25,7 +25,8 @@ impl Followed {
     pub(super) fn new<K: Send + 'static, V: Send + 'static>(
         id: Id,
         key: K,
-        (before, after): (Option<V>, Option<V>),
+        before: Option<V>,
+        after: Option<V>,
     ) -> Self {
         let row = |row: V| -> AnyRow { Box::new(row) };
         Self {
@@ -60,7 +61,7 @@ impl Followed {
 /// The rows as a write leaves them.
 pub struct Draft<'t> {
     tree: redb::Table<'t, Bytes, Bytes>,
-    schema: &'static Schema,
+    schema: &'static DbSchema,
     changed: bool,
     /// The owners that the changes concern.
     pub(super) woken: Woken,
@@ -76,7 +77,10 @@ impl Rows for Draft<'_> {
 
 impl<'t> Draft<'t> {
     /// Opens the rows in a transaction; a new file gets its tree.
-    pub(super) fn open(txn: &'t WriteTransaction, schema: &'static Schema) -> Result<Self, Error> {
+    pub(super) fn open(
+        txn: &'t WriteTransaction,
+        schema: &'static DbSchema,
+    ) -> Result<Self, Error> {
         Ok(Self {
             tree: txn.open_table(TREE).map_err(internal)?,
             schema,
@@ -92,7 +96,7 @@ impl<'t> Draft<'t> {
     }
 
     /// Writes a row. Returns the one that was there.
-    pub fn put<F: KeyPart, R: KeyPart, V: Row>(
+    pub fn put<F: KeyPart, R: KeyPart, V: TableRow>(
         &mut self,
         table: &Table<F, R, V>,
         key: impl TableKey<F, R>,
@@ -106,12 +110,12 @@ impl<'t> Draft<'t> {
         self.changed = true;
         let before = table.entries(&first, &rest, old.as_ref())?;
         self.index(&before, &table.entries(&first, &rest, Some(row))?)?;
-        table.note(self, (first, rest), (old.as_ref(), Some(row)))?;
+        table.note(self, (first, rest), old.as_ref(), Some(row))?;
         Ok(old)
     }
 
     /// Removes a row, with the rows that are parts of it. Returns the one that was there.
-    pub fn remove<F: KeyPart, R: KeyPart, V: Row>(
+    pub fn remove<F: KeyPart, R: KeyPart, V: TableRow>(
         &mut self,
         table: &Table<F, R, V>,
         key: impl TableKey<F, R>,
@@ -131,12 +135,12 @@ impl<'t> Draft<'t> {
         for part in self.schema.parts_of(table.id()) {
             part.remove_parts(self, &of)?;
         }
-        table.note(self, (first, rest), (Some(&old), None))?;
+        table.note(self, (first, rest), Some(&old), None)?;
         Ok(Some(old))
     }
 
     /// Writes the entries of a table in its indices again.
-    pub fn index_again<F: KeyPart, R: KeyPart, V: Row>(
+    pub fn index_again<F: KeyPart, R: KeyPart, V: TableRow>(
         &mut self,
         table: &Table<F, R, V>,
     ) -> Result<(), Error> {
@@ -153,12 +157,12 @@ impl<'t> Draft<'t> {
 
     /// Makes indices follow a change of a row.
     fn index(&mut self, before: &Entries, after: &Entries) -> Result<(), Error> {
-        for (_, key, _) in &before.0 {
-            if after.row(key).is_none() {
-                self.put_raw(key, None)?;
+        for entry in &before.0 {
+            if after.row(&entry.key).is_none() {
+                self.put_raw(&entry.key, None)?;
             }
         }
-        for (_, key, row) in &after.0 {
+        for IndexEntry { key, row, .. } in &after.0 {
             if before.row(key) != Some(row) {
                 self.put_raw(key, Some(row))?;
             }

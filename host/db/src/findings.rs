@@ -2,10 +2,11 @@
 
 use super::codec::encode;
 use super::draft::Draft;
-use super::schema::Schema;
-use super::table::{Declared, Id, Relation};
+use super::schema::DbSchema;
+use super::table::{Declared, Id, IndexEntry, Relation};
 use super::tree::Snapshot;
 use serde::Serialize;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::error::Error;
 
@@ -72,19 +73,23 @@ impl Findings {
 pub struct Check {
     pub(super) findings: Findings,
     /// The entries of indices that follow from the rows, by key.
-    derived: BTreeMap<Vec<u8>, (Id, Vec<u8>)>,
-    /// Entries that follow from two rows.
-    twice: Vec<(Id, Vec<u8>, [Vec<u8>; 2])>,
+    derived: BTreeMap<Vec<u8>, IndexEntry>,
+    /// Entries that follow from two rows, with the value of the other one.
+    twice: Vec<(IndexEntry, Vec<u8>)>,
     /// Tables with rows that cannot be read.
     unreadable: BTreeMap<Id, usize>,
 }
 
 impl Check {
     /// Notes an entry of an index that follows from a row.
-    pub(super) fn derive(&mut self, (index, key, row): (Id, Vec<u8>, Vec<u8>)) {
-        let before = self.derived.insert(key.clone(), (index, row.clone()));
-        if let Some((_, other)) = before.filter(|(_, other)| *other != row) {
-            self.twice.push((index, key, [other, row]));
+    pub(super) fn derive(&mut self, entry: IndexEntry) {
+        match self.derived.entry(entry.key.clone()) {
+            Entry::Vacant(place) => drop(place.insert(entry)),
+            Entry::Occupied(mut place) if place.get().row != entry.row => {
+                let row = entry.row.clone();
+                self.twice.push((place.insert(entry), row));
+            }
+            Entry::Occupied(_) => {}
         }
     }
 
@@ -102,7 +107,7 @@ impl Check {
 
     /// Checks the rows of all tables, and compares each index with the rows that it follows from. An error of
     /// a table ends the check of it alone.
-    pub(super) fn tables(&mut self, rows: &Snapshot, schema: &Schema) {
+    pub(super) fn tables(&mut self, rows: &Snapshot, schema: &DbSchema) {
         let mut incomplete = BTreeSet::new();
         for table in schema.all() {
             if let Err(error) = table.check(rows, self) {
@@ -141,21 +146,21 @@ impl Check {
         is_whole: bool,
     ) -> Result<(), Error> {
         let (name, id) = (index.facts().name.to_ascii_lowercase(), index.facts().id);
-        for (_, key, rows) in self.twice.iter().filter(|(of, ..)| *of == id) {
-            let [one, other] = rows.each_ref().map(|row| index.describe(key, row));
+        for (entry, row) in self.twice.iter().filter(|(entry, _)| entry.index == id) {
+            let [one, other] = [&entry.row, row].map(|row| index.describe(&entry.key, row));
             let text = format!("{name} is to have {one} and {other}");
             self.findings.push(text);
         }
         let mut extra = Vec::new();
         index.each_bytes(rows, &mut |key, row| match self.derived.get(key) {
             // An index may be as large as the database.
-            Some((_, derived)) if derived == row => drop(self.derived.remove(key)),
+            Some(entry) if entry.row == row => drop(self.derived.remove(key)),
             None if is_whole => extra.push((key.to_vec(), index.describe(key, row))),
             _ => {}
         })?;
-        for (key, (_, row)) in self.derived.extract_if(.., |_, (of, _)| *of == id) {
-            let text = format!("{name} lacks {}", index.describe(&key, &row));
-            let row = Some(row);
+        for (key, entry) in self.derived.extract_if(.., |_, entry| entry.index == id) {
+            let text = format!("{name} lacks {}", index.describe(&key, &entry.row));
+            let row = Some(entry.row);
             self.findings.fixable(text, Fix { key, row });
         }
         for (key, entry) in extra {

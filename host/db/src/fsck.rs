@@ -2,7 +2,7 @@
 
 use super::findings::{Check, Findings, Fix, FsckFinding};
 use super::read::Read;
-use super::schema::Schema;
+use super::schema::DbSchema;
 use super::tables as t;
 use super::tree::{Rows as _, Snapshot};
 use super::{audit, events, history, recorded};
@@ -15,7 +15,7 @@ use wharf_domain::instance::{Instance, Intent, Progress};
 pub(super) type Known = BTreeMap<InstanceId, Instance>;
 
 /// The contradictions between rows. An error of a part of the check ends that part alone.
-pub(super) fn check(rows: &Snapshot, schema: &Schema) -> Vec<FsckFinding> {
+pub(super) fn check(rows: &Snapshot, schema: &DbSchema) -> Vec<FsckFinding> {
     let mut check = Check::default();
     check.tables(rows, schema);
     let of_instances = [check_instances, check_claims, history::check];

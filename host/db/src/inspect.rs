@@ -8,7 +8,7 @@ use super::findings::FsckFinding;
 use super::fsck::check;
 use super::guard::{guarded, opening};
 use super::open::{initialise, lock, open, open_file, path_in, unreadable};
-use super::schema::Schema;
+use super::schema::DbSchema;
 use super::tree::Snapshot;
 use super::{Db, DbOpenError, Projection};
 use std::fs::File;
@@ -28,7 +28,7 @@ pub struct Inspected {
 pub fn inspect(
     dir: &Path,
     projection: Box<dyn Projection>,
-    schema: &'static Schema,
+    schema: &'static DbSchema,
 ) -> Result<Inspected, DbOpenError> {
     let path = path_in(dir);
     let failed = |error| unreadable(&path, error);
@@ -55,7 +55,7 @@ fn rows(
     path: &Path,
     copy: redb::Database,
     projection: Box<dyn Projection>,
-    schema: &'static Schema,
+    schema: &'static DbSchema,
 ) -> Result<Db, DbOpenError> {
     if let Err(error) = initialise(path, &copy, schema, false) {
         keep_open(copy);
@@ -94,7 +94,7 @@ impl Db {
 
 /// Mends the findings of the database of a directory that a repair can mend, in one commit. Returns
 /// their number.
-pub fn repair(dir: &Path, schema: &'static Schema) -> Result<usize, DbOpenError> {
+pub fn repair(dir: &Path, schema: &'static DbSchema) -> Result<usize, DbOpenError> {
     let path = path_in(dir);
     let file = open(dir, 0, schema)?.rows;
     let repaired = guarded(|| {

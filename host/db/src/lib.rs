@@ -53,9 +53,9 @@ pub use open::rows_in;
 pub use projection::Projection;
 pub use read::Read;
 pub use rows::{AuditHead, BilledAs, EventRow, MoveRow, ProvisioningSpec};
-pub use schema::{MigrationStep, Schema};
+pub use schema::{DbSchema, MigrationStep};
 pub use scrub::Scrubbed;
-pub use table::{Declared, Entries, Facts, Row, Table};
+pub use table::{Declared, Entries, Facts, Table, TableRow};
 pub use tables::{
     AUDIT, CLAIMS, CORRECTIONS, EVENTS, INSTANCES, KEY_FINGERPRINT, MOVES, PROVISIONING_SPECS,
     RECORDED,
@@ -75,7 +75,7 @@ use wharf_domain::ids::UserId;
 #[derive(Clone)]
 pub struct Db {
     file: Arc<redb::Database>,
-    schema: &'static Schema,
+    schema: &'static DbSchema,
     writer: writer::Writer,
     wakes: Arc<wakes::Wakes>,
     disk: Arc<Disk>,
@@ -194,7 +194,7 @@ impl Db {
     /// projection of its claims. `clock` gives the time to use cases.
     pub fn open(
         dir: &Path,
-        schema: &'static Schema,
+        schema: &'static DbSchema,
         projection: Box<dyn Projection>,
         clock: TimeSource,
         bounds: DbBounds,
@@ -204,11 +204,11 @@ impl Db {
             path: open::path_in(dir),
             why,
         };
-        let room = WriteAllowance {
+        let allowance = WriteAllowance {
             disk: Arc::new(Disk::new(dir.to_owned(), bounds.disk_reserve_mib)),
             budget: Budget::new(bounds.records_per_user),
         };
-        let opened = guard::guarded(|| Self::on(rows, schema, projection, clock, room));
+        let opened = guard::guarded(|| Self::on(rows, schema, projection, clock, allowance));
         let opened = opened.map_err(damaged)?;
         let opened = opened.map_err(|error| match error {
             DbOpenError::Rows(error) => damaged(error.chain().to_string()),
@@ -219,17 +219,21 @@ impl Db {
 
     fn on(
         file: redb::Database,
-        schema: &'static Schema,
+        schema: &'static DbSchema,
         mut projection: Box<dyn Projection>,
         clock: TimeSource,
-        room: WriteAllowance,
+        allowance: WriteAllowance,
     ) -> Result<Self, DbOpenError> {
         recorded::fill(&file, schema)?;
         let file = Arc::new(file);
         projection.load(&Snapshot::open(&file)?)?;
         let wakes = Arc::<wakes::Wakes>::default();
-        let disk = Arc::clone(&room.disk);
-        let written = (Arc::clone(&file), schema, room);
+        let disk = Arc::clone(&allowance.disk);
+        let written = commit::Written {
+            file: Arc::clone(&file),
+            schema,
+            allowance,
+        };
         let writer = writer::Writer::start(written, projection, clock, Arc::clone(&wakes))?;
         Ok(Self {
             file,
@@ -243,7 +247,7 @@ impl Db {
 
     /// Gives the space of removed rows back to the file system, and that of the files that earlier
     /// migrations kept. No process may have the database open. Returns the size in bytes before and after.
-    pub fn compact(dir: &Path, schema: &'static Schema) -> Result<(u64, u64), DbOpenError> {
+    pub fn compact(dir: &Path, schema: &'static DbSchema) -> Result<(u64, u64), DbOpenError> {
         let inode = upgrade::inode(dir);
         let mut file = open::open(dir, 0, schema)?.rows;
         let before = Self::bytes_in(dir);

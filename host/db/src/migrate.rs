@@ -6,7 +6,7 @@ use super::DbOpenError;
 use super::codec::{decode, internal};
 use super::draft::Draft;
 use super::rows::OwnerRow;
-use super::schema::{BEFORE_STEPS, Schema};
+use super::schema::{BEFORE_STEPS, DbSchema};
 use super::table::Table as Rows;
 use super::tables as t;
 use redb::{Key, ReadableTable, Table, TableDefinition, Value, WriteTransaction};
@@ -58,7 +58,7 @@ pub fn migrate(
     txn: &WriteTransaction,
     found: u64,
     meta: &mut Table<'_, &'static str, u64>,
-    schema: &'static Schema,
+    schema: &'static DbSchema,
 ) -> Result<(), DbOpenError> {
     match found {
         TREES => move_trees(txn, meta, schema)?,
@@ -79,7 +79,7 @@ pub fn migrate(
 fn move_trees(
     txn: &WriteTransaction,
     meta: &mut Table<'_, &'static str, u64>,
-    schema: &'static Schema,
+    schema: &'static DbSchema,
 ) -> Result<(), DbOpenError> {
     let mut take = |key| -> Result<Option<u64>, Error> {
         let number = meta.remove(key).map_err(internal)?;

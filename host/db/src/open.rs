@@ -7,7 +7,7 @@ use super::draft::Draft;
 use super::guard::{guarded, opening};
 use super::migrate;
 use super::pages::{self, Checked, Pages};
-use super::schema::Schema;
+use super::schema::DbSchema;
 use super::tables::INSTALLATION;
 use super::upgrade;
 use redb::backends::FileBackend;
@@ -49,7 +49,11 @@ pub struct Opened {
 
 /// Opens the database of a directory, or makes it in a directory without remains of one. A database of an
 /// earlier format is migrated to a new file if that leaves a reserve in MiB free.
-pub fn open(dir: &Path, reserve_mib: u64, schema: &'static Schema) -> Result<Opened, DbOpenError> {
+pub fn open(
+    dir: &Path,
+    reserve_mib: u64,
+    schema: &'static DbSchema,
+) -> Result<Opened, DbOpenError> {
     let path = path_in(dir);
     opening(&path);
     match fs::metadata(&path) {
@@ -80,7 +84,7 @@ fn open_present(
     dir: &Path,
     path: &Path,
     reserve_mib: u64,
-    schema: &'static Schema,
+    schema: &'static DbSchema,
 ) -> Result<Opened, DbOpenError> {
     let file = wharf_secure_fs::open(path).map_err(|error| unreadable(path, error))?;
     let mut file = open_file(path, file)?;
@@ -186,7 +190,7 @@ pub(super) fn unreadable(path: &Path, source: io::Error) -> DbOpenError {
 }
 
 /// Makes a database under another name first, so that a crash leaves none that is unfinished.
-fn make(dir: &Path, path: &Path, schema: &'static Schema) -> Result<Opened, DbOpenError> {
+fn make(dir: &Path, path: &Path, schema: &'static DbSchema) -> Result<Opened, DbOpenError> {
     let failed = |error| unreadable(path, error);
     let draft = wharf_secure_fs::draft(path);
     let file = wharf_secure_fs::open_new(&draft).map_err(failed)?;
@@ -214,7 +218,7 @@ fn make(dir: &Path, path: &Path, schema: &'static Schema) -> Result<Opened, DbOp
 pub(super) fn initialise(
     path: &Path,
     file: &Database,
-    schema: &'static Schema,
+    schema: &'static DbSchema,
     new: bool,
 ) -> Result<(), DbOpenError> {
     let known = schema.format();
@@ -256,7 +260,7 @@ pub(super) fn whole<T>(
 pub(super) fn found_format(
     path: &Path,
     file: &Database,
-    schema: &Schema,
+    schema: &DbSchema,
 ) -> Result<u64, DbOpenError> {
     let known = schema.format();
     match whole(path, || Ok(format(file)?))? {

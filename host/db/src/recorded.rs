@@ -5,7 +5,7 @@ use super::commit::commit_durably;
 use super::draft::Draft;
 use super::findings::Findings;
 use super::read::Read;
-use super::schema::Schema;
+use super::schema::DbSchema;
 use super::tables as t;
 use super::tree::{Rows as _, Snapshot};
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use wharf_domain::ids::{InstanceId, UserId};
 type Recorded = BTreeSet<(UserId, InstanceId)>;
 
 /// Fills the table in a database of an earlier version.
-pub fn fill(file: &redb::Database, schema: &'static Schema) -> Result<(), Error> {
+pub fn fill(file: &redb::Database, schema: &'static DbSchema) -> Result<(), Error> {
     let txn = file.begin_write().map_err(internal)?;
     let mut rows = Draft::open(&txn, schema)?;
     if rows.get(&t::RECORDED_ALL, ())?.is_some() {

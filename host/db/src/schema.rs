@@ -21,7 +21,7 @@ pub struct MigrationStep {
 }
 
 /// The tables of the features beside those of this crate.
-pub struct Schema {
+pub struct DbSchema {
     /// The tables of each feature.
     pub tables: &'static [&'static [&'static dyn Declared]],
     /// The steps from format 5 on, in order; each makes the next format. All that a file needs run in one
@@ -33,7 +33,7 @@ pub struct Schema {
 /// owner are numbered.
 pub(super) const BEFORE_STEPS: u64 = 5;
 
-impl Schema {
+impl DbSchema {
     /// The format that this version writes.
     pub fn format(&self) -> u64 {
         BEFORE_STEPS + self.steps.len() as u64

@@ -16,9 +16,9 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 
 /// A row of a table.
-pub trait Row: Serialize + DeserializeOwned + Clone + Debug + Send + 'static {}
+pub trait TableRow: Serialize + DeserializeOwned + Clone + Debug + Send + 'static {}
 
-impl<T: Serialize + DeserializeOwned + Clone + Debug + Send + 'static> Row for T {}
+impl<T: Serialize + DeserializeOwned + Clone + Debug + Send + 'static> TableRow for T {}
 
 /// Group and kind of a table.
 pub(super) type Id = (u8, u8);
@@ -77,7 +77,7 @@ pub struct Table<F: 'static, R: 'static, V: 'static> {
 }
 
 impl<F, R, V> Table<F, R, V> {
-    const fn new(id: Id, (bound, kept): (&'static str, &'static str)) -> Self {
+    const fn new(id: Id, bound: &'static str, kept: &'static str) -> Self {
         let facts = Facts {
             name: "",
             bound,
@@ -99,7 +99,7 @@ impl<F, R, V> Table<F, R, V> {
 
     /// A table whose rows have a bound of their own, in words for operators, and are kept for a time.
     pub const fn bounded(group: u8, kind: u8, bound: &'static str, kept: &'static str) -> Self {
-        Self::new((group, kind), (bound, kept))
+        Self::new((group, kind), bound, kept)
     }
 
     /// A table whose rows outlive their object: each costs its user a row of the daily budget.
@@ -110,7 +110,7 @@ impl<F, R, V> Table<F, R, V> {
         bound: &'static str,
         kept: &'static str,
     ) -> Self {
-        let mut table = Self::new((group, kind), (bound, kept));
+        let mut table = Self::new((group, kind), bound, kept);
         table.facts.budgeted = true;
         table.budget = Some(user);
         table
@@ -140,7 +140,7 @@ impl<F, R, V> Table<F, R, V> {
     }
 
     const fn related(id: Id, other: &Facts, relation: Relation) -> Self {
-        let mut table = Self::new(id, (other.bound, other.kept));
+        let mut table = Self::new(id, other.bound, other.kept);
         table.facts.relation = relation;
         table
     }
@@ -244,7 +244,7 @@ impl<F: KeyPart, R: KeyPart, V> Table<F, R, V> {
 /// The key of a changed row, and the row before and after.
 pub type ChangedRow<'f, F, R, V> = (&'f (F, R), Option<&'f V>, Option<&'f V>);
 
-impl<F: KeyPart, R: KeyPart, V: Row> Table<F, R, V> {
+impl<F: KeyPart, R: KeyPart, V: TableRow> Table<F, R, V> {
     /// The key and the row before and after a change; none if the change is of another table.
     pub fn change<'f>(&self, change: &'f Followed) -> Option<ChangedRow<'f, F, R, V>> {
         change.of(self.facts.id)
@@ -268,18 +268,18 @@ impl<F: KeyPart, R: KeyPart, V: Row> Table<F, R, V> {
     pub(super) fn note(
         &self,
         rows: &mut Draft<'_>,
-        (first, rest): (F, R),
-        (before, after): (Option<&V>, Option<&V>),
+        key: (F, R),
+        before: Option<&V>,
+        after: Option<&V>,
     ) -> Result<(), Error> {
         if let Some((topic, owner)) = self.wakes
             && let Some(row) = after.or(before)
-            && let Some(owner) = owner(rows, &first, &rest, row)?
+            && let Some(owner) = owner(rows, &key.0, &key.1, row)?
         {
             rows.woken.topics.insert((owner, topic));
         }
         if self.facts.followed {
-            let rows_of = (before.cloned(), after.cloned());
-            let change = Followed::new(self.facts.id, (first, rest), rows_of);
+            let change = Followed::new(self.facts.id, key, before.cloned(), after.cloned());
             rows.followed.push(change);
         }
         Ok(())
@@ -290,27 +290,38 @@ impl<F: KeyPart, R: KeyPart, V: Row> Table<F, R, V> {
     }
 }
 
-/// Rows of indices: the table, the key and the row of each.
+/// A row of an index.
+#[derive(Debug)]
+pub(super) struct IndexEntry {
+    pub index: Id,
+    pub key: Vec<u8>,
+    pub row: Vec<u8>,
+}
+
+/// Rows of indices.
 #[derive(Debug, Default)]
-pub struct Entries(pub(super) Vec<(Id, Vec<u8>, Vec<u8>)>);
+pub struct Entries(pub(super) Vec<IndexEntry>);
 
 impl Entries {
     /// Adds a row.
-    pub fn put<F: KeyPart, R: KeyPart, V: Row>(
+    pub fn put<F: KeyPart, R: KeyPart, V: TableRow>(
         &mut self,
         index: &Table<F, R, V>,
         key: impl TableKey<F, R>,
         row: &V,
     ) -> Result<(), Error> {
         let (first, rest) = key.parts();
-        let key = index.key(&first, &rest);
-        self.0.push((index.facts.id, key, encode(row)?));
+        self.0.push(IndexEntry {
+            index: index.facts.id,
+            key: index.key(&first, &rest),
+            row: encode(row)?,
+        });
         Ok(())
     }
 
     pub(super) fn row(&self, key: &[u8]) -> Option<&[u8]> {
-        let found = self.0.iter().find(|(_, known, _)| known == key);
-        found.map(|(_, _, row)| row.as_slice())
+        let found = self.0.iter().find(|entry| entry.key == key);
+        found.map(|entry| entry.row.as_slice())
     }
 }
 
@@ -339,7 +350,7 @@ pub trait Declared: Sync {
 }
 
 /// A key as text, without an empty part.
-fn words<F: Debug, R: Debug>((first, rest): &(F, R)) -> String {
+fn words<F: Debug, R: Debug>(first: &F, rest: &R) -> String {
     match (format!("{first:?}"), format!("{rest:?}")) {
         (first, rest) if rest == "()" => first,
         (first, rest) if first == "()" => rest,
@@ -347,7 +358,7 @@ fn words<F: Debug, R: Debug>((first, rest): &(F, R)) -> String {
     }
 }
 
-impl<F: KeyPart, R: KeyPart, V: Row> Declared for Table<F, R, V> {
+impl<F: KeyPart, R: KeyPart, V: TableRow> Declared for Table<F, R, V> {
     fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -409,7 +420,7 @@ impl<F: KeyPart, R: KeyPart, V: Row> Declared for Table<F, R, V> {
         let first = F::read(&mut key).ok_or_else(broken)?;
         let rest = R::read(&mut key).ok_or_else(broken)?;
         let is_there = rows.has(&self.key(&first, &rest))?;
-        let words = || format!("{}, which {} lacks", words(&(first, rest)), self.name());
+        let words = || format!("{}, which {} lacks", words(&first, &rest), self.name());
         Ok((!is_there).then(words))
     }
 
@@ -417,7 +428,7 @@ impl<F: KeyPart, R: KeyPart, V: Row> Declared for Table<F, R, V> {
         let key = self.parse(key).ok().flatten();
         let row = super::codec::decode::<V>(row);
         match (key, row) {
-            (Some(key), Ok(row)) => format!("{} of {row:?}", words(&key)),
+            (Some((first, rest)), Ok(row)) => format!("{} of {row:?}", words(&first, &rest)),
             _ => "a row that cannot be read".to_owned(),
         }
     }

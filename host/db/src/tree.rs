@@ -3,7 +3,7 @@
 use super::careful::{Careful, careful};
 use super::codec::{decode, internal};
 use super::key::{KeyPart, TableKey};
-use super::table::{Row, Table};
+use super::table::{Table, TableRow};
 use redb::{
     AccessGuard, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition,
 };
@@ -38,7 +38,7 @@ pub trait Rows {
     }
 
     /// One row.
-    fn get<F: KeyPart, R: KeyPart, V: Row>(
+    fn get<F: KeyPart, R: KeyPart, V: TableRow>(
         &self,
         table: &Table<F, R, V>,
         key: impl TableKey<F, R>,
@@ -50,7 +50,7 @@ pub trait Rows {
     }
 
     /// The rows of one first part, in order.
-    fn under<F: KeyPart, R: KeyPart, V: Row>(
+    fn under<F: KeyPart, R: KeyPart, V: TableRow>(
         &self,
         table: &Table<F, R, V>,
         first: &F,
@@ -60,7 +60,7 @@ pub trait Rows {
     }
 
     /// The rows of one first part whose rest is `from` or follows it, in order.
-    fn under_from<F: KeyPart, R: KeyPart, V: Row>(
+    fn under_from<F: KeyPart, R: KeyPart, V: TableRow>(
         &self,
         table: &Table<F, R, V>,
         first: &F,
@@ -71,7 +71,7 @@ pub trait Rows {
     }
 
     /// The last row of one first part.
-    fn last_under<F: KeyPart, R: KeyPart, V: Row>(
+    fn last_under<F: KeyPart, R: KeyPart, V: TableRow>(
         &self,
         table: &Table<F, R, V>,
         first: &F,
@@ -125,7 +125,7 @@ pub trait Rows {
     }
 
     /// All rows. This reads those of the other tables in the group too.
-    fn all<F: KeyPart, R: KeyPart, V: Row>(
+    fn all<F: KeyPart, R: KeyPart, V: TableRow>(
         &self,
         table: &Table<F, R, V>,
     ) -> Result<impl DoubleEndedIterator<Item = Result<(F, R, V), Error>>, Error> {
@@ -142,7 +142,7 @@ fn rest<F, R>(key: Result<(F, R), Error>) -> Result<R, Error> {
     key.map(|(_, rest)| rest)
 }
 
-fn rows<F: KeyPart, R: KeyPart, V: Row>(
+fn rows<F: KeyPart, R: KeyPart, V: TableRow>(
     table: &Table<F, R, V>,
     found: Careful<'_>,
 ) -> impl DoubleEndedIterator<Item = Result<(F, R, V), Error>> {

@@ -5,7 +5,7 @@ use super::DbOpenError;
 use super::backup::copy_tree;
 use super::migrate::TREES;
 use super::open::{Opened, initialise, open_checked, open_file, path_in, unreadable, whole};
-use super::schema::Schema;
+use super::schema::DbSchema;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -34,7 +34,7 @@ pub fn upgrade(
     from: Opened,
     found: u64,
     reserve_mib: u64,
-    schema: &'static Schema,
+    schema: &'static DbSchema,
 ) -> Result<Opened, DbOpenError> {
     if found < TREES {
         return Err(DbOpenError::Older { found });
@@ -77,7 +77,7 @@ fn copy(
     from: &Opened,
     found: u64,
     draft: &Path,
-    schema: &'static Schema,
+    schema: &'static DbSchema,
 ) -> Result<Opened, DbOpenError> {
     let file = wharf_secure_fs::open_new(draft).map_err(|error| unreadable(draft, error))?;
     let made = open_checked(draft, file)?;
@@ -98,7 +98,7 @@ fn copy(
 fn migrated_in_place(
     path: &Path,
     draft: &Path,
-    schema: &'static Schema,
+    schema: &'static DbSchema,
 ) -> Result<Opened, DbOpenError> {
     let failed = |error| unreadable(path, error);
     let draft = wharf_secure_fs::draft(draft);
@@ -145,7 +145,7 @@ pub fn inode(dir: &Path) -> Option<u64> {
 }
 
 /// Removes the earlier files of a directory, except one. Returns the number of bytes in them.
-pub fn remove_kept(dir: &Path, except: Option<u64>, schema: &Schema) -> Result<u64, DbOpenError> {
+pub fn remove_kept(dir: &Path, except: Option<u64>, schema: &DbSchema) -> Result<u64, DbOpenError> {
     let path = path_in(dir);
     let failed = |error| unreadable(&path, error);
     let mut bytes = 0;

@@ -2,10 +2,11 @@
 
 use super::changes::Changes;
 use super::codec::internal;
-use super::commit::{BatchMember, Committer, TimeSource, UndecidedWrite, View, WriteAllowance};
+use super::commit::{
+    BatchMember, CommitSignals, Committer, TimeSource, UndecidedWrite, View, Written,
+};
 use super::metrics::DbMetrics;
 use super::projection::Projection;
-use super::schema::Schema;
 use super::wakes::Wakes;
 use prometheus_client::metrics::gauge::Gauge;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ struct Shared {
 impl Writer {
     /// Starts the thread.
     pub fn start(
-        written: (Arc<redb::Database>, &'static Schema, WriteAllowance),
+        written: Written,
         projection: Box<dyn Projection>,
         clock: TimeSource,
         wakes: Arc<Wakes>,
@@ -45,8 +46,12 @@ impl Writer {
         let commits = Arc::<AtomicU64>::default();
         let (losing, lost) = watch::channel(false);
         let metrics = DbMetrics::new();
-        let shown = (Arc::clone(&commits), wakes, metrics.clone());
-        let committer = Committer::new(written, projection, clock, shown, losing);
+        let signals = CommitSignals {
+            commits: Arc::clone(&commits),
+            wakes,
+            metrics: metrics.clone(),
+        };
+        let committer = Committer::new(written, projection, clock, signals, losing);
         let queued = metrics.queued.clone();
         let (queue, jobs) = channel(QUEUE);
         let thread = std::thread::Builder::new()

@@ -1,7 +1,7 @@
 //! The list of a container's changes to its image, read in pieces. A tenant decides its length, so only
 //! the deletions at the top are kept.
 
-use super::outgoing::Progress;
+use super::outgoing::ProgressSink;
 use super::tar_stream::{MAX_AT_TOP, MAX_NAME, Malformed};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -61,7 +61,7 @@ impl ChangeListReader {
     }
 }
 
-impl Progress for ChangeListReader {
+impl ProgressSink for ChangeListReader {
     fn chunk(&self, bytes: &[u8]) {
         let mut scan = self.0.lock();
         let room = MAX_KEPT.saturating_sub(scan.kept.len());

@@ -3,7 +3,7 @@
 use super::connect::{Connector, EngineAddress};
 use super::contact::Contact;
 use super::message::{EngineError, EngineResponse, MAX_RESPONSE};
-use super::outgoing::{Outgoing, Progress};
+use super::outgoing::{Outgoing, ProgressSink};
 use super::tar_pipe::{TarPipe, TransferProgress};
 use super::tls::{self, ClientTls};
 use arc_swap::ArcSwap;
@@ -97,7 +97,7 @@ impl HttpTransport {
     pub async fn stream(
         &self,
         outgoing: Outgoing,
-        progress: &dyn Progress,
+        progress: &dyn ProgressSink,
     ) -> Result<EngineResponse, EngineError> {
         let (status, headers, mut body) = self.open(outgoing).await?;
         while let Some(chunk) = next(&mut body).await? {
@@ -118,7 +118,7 @@ impl HttpTransport {
         to: Outgoing,
         gone: &[String],
         transferred: Arc<TransferProgress>,
-        progress: Arc<dyn Progress>,
+        progress: Arc<dyn ProgressSink>,
     ) -> Result<EngineResponse, EngineError> {
         let (status, headers, source) = self.open(from).await?;
         if !(200..300).contains(&status) {

@@ -2,7 +2,7 @@
 //! them, and later calls poll them by key.
 
 use super::message::{EngineError, EngineResponse, JobState};
-use super::outgoing::{Outgoing, Progress};
+use super::outgoing::{Outgoing, ProgressSink};
 use super::trace::traced;
 use super::transfer;
 use super::transport::Transport;
@@ -190,7 +190,7 @@ impl RunningJob {
 #[derive(Debug, Default)]
 struct Tail(Mutex<Vec<u8>>);
 
-impl Progress for Tail {
+impl ProgressSink for Tail {
     fn chunk(&self, bytes: &[u8]) {
         let mut tail = self.0.lock();
         tail.extend_from_slice(bytes);

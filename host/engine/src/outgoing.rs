@@ -43,7 +43,7 @@ impl Outgoing {
 }
 
 /// An observer of a long answer.
-pub trait Progress: Send + Sync {
+pub trait ProgressSink: Send + Sync {
     /// Takes the next piece.
     fn chunk(&self, bytes: &[u8]);
     /// The kept part of the answer.

@@ -1,7 +1,7 @@
 //! The archive of one response as the body of another request. It is read and written at the pace of the
 //! slower side.
 
-use super::outgoing::Progress;
+use super::outgoing::ProgressSink;
 use super::tar_stream::{Malformed, TarStream};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming};
@@ -45,7 +45,7 @@ pub struct TarPipe {
     stream: TarStream,
     first: Vec<u8>,
     transferred: Arc<TransferProgress>,
-    progress: Arc<dyn Progress>,
+    progress: Arc<dyn ProgressSink>,
 }
 
 impl TarPipe {
@@ -54,7 +54,7 @@ impl TarPipe {
         source: Incoming,
         gone: &[String],
         transferred: Arc<TransferProgress>,
-        progress: Arc<dyn Progress>,
+        progress: Arc<dyn ProgressSink>,
     ) -> Result<Self, Malformed> {
         let mut first = Vec::new();
         let stream = TarStream::begin(gone, &mut first)?;

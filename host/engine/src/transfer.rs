@@ -3,7 +3,7 @@
 
 use super::changes::ChangeListReader;
 use super::message::{EngineError, EngineResponse};
-use super::outgoing::{Outgoing, Progress};
+use super::outgoing::{Outgoing, ProgressSink};
 use super::tar_pipe::TransferProgress;
 use super::tar_stream::Malformed;
 use super::transport::Transport;
@@ -24,7 +24,7 @@ const TOO_LARGE: u16 = 413;
 pub async fn carry(
     transport: Transport,
     transfer: Targets,
-    progress: Arc<dyn Progress>,
+    progress: Arc<dyn ProgressSink>,
 ) -> Result<EngineResponse, EngineError> {
     let changes = ChangeListReader::default();
     let answer = transport.stream(get(transfer.changes), &changes).await?;

@@ -3,7 +3,7 @@
 use super::client::HttpTransport;
 use super::connect::EngineAddress;
 use super::message::{EngineError, EngineResponse};
-use super::outgoing::{Outgoing, Progress};
+use super::outgoing::{Outgoing, ProgressSink};
 use super::tar_pipe::TransferProgress;
 use super::tls::ClientTls;
 use arc_swap::ArcSwap;
@@ -126,7 +126,7 @@ impl Transport {
         to: Outgoing,
         gone: &[String],
         transferred: Arc<TransferProgress>,
-        progress: Arc<dyn Progress>,
+        progress: Arc<dyn ProgressSink>,
     ) -> Result<EngineResponse, EngineError> {
         match &self.link {
             Link::Http(http) => http.pipe(from, to, gone, transferred, progress).await,
@@ -138,7 +138,7 @@ impl Transport {
     pub async fn stream(
         &self,
         outgoing: Outgoing,
-        progress: &dyn Progress,
+        progress: &dyn ProgressSink,
     ) -> Result<EngineResponse, EngineError> {
         match &self.link {
             Link::Http(http) => http.stream(outgoing, progress).await,

@@ -4,7 +4,7 @@ use super::build_output::follow;
 use super::recipe::{INPUTS_LABEL, Recipe};
 use super::rootfs::percent_encode;
 use super::sources::Settings;
-use crate::http::{Body, Client, Request};
+use crate::http::{Body, HttpClient, Request};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const BUILD_LIMIT: Duration = Duration::from_secs(3600);
 const BUILD_NETWORK: &str = "wharf-build";
 
 /// Whether the engine, or a registry that it reaches, has the image.
-pub(crate) fn offers(engine: &Client, image: &str) -> bool {
+pub(crate) fn offers(engine: &HttpClient, image: &str) -> bool {
     ["/images", "/distribution"].into_iter().any(|api| {
         let path = format!("{api}/{image}/json");
         let request = Request::new("GET", &path).timeout(QUERY_LIMIT);
@@ -28,7 +28,7 @@ pub(crate) fn offers(engine: &Client, image: &str) -> bool {
 }
 
 /// Builds the image from its Containerfile.
-pub(crate) fn run(engine: &Client, recipe: &Recipe) -> Result<()> {
+pub(crate) fn run(engine: &HttpClient, recipe: &Recipe) -> Result<()> {
     let has_network = engine.send(Request::new("GET", "/networks/bridge"))?.status == 200;
     if has_network {
         return run_in(engine, recipe, "default");
@@ -45,7 +45,7 @@ pub(crate) fn run(engine: &Client, recipe: &Recipe) -> Result<()> {
     built
 }
 
-fn run_in(engine: &Client, recipe: &Recipe, network: &str) -> Result<()> {
+fn run_in(engine: &HttpClient, recipe: &Recipe, network: &str) -> Result<()> {
     let machine = Settings::read()?;
     let mut arguments = machine.proxies();
     arguments.extend(recipe.base().map(|base| ("BASE".to_owned(), base.into())));

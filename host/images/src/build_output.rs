@@ -1,12 +1,12 @@
 //! The output of a build or import: JSON lines in a 200 response, which may report a failure.
 
-use crate::http::{Client, Request};
+use crate::http::{HttpClient, Request};
 use crate::progress;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 /// Sends a request and prints its progress; fails if a line of the response is an error.
-pub(crate) fn follow(engine: &Client, request: Request<'_>) -> Result<()> {
+pub(crate) fn follow(engine: &HttpClient, request: Request<'_>) -> Result<()> {
     let mut lines = Lines::default();
     let status = engine.stream(request, |chunk| {
         lines.push(chunk);

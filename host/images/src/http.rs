@@ -4,6 +4,6 @@ mod client;
 mod endpoint;
 mod message;
 
-pub use client::Client;
+pub use client::HttpClient;
 pub use endpoint::Endpoint;
 pub use message::{Body, Request, Response};

@@ -24,11 +24,11 @@ mod rootfs;
 mod sources;
 
 pub use apt_sources::of_release as apt_sources;
-pub use node::{State, load};
+pub use node::{ImageState, load};
 pub use recipe::platform;
 pub use rootfs::apt_options;
 
-use crate::http::Client;
+use crate::http::HttpClient;
 use anyhow::{Context, Result, bail};
 use recipe::Recipe;
 use std::path::PathBuf;
@@ -76,15 +76,15 @@ impl Recipes {
     }
 
     /// Makes images in the engine, unless it has current ones.
-    pub fn ensure(&self, engine: &Client, names: &[impl AsRef<str>]) -> Result<()> {
+    pub fn ensure(&self, engine: &HttpClient, names: &[impl AsRef<str>]) -> Result<()> {
         names
             .iter()
             .try_for_each(|name| ensure_one(engine, &Recipe::read(self, name.as_ref())?))
     }
 }
 
-fn ensure_one(engine: &Client, recipe: &Recipe) -> Result<()> {
-    if recipe.state(engine)? == State::Current {
+fn ensure_one(engine: &HttpClient, recipe: &Recipe) -> Result<()> {
+    if recipe.state(engine)? == ImageState::Current {
         progress::note(&format!("{} is up to date.", recipe.reference()));
         return Ok(());
     }
@@ -95,7 +95,7 @@ fn ensure_one(engine: &Client, recipe: &Recipe) -> Result<()> {
     progress::timed(&title, || make(engine, recipe)).with_context(|| recipe.reference())
 }
 
-fn make(engine: &Client, recipe: &Recipe) -> Result<()> {
+fn make(engine: &HttpClient, recipe: &Recipe) -> Result<()> {
     if let Some(base) = recipe.base() {
         if recipe.parent()?.is_some() || build::offers(engine, base) {
             return build::run(engine, recipe);

@@ -1,7 +1,7 @@
 //! Images in an engine: which there are, and copies from one engine to another.
 
 use super::build_output::follow;
-use super::http::{Body, Client, Request};
+use super::http::{Body, HttpClient, Request};
 use super::recipe::{INPUTS_LABEL, Recipe};
 use super::rootfs::{lock, percent_encode};
 use super::{Recipes, RootFileSystem, ensure_one};
@@ -17,7 +17,7 @@ const COPY_LIMIT: Duration = Duration::from_secs(3600);
 
 /// An image's state in an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ImageState {
     /// The engine does not have the image.
     Missing,
     /// The image was made from other recipes, or by other means.
@@ -28,12 +28,12 @@ pub enum State {
 
 impl Recipes {
     /// The state of an image in the engine.
-    pub fn state(&self, engine: &Client, name: &str) -> Result<State> {
+    pub fn state(&self, engine: &HttpClient, name: &str) -> Result<ImageState> {
         Recipe::read(self, name)?.state(engine)
     }
 
     /// Writes an image of the engine to a new file, for [`load`].
-    pub fn save(&self, engine: &Client, name: &str, file: &Path) -> Result<()> {
+    pub fn save(&self, engine: &HttpClient, name: &str, file: &Path) -> Result<()> {
         let reference = Recipe::read(self, name)?.reference();
         let draft = file.with_extension("draft");
         let saved = write(engine, &reference, &draft);
@@ -50,7 +50,7 @@ impl Recipes {
     }
 
     /// The content of an image of the engine, which makes the image first unless it has a current one.
-    pub fn exported(&self, engine: &Client, name: &str) -> Result<RootFileSystem> {
+    pub fn exported(&self, engine: &HttpClient, name: &str) -> Result<RootFileSystem> {
         let recipe = Recipe::read(self, name)?;
         ensure_one(engine, &recipe)?;
         let reference = recipe.reference();
@@ -77,7 +77,7 @@ impl Recipes {
 }
 
 /// Writes the root file system of an image, which an engine exports only for containers.
-fn export(engine: &Client, reference: &str, draft: &Path) -> Result<()> {
+fn export(engine: &HttpClient, reference: &str, draft: &Path) -> Result<()> {
     let body = Body::Json(json!({ "Image": reference }));
     let request = Request::new("POST", "/containers/create").body(body);
     let made = engine.send(request)?.ok()?.json()?;
@@ -94,7 +94,7 @@ fn export(engine: &Client, reference: &str, draft: &Path) -> Result<()> {
     removed.map(drop)
 }
 
-fn write(engine: &Client, reference: &str, draft: &Path) -> Result<()> {
+fn write(engine: &HttpClient, reference: &str, draft: &Path) -> Result<()> {
     let path = format!("/images/{}/get", percent_encode(reference));
     if stream(engine, &path, draft)? != 200 {
         bail!("the engine has no image {reference}");
@@ -103,7 +103,7 @@ fn write(engine: &Client, reference: &str, draft: &Path) -> Result<()> {
 }
 
 /// Writes the body of an answer to a file, and returns the answer's status.
-fn stream(engine: &Client, path: &str, draft: &Path) -> Result<u16> {
+fn stream(engine: &HttpClient, path: &str, draft: &Path) -> Result<u16> {
     let mut out =
         File::create(draft).with_context(|| format!("cannot write {}", draft.display()))?;
     let request = Request::new("GET", path).timeout(COPY_LIMIT);
@@ -113,7 +113,7 @@ fn stream(engine: &Client, path: &str, draft: &Path) -> Result<u16> {
 }
 
 /// Loads the images of a file that [`Recipes::save`], `docker save` or `podman save` has written.
-pub fn load(engine: &Client, file: &Path) -> Result<()> {
+pub fn load(engine: &HttpClient, file: &Path) -> Result<()> {
     let readable = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
     drop(readable);
     let body = Body::TarFile(file.to_owned());
@@ -123,19 +123,19 @@ pub fn load(engine: &Client, file: &Path) -> Result<()> {
 
 impl Recipe {
     /// The state of its image in the engine.
-    pub fn state(&self, engine: &Client) -> Result<State> {
+    pub fn state(&self, engine: &HttpClient) -> Result<ImageState> {
         let path = format!("/images/{}/json", self.reference());
         let response = engine.send(Request::new("GET", &path))?;
         if response.status == 404 {
-            return Ok(State::Missing);
+            return Ok(ImageState::Missing);
         }
         let image = response.ok()?.json()?;
         let labels = image.pointer("/Config/Labels");
         let inputs = labels.and_then(|labels| labels.get(INPUTS_LABEL)?.as_str());
         Ok(if inputs == Some(self.hash()) {
-            State::Current
+            ImageState::Current
         } else {
-            State::Other
+            ImageState::Other
         })
     }
 }

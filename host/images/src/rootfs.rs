@@ -4,7 +4,7 @@ use super::build_output::follow;
 use super::recipe::{INPUTS_LABEL, Recipe};
 use super::sources::{MACHINE, Settings};
 use super::{apt_sources, machine};
-use crate::http::{Body, Client, Request};
+use crate::http::{Body, HttpClient, Request};
 use crate::packages::{self, Need};
 use crate::process::{command, output, run};
 use crate::progress;
@@ -142,7 +142,7 @@ pub fn apt_options() -> Vec<String> {
 }
 
 /// Imports the tar file into the engine as an image.
-pub(crate) fn import(engine: &Client, recipe: &Recipe, tarball: &Path) -> Result<()> {
+pub(crate) fn import(engine: &HttpClient, recipe: &Recipe, tarball: &Path) -> Result<()> {
     // The tag is in the name of the repository, because Podman reads it only there.
     let repository = percent_encode(&recipe.reference());
     let mut path = format!("/images/create?fromSrc=-&repo={repository}");

@@ -12,10 +12,10 @@ use wharf_domain::ids::{InstanceId, UserId};
 
 /// All terminals of the service.
 #[derive(Debug, Default)]
-pub struct Terminals(Mutex<All>);
+pub struct Terminals(Mutex<OpenTerminals>);
 
 #[derive(Debug, Default)]
-struct All {
+struct OpenTerminals {
     sessions: HashMap<String, Arc<Session>>,
     stopped: bool,
 }
@@ -134,7 +134,7 @@ impl Terminals {
     }
 }
 
-impl All {
+impl OpenTerminals {
     fn check(&self, user: UserId, bounds: TerminalBounds) -> Result<(), TerminalsFull> {
         let of_user = self.sessions.values().filter(|s| s.opener.user == user);
         if of_user.count() >= bounds.of_one_user {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use wharf_tests::{KeyPair, Shell};
 
 /// A command with its arguments, and the response whose body it prints.
-type Run = (
+type PrintedCommand = (
     &'static str,
     &'static [&'static str],
     &'static str,
@@ -15,7 +15,7 @@ type Run = (
 );
 
 /// The commands in an order in which they succeed.
-const RUNS: [Run; 24] = [
+const RUNS: [PrintedCommand; 24] = [
     (
         "create",
         &["box", "--wait"],

@@ -28,19 +28,19 @@ fn settings(issuer: &str, secret: &Path, more: &str) -> String {
 }
 
 /// A server with a provider; the directory has the secret.
-struct Setup {
+struct ProviderSetup {
     server: Server,
     provider: Provider,
     _secrets: tempfile::TempDir,
 }
 
-fn setup(more: &str) -> Setup {
+fn setup(more: &str) -> ProviderSetup {
     let provider = Provider::start(Account::new("ann-1", ANN));
     let secrets = tempfile::tempdir().unwrap();
     let secret = secrets.path().join("secret");
     write_private(&secret, format!("{SECRET}\n").as_bytes()).unwrap();
     let server = Server::start(&settings(&provider.issuer(), &secret, more)).unwrap();
-    Setup {
+    ProviderSetup {
         server,
         provider,
         _secrets: secrets,
@@ -59,13 +59,13 @@ fn agent() -> Agent {
 }
 
 /// A response with the next page and the cookies that it sets.
-struct Page {
+struct SignInPage {
     status: u16,
     location: String,
     cookies: Vec<String>,
 }
 
-impl Page {
+impl SignInPage {
     fn get(url: &str, cookie: &str) -> Self {
         let request = agent().get(url).header("Cookie", cookie);
         let answer = request.call().unwrap();
@@ -106,9 +106,9 @@ struct Attempt {
     cookie: String,
 }
 
-impl Setup {
-    fn page(&self, path: &str, cookie: &str) -> Page {
-        Page::get(&format!("{}{path}", self.server.base_url()), cookie)
+impl ProviderSetup {
+    fn page(&self, path: &str, cookie: &str) -> SignInPage {
+        SignInPage::get(&format!("{}{path}", self.server.base_url()), cookie)
     }
 
     /// Goes to the provider and back.
@@ -118,7 +118,7 @@ impl Setup {
         let page = format!("{}/authorize?", self.provider.issuer());
         assert!(begun.location.starts_with(&page), "{}", begun.location);
         let cookie = begun.cookie("wharf-attempt").unwrap();
-        let back = Page::get(&begun.location, "");
+        let back = SignInPage::get(&begun.location, "");
         assert_eq!(back.status, 302);
         let port = self.server.base_url().rsplit(':').next().unwrap();
         let console = format!("http://localhost:{port}");

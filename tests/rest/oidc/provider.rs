@@ -146,22 +146,22 @@ fn key(number: u8) -> (String, SigningKey) {
     (format!("key-{number}"), key)
 }
 
-struct Answer {
+struct TokenAnswer {
     status: &'static str,
     location: Option<String>,
     body: Value,
 }
 
-fn ok(body: Value) -> Answer {
-    Answer {
+fn ok(body: Value) -> TokenAnswer {
+    TokenAnswer {
         status: "200 OK",
         location: None,
         body,
     }
 }
 
-fn bad(error: &str) -> Answer {
-    Answer {
+fn bad(error: &str) -> TokenAnswer {
+    TokenAnswer {
         status: "400 Bad Request",
         location: None,
         body: json!({ "error": error }),
@@ -258,7 +258,7 @@ fn change(object: &mut Value, changes: &Value) {
 }
 
 /// The page on which a user consents; this one consents at once.
-fn authorize(state: &mut State, query: &HashMap<String, String>) -> Answer {
+fn authorize(state: &mut State, query: &HashMap<String, String>) -> TokenAnswer {
     let right = query["response_type"] == "code"
         && query["client_id"] == CLIENT
         && query["code_challenge_method"] == "S256"
@@ -281,16 +281,16 @@ fn authorize(state: &mut State, query: &HashMap<String, String>) -> Answer {
             format!("code={code}")
         }
     };
-    Answer {
+    TokenAnswer {
         status: "302 Found",
         location: Some(format!("{redirect}?{answer}&state={kept}")),
         body: json!({}),
     }
 }
 
-fn token(state: &mut State, authorization: &str, body: &HashMap<String, String>) -> Answer {
+fn token(state: &mut State, authorization: &str, body: &HashMap<String, String>) -> TokenAnswer {
     if let Some((status, body)) = state.account.refusal.clone() {
-        return Answer {
+        return TokenAnswer {
             status,
             location: None,
             body,

@@ -31,7 +31,7 @@ pub struct SshServer {
 }
 
 #[derive(Clone)]
-struct Login {
+struct LoginHandler {
     user: String,
     password: String,
     written: Arc<AtomicU64>,
@@ -71,7 +71,7 @@ impl SshServer {
             nodelay: true,
             ..Config::default()
         });
-        let login = Login {
+        let login = LoginHandler {
             user: "user".to_owned(),
             password: password.to_owned(),
             written: Arc::default(),
@@ -120,7 +120,7 @@ async fn listen(port: u16) -> Result<TcpListener> {
     }
 }
 
-impl Handler for Login {
+impl Handler for LoginHandler {
     type Error = russh::Error;
 
     async fn auth_password(&mut self, user: &str, password: &str) -> Result<Auth, Self::Error> {
@@ -177,7 +177,7 @@ impl Drop for Open {
     }
 }
 
-async fn shell(channel: Channel<Msg>, login: Login) {
+async fn shell(channel: Channel<Msg>, login: LoginHandler) {
     login.open.fetch_add(1, Ordering::SeqCst);
     let _open = Open(Arc::clone(&login.open));
     let (mut input, output) = channel.split();
@@ -245,7 +245,7 @@ async fn shell(channel: Channel<Msg>, login: Login) {
     }
 }
 
-async fn flood(output: &ChannelWriteHalf<Msg>, login: &Login, mut bytes: usize) {
+async fn flood(output: &ChannelWriteHalf<Msg>, login: &LoginHandler, mut bytes: usize) {
     let block = LINE.repeat(1024);
     while bytes > 0 {
         let part = bytes.min(block.len());
@@ -255,7 +255,7 @@ async fn flood(output: &ChannelWriteHalf<Msg>, login: &Login, mut bytes: usize) 
     write(output, login, b"done\n").await;
 }
 
-async fn write(output: &ChannelWriteHalf<Msg>, login: &Login, bytes: &[u8]) {
+async fn write(output: &ChannelWriteHalf<Msg>, login: &LoginHandler, bytes: &[u8]) {
     if output.data(bytes).await.is_ok() {
         let length = u64::try_from(bytes.len()).unwrap();
         login.written.fetch_add(length, Ordering::SeqCst);

@@ -18,11 +18,11 @@ struct Operation {
     id: String,
     method: String,
     path: Vec<String>,
-    responses: BTreeMap<u16, Response>,
+    responses: BTreeMap<u16, ResponseSchema>,
 }
 
 /// The response of one status.
-struct Response {
+struct ResponseSchema {
     /// Schema of the body, if there is one.
     body: Option<Arc<Validator>>,
     /// Whether the body is of a type that is not JSON.
@@ -164,7 +164,7 @@ impl Operation {
                 .parse()
                 .with_context(|| format!("status `{status}`"))?;
             let is_other = body.is_none() && response["content"].is_object();
-            let response = Response {
+            let response = ResponseSchema {
                 body,
                 is_other,
                 headers,

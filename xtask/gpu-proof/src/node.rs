@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use wharf_subnets::{Reservation, free, reserved, routes};
-use wharf_testkit::engine::{Allowed, Kind, Options, PrivateEngine};
-use wharf_testkit::http::{Client, Endpoint, Request, Response};
+use wharf_testkit::engine::{Allowed, DockerOptions, Kind, PrivateEngine};
+use wharf_testkit::http::{Endpoint, HttpClient, Request, Response};
 use wharf_testkit::process::{output, wait_until};
 use wharf_testkit::server::Server;
 use wharf_testkit::ssh::{Destination, KeyPair, wait_for_banner};
@@ -43,7 +43,7 @@ pub(crate) struct Engine(PrivateEngine);
 impl Engine {
     /// Starts it in a new directory.
     pub fn start(dir: &Path) -> Result<Self> {
-        let engine = PrivateEngine::start(Options {
+        let engine = PrivateEngine::start(DockerOptions {
             kind: Kind::Podman5,
             dir: dir.join("engine"),
             disk_gib: Some(DISK_GIB),
@@ -107,7 +107,7 @@ impl Engine {
 /// A server, and a user with a key.
 pub(crate) struct Wharf {
     server: Server,
-    client: Client,
+    client: HttpClient,
     config: PathBuf,
     key: String,
     ssh: KeyPair,

@@ -27,7 +27,7 @@ mod storage;
 mod sysctl;
 pub mod userns;
 
-pub use docker::{Options, PrivateEngine, TlsListener};
+pub use docker::{DockerOptions, PrivateEngine, TlsListener};
 pub use kind::Kind;
 pub use layout::{disk_gib, short_hash, try_lock};
 pub use objects::{GRACE_S, Objects};

@@ -3,7 +3,7 @@
 use crate::workspace;
 use anyhow::Result;
 use wharf_images::Recipes;
-use wharf_images::http::Client;
+use wharf_images::http::HttpClient;
 
 /// The recipes of the checkout, with a cache in its target directory.
 pub fn recipes() -> Recipes {
@@ -14,6 +14,6 @@ pub fn recipes() -> Recipes {
 }
 
 /// Makes images in the engine, unless it has current ones.
-pub fn ensure(engine: &Client, names: &[impl AsRef<str>]) -> Result<()> {
+pub fn ensure(engine: &HttpClient, names: &[impl AsRef<str>]) -> Result<()> {
     recipes().ensure(engine, names)
 }

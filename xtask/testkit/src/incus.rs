@@ -16,7 +16,7 @@ mod project;
 mod remains;
 
 pub(crate) use cluster::Members;
-pub use cluster::{Cluster, Options};
+pub use cluster::{Cluster, ClusterOptions};
 pub use member::{Member, ask};
 pub use package::{can_install, install};
 pub use project::{GATEWAY, LAN, NETWORK, POOL, Project};

@@ -1,6 +1,6 @@
 //! The process of a server, `wharf serve`.
 
-use crate::http::{Client, Endpoint};
+use crate::http::{Endpoint, HttpClient};
 use crate::process::{find, wait_until};
 use crate::{progress, workspace};
 use anyhow::{Context, Result, bail};
@@ -68,8 +68,8 @@ impl Server {
     }
 
     /// A client of the server.
-    pub fn client(&self) -> Result<Client> {
-        Ok(Client::new(Endpoint::parse(&self.address)?))
+    pub fn client(&self) -> Result<HttpClient> {
+        Ok(HttpClient::new(Endpoint::parse(&self.address)?))
     }
 
     /// The process id.

@@ -3,15 +3,15 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::path::Path;
-use wharf_testkit::http::{Client, Endpoint, Request};
+use wharf_testkit::http::{Endpoint, HttpClient, Request};
 
 /// A client of the admin socket.
-pub(super) struct Admin(Client);
+pub(super) struct Admin(HttpClient);
 
 impl Admin {
     /// The client for a data directory.
     pub fn of(data: &Path) -> Self {
-        Self(Client::new(Endpoint::Unix(data.join("admin.sock"))))
+        Self(HttpClient::new(Endpoint::Unix(data.join("admin.sock"))))
     }
 
     /// The name of the installation in engines.

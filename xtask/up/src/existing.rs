@@ -5,11 +5,11 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::Path;
 use wharf_subnets::{InUse, Ipv4Net};
-use wharf_testkit::http::{Client, Endpoint};
+use wharf_testkit::http::{Endpoint, HttpClient};
 
 /// A running engine.
 pub(super) struct Existing {
-    pub client: Client,
+    pub client: HttpClient,
     pub version: String,
     pub is_podman: bool,
     /// The capacity for instances.
@@ -23,7 +23,7 @@ pub(super) struct Existing {
 impl Existing {
     /// Queries an engine, as the installation with this name, if it has one. Where its data directory is not visible, the disk of `dir` is taken for its own.
     pub fn ask(endpoint: &Endpoint, installation: &str, dir: &Path) -> Result<Self> {
-        let client = Client::new(endpoint.clone());
+        let client = HttpClient::new(endpoint.clone());
         let version = client
             .get("/version")
             .with_context(|| format!("the engine at {endpoint} does not respond"))?;

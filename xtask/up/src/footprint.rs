@@ -4,7 +4,7 @@
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
 use wharf_testkit::engine::{GRACE_S, Objects};
-use wharf_testkit::http::{Client, Endpoint};
+use wharf_testkit::http::{Endpoint, HttpClient};
 use wharf_testkit::incus::Project;
 use wharf_testkit::process::wait_until;
 use wharf_testkit::progress;
@@ -14,24 +14,24 @@ const REMOVAL_LIMIT: Duration = Duration::from_secs(120);
 
 /// Everything of an installation in its engines.
 pub(super) struct Footprint {
-    engines: Vec<Client>,
+    engines: Vec<HttpClient>,
     label: String,
     /// A project of a private Incus, which has no other installation.
-    incus: Option<(Project, Client)>,
+    incus: Option<(Project, HttpClient)>,
 }
 
 impl Footprint {
     /// The footprint of the installation with this name.
     pub fn of(engines: &[Endpoint], installation: &str) -> Self {
         Self {
-            engines: engines.iter().cloned().map(Client::new).collect(),
+            engines: engines.iter().cloned().map(HttpClient::new).collect(),
             label: format!("io.wharf.installation={installation}"),
             incus: None,
         }
     }
 
     /// The footprint in a project.
-    pub fn in_incus(project: Project, client: Client) -> Self {
+    pub fn in_incus(project: Project, client: HttpClient) -> Self {
         Self {
             engines: Vec::new(),
             label: String::new(),

@@ -3,7 +3,7 @@
 use super::nodes;
 use anyhow::Result;
 use wharf_testkit::engine::PrivateEngine;
-use wharf_testkit::http::{Client, Endpoint};
+use wharf_testkit::http::{Endpoint, HttpClient};
 use wharf_testkit::{images, incus, workspace};
 
 /// Makes the named images, or the base image, in a project of the Incus at `endpoint`. Images that are
@@ -12,7 +12,7 @@ pub(super) fn run_incus(mut names: Vec<String>, endpoint: &str, project: &str) -
     if names.is_empty() {
         names = vec!["base".to_owned()];
     }
-    let client = Client::new(Endpoint::parse(endpoint)?);
+    let client = HttpClient::new(Endpoint::parse(endpoint)?);
     let (mut plain, mut derived) = (Vec::new(), Vec::new());
     for name in names {
         if images::recipes().is_derived(&name)? {
@@ -36,7 +36,7 @@ pub(super) fn run(mut names: Vec<String>, endpoint: Option<&str>) -> Result<()> 
         names = images::recipes().names()?;
     }
     if let Some(endpoint) = endpoint {
-        return images::ensure(&Client::new(Endpoint::parse(endpoint)?), &names);
+        return images::ensure(&HttpClient::new(Endpoint::parse(endpoint)?), &names);
     }
     let options = nodes::engine_options(&workspace::root().join(".wharf"))?;
     let engine = PrivateEngine::start(options)?;

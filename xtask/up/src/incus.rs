@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use wharf_testkit::engine;
-use wharf_testkit::incus::{self, Cluster, GATEWAY, LAN, Options, Project};
+use wharf_testkit::incus::{self, Cluster, ClusterOptions, GATEWAY, LAN, Project};
 use wharf_testkit::packages::{self, Need};
 use wharf_testkit::process::{is_root, output};
 use wharf_testkit::progress;
@@ -55,7 +55,7 @@ pub(super) fn start(
     packages::ensure(&[OPENSSL])?;
     incus::install()?;
     let cluster = progress::timed("Starting a private Incus", || {
-        Cluster::start(&Options {
+        Cluster::start(&ClusterOptions {
             dir: dir.join("engine"),
             members: 1,
             disk_gib,

@@ -4,7 +4,7 @@ use super::account::Account;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
-use wharf_testkit::http::{Client, Request, Response};
+use wharf_testkit::http::{HttpClient, Request, Response};
 use wharf_testkit::progress;
 
 /// A restart waits for the node.
@@ -31,7 +31,7 @@ pub(super) struct Kind {
 
 /// A client for one instance.
 pub(super) struct NamedInstance<'a> {
-    pub client: &'a Client,
+    pub client: &'a HttpClient,
     pub account: &'a Account,
     pub kind: Kind,
 }

@@ -16,7 +16,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wharf_testkit::engine::{self, NodeRules, PrivateEngine, Running, short_hash};
-use wharf_testkit::http::{Client, Endpoint};
+use wharf_testkit::http::{Endpoint, HttpClient};
 use wharf_testkit::incus::{Project, image};
 use wharf_testkit::process::{Shield, find, is_root};
 use wharf_testkit::signals::Signals;
@@ -70,7 +70,7 @@ pub(super) struct Nodes {
     /// The sockets of the engines with Docker's API.
     endpoints: Vec<Endpoint>,
     /// The project of a private Incus, and a client that may list its instances.
-    project: Option<(Project, Client)>,
+    project: Option<(Project, HttpClient)>,
     rules: Vec<NodeRules>,
     /// The private networks of instances, reserved for this run.
     networks: Option<Networks>,
@@ -359,7 +359,7 @@ impl Drop for Nodes {
 }
 
 /// The private engine below `dir`, whose data stays.
-pub(super) fn engine_options(dir: &Path) -> Result<engine::Options> {
+pub(super) fn engine_options(dir: &Path) -> Result<engine::DockerOptions> {
     let allowed = engine::Allowed::new(&[])?;
     Ok(options(dir, disk_gib(dir)?, false, &allowed))
 }
@@ -369,8 +369,8 @@ fn options(
     disk_gib: u64,
     disposable: bool,
     allowed: &engine::Allowed,
-) -> engine::Options {
-    engine::Options {
+) -> engine::DockerOptions {
+    engine::DockerOptions {
         kind: engine::Kind::Dockerd,
         dir: dir.join("engine"),
         disk_gib: Some(disk_gib),

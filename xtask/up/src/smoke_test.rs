@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
-use wharf_testkit::http::Client;
+use wharf_testkit::http::HttpClient;
 use wharf_testkit::process::wait_until;
 use wharf_testkit::progress;
 use wharf_testkit::signals::Signals;
@@ -37,7 +37,7 @@ const PURGE_LIMIT: Duration = Duration::from_secs(120);
 
 /// Creates instances and logs in to them.
 pub(super) struct SmokeTest<'a> {
-    pub client: Client,
+    pub client: HttpClient,
     /// The path of Wharf's log.
     pub log: String,
     /// The host of logins.
@@ -51,7 +51,7 @@ pub(super) struct SmokeTest<'a> {
 }
 
 /// The instance of an earlier run.
-enum Earlier {
+enum EarlierInstance {
     Up(Value),
     /// There is one, and no room to start it.
     NoRoom,
@@ -91,9 +91,9 @@ impl SmokeTest<'_> {
     fn test(&self, named: &NamedInstance<'_>, signals: &Signals) -> Result<Option<Value>> {
         let start = Instant::now();
         let (instance, state) = match self.earlier(named, signals)? {
-            Earlier::Up(instance) => (Some(instance), "running"),
-            Earlier::NoRoom => (None, ""),
-            Earlier::None => (self.new_one(named, signals)?, "created and running"),
+            EarlierInstance::Up(instance) => (Some(instance), "running"),
+            EarlierInstance::NoRoom => (None, ""),
+            EarlierInstance::None => (self.new_one(named, signals)?, "created and running"),
         };
         let Some(instance) = instance else {
             return Ok(None);
@@ -137,10 +137,10 @@ impl SmokeTest<'_> {
     }
 
     /// Returns the instance of an earlier run, if there is one and it starts.
-    fn earlier(&self, named: &NamedInstance<'_>, signals: &Signals) -> Result<Earlier> {
+    fn earlier(&self, named: &NamedInstance<'_>, signals: &Signals) -> Result<EarlierInstance> {
         let name = named.kind.name;
         let Some(found) = named.find()? else {
-            return Ok(Earlier::None);
+            return Ok(EarlierInstance::None);
         };
         progress::step(&format!(
             "Looking for the instance {name} of an earlier run"
@@ -151,11 +151,11 @@ impl SmokeTest<'_> {
             _ => Restart::Begun,
         };
         if restart == Restart::NoRoom {
-            return Ok(Earlier::NoRoom);
+            return Ok(EarlierInstance::NoRoom);
         }
         if restart == Restart::Begun {
             match self.wait(named, signals)? {
-                Outcome::Up(instance) => return Ok(Earlier::Up(instance)),
+                Outcome::Up(instance) => return Ok(EarlierInstance::Up(instance)),
                 Outcome::Down(state) => progress::note(&format!("It is {state}.")),
             }
         }
@@ -170,7 +170,7 @@ impl SmokeTest<'_> {
         } else {
             named.delete()?;
         }
-        Ok(Earlier::None)
+        Ok(EarlierInstance::None)
     }
 
     /// Waits until the user can log in.

@@ -5,7 +5,7 @@ use super::engines::socket;
 use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
-use wharf_testkit::http::{Client, Endpoint, Request};
+use wharf_testkit::http::{Endpoint, HttpClient, Request};
 use wharf_testkit::process::{command, output};
 use wharf_testkit::progress;
 
@@ -20,7 +20,7 @@ pub(super) fn find() -> Option<Endpoint> {
 /// Whether an engine responds.
 pub(super) fn responds(endpoint: &Endpoint) -> bool {
     let ping = Request::new("GET", "/_ping").timeout(ANSWER_LIMIT);
-    Client::new(endpoint.clone())
+    HttpClient::new(endpoint.clone())
         .send(ping)
         .is_ok_and(|response| response.status == 200)
 }

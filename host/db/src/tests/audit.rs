@@ -22,7 +22,7 @@ fn record(n: i64) -> AuditRecord {
 
 /// A database with ten records, seven of them in one commit.
 fn ten() -> Db {
-    let db = open(&Disk::new()).unwrap();
+    let db = open(&FakeDisk::new()).unwrap();
     for n in 0..3 {
         db.write_blocking(move |_| Ok(((), Changes::none().audit(record(n)))))
             .unwrap();

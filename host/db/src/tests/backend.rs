@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The disk. Clones share it, so that a test holds it beside the database.
 #[derive(Debug, Clone, Default)]
-pub struct Disk {
+pub struct FakeDisk {
     state: Arc<Mutex<DiskState>>,
     power: Arc<Mutex<Power>>,
 }
@@ -36,7 +36,7 @@ enum Pending {
     Write(usize, Vec<u8>),
 }
 
-impl Disk {
+impl FakeDisk {
     pub fn new() -> Self {
         Self::default()
     }
@@ -139,7 +139,7 @@ fn at(offset: u64) -> usize {
     usize::try_from(offset).unwrap()
 }
 
-impl redb::StorageBackend for Disk {
+impl redb::StorageBackend for FakeDisk {
     fn len(&self) -> io::Result<u64> {
         Ok(self.state().now.len() as u64)
     }

@@ -14,10 +14,10 @@ use wharf_domain::ledger::months;
 
 /// A database of a version of Wharf that was killed. It has two instances, one of which is stopped,
 /// and a third one was deleted.
-fn file(gzipped: &[u8]) -> Disk {
+fn file(gzipped: &[u8]) -> FakeDisk {
     let mut bytes = Vec::new();
     GzDecoder::new(gzipped).read_to_end(&mut bytes).unwrap();
-    Disk::of(bytes)
+    FakeDisk::of(bytes)
 }
 
 fn assert_opens(gzipped: &[u8]) {

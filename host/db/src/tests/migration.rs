@@ -12,8 +12,8 @@ use wharf_domain::instance::{Intent, Progress};
 
 /// A file of this version: a user, a settled-by-nobody instance, one to delete, and one that is
 /// stopped.
-fn present() -> (Disk, [InstanceId; 3]) {
-    let disk = Disk::new();
+fn present() -> (FakeDisk, [InstanceId; 3]) {
+    let disk = FakeDisk::new();
     let db = open(&disk).unwrap();
     let user = |_: &crate::View<'_>| {
         let email = "ann@example.com".to_owned();
@@ -27,8 +27,8 @@ fn present() -> (Disk, [InstanceId; 3]) {
 }
 
 /// The rows of a database as the earlier version wrote them, closed or not.
-fn as_before(rows: &Disk, closed: bool) -> Disk {
-    let disk = Disk::new();
+fn as_before(rows: &FakeDisk, closed: bool) -> FakeDisk {
+    let disk = FakeDisk::new();
     let file = redb::Builder::new().create_with_backend(disk.clone());
     let file = file.unwrap();
     let db = open(rows).unwrap();
@@ -94,11 +94,11 @@ fn as_before(rows: &Disk, closed: bool) -> Disk {
     disk
 }
 
-fn database(disk: &Disk) -> Database {
+fn database(disk: &FakeDisk) -> Database {
     super::database(disk, |_| {}).unwrap()
 }
 
-pub(super) fn set_format(disk: &Disk, format: u64) {
+pub(super) fn set_format(disk: &FakeDisk, format: u64) {
     let file = database(disk);
     let txn = file.begin_write().unwrap();
     let mut meta = txn.open_table(META).unwrap();

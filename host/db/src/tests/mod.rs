@@ -21,7 +21,7 @@ mod versions;
 use super::commit::{CommitTimes, WriteAllowance};
 use super::pages::{Checked, Pages};
 use super::writer::QUEUE;
-use super::{Changes, Db, DbBounds, Read, Schema, View, open};
+use super::{Changes, Db, DbBounds, DbSchema, Read, View, open};
 use backend::Disk;
 use fixture::{Taken, create, create_in, delete};
 use std::collections::BTreeSet;
@@ -35,23 +35,23 @@ use wharf_domain::ids::InstanceId;
 use wharf_domain::time::Timestamp;
 
 /// The tables of this crate alone.
-pub(crate) static SCHEMA: Schema = Schema {
+pub(crate) static SCHEMA: DbSchema = DbSchema {
     tables: &[],
     steps: &[],
 };
 
-fn open(disk: &Disk) -> Result<Db, String> {
+fn open(disk: &FakeDisk) -> Result<Db, String> {
     open_with(disk, &Taken::default())
 }
 
-fn open_with(disk: &Disk, taken: &Taken) -> Result<Db, String> {
+fn open_with(disk: &FakeDisk, taken: &Taken) -> Result<Db, String> {
     open_as(disk, taken, &SCHEMA, WriteAllowance::default())
 }
 
 fn open_as(
-    disk: &Disk,
+    disk: &FakeDisk,
     taken: &Taken,
-    schema: &'static Schema,
+    schema: &'static DbSchema,
     room: WriteAllowance,
 ) -> Result<Db, String> {
     let file = database(disk, |_| {}).map_err(|e| e.to_string())?;
@@ -62,7 +62,7 @@ fn open_as(
 
 /// Opens the file of a disk, which is of a format before checksums if it begins as redb's files do.
 fn database(
-    disk: &Disk,
+    disk: &FakeDisk,
     repairs: impl Fn(&mut redb::RepairSession) + 'static,
 ) -> Result<redb::Database, redb::DatabaseError> {
     let mut builder = redb::Builder::new();
@@ -114,13 +114,13 @@ fn directory(name: &str) -> PathBuf {
     dir
 }
 
-fn assert_not_checked(disk: &Disk) {
+fn assert_not_checked(disk: &FakeDisk) {
     drop(database(disk, |_| panic!("all of it is checked")).unwrap());
 }
 
 #[test]
 fn many_writers_share_commits_and_no_port_is_given_twice() {
-    let (disk, taken) = (Disk::new(), Taken::default());
+    let (disk, taken) = (FakeDisk::new(), Taken::default());
     let db = open_with(&disk, &taken).unwrap();
     let before = disk.syncs();
     std::thread::scope(|scope| {
@@ -138,7 +138,7 @@ fn many_writers_share_commits_and_no_port_is_given_twice() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_of_many_tasks_are_all_done() {
-    let db = open(&Disk::new()).unwrap();
+    let db = open(&FakeDisk::new()).unwrap();
     let mut tasks = JoinSet::new();
     for n in 0..12 {
         let db = db.clone();
@@ -162,7 +162,7 @@ async fn writes_of_many_tasks_are_all_done() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn callers_wait_for_a_place_in_the_queue() {
-    let db = open(&Disk::new()).unwrap();
+    let db = open(&FakeDisk::new()).unwrap();
     let (begun, go) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let mut tasks = JoinSet::new();
     tasks.spawn({
@@ -197,7 +197,7 @@ async fn callers_wait_for_a_place_in_the_queue() {
 
 #[test]
 fn a_use_case_that_fails_or_panics_costs_only_itself() {
-    let (disk, taken) = (Disk::new(), Taken::default());
+    let (disk, taken) = (FakeDisk::new(), Taken::default());
     let db = Arc::new(open_with(&disk, &taken).unwrap());
     std::thread::scope(|scope| {
         for n in 0..48 {
@@ -275,7 +275,7 @@ fn the_last_user_closes_the_database() {
 
 #[test]
 fn a_disk_that_fails_once_ends_all_writes() {
-    let disk = Disk::new();
+    let disk = FakeDisk::new();
     let db = open(&disk).unwrap();
     db.write_blocking(create()).unwrap();
     let refused = db.write_blocking(|_| Err::<((), Changes), _>(Error::NotFound));
@@ -289,7 +289,7 @@ fn a_disk_that_fails_once_ends_all_writes() {
 
 #[test]
 fn a_projection_follows_every_change_of_a_claim_and_none_that_failed() {
-    let (disk, taken) = (Disk::new(), Taken::default());
+    let (disk, taken) = (FakeDisk::new(), Taken::default());
     let db = open_with(&disk, &taken).unwrap();
     let [kept, gone] = [(); 2].map(|()| db.write_blocking(create_in(&taken)).unwrap());
     db.write_blocking(delete(gone)).unwrap();
@@ -327,7 +327,7 @@ impl Drop for PanicsOnDrop {
 
 #[tokio::test]
 async fn the_end_of_the_writer_counts_as_a_loss_of_the_database() {
-    let db = open(&Disk::default()).unwrap();
+    let db = open(&FakeDisk::default()).unwrap();
     assert!(db.takes_writes());
     // The caller goes away before the decision, so the writer drops the answer.
     let (gone, wait) = std::sync::mpsc::channel::<()>();

@@ -33,7 +33,7 @@ fn read(pages: &Checked, page: u64, count: u64) -> Vec<u8> {
 
 #[test]
 fn pages_of_several_groups_are_read_as_they_were_written() {
-    let disk = Disk::new();
+    let disk = FakeDisk::new();
     let pages = Checked(Pages::open(disk.clone()).unwrap());
     let count = 2 * GROUP + 5;
     pages.set_len(count * PAGE).unwrap();
@@ -60,7 +60,7 @@ fn pages_of_several_groups_are_read_as_they_were_written() {
 
 #[test]
 fn a_page_that_is_altered_or_in_the_place_of_another_is_not_read_until_it_is_written() {
-    let disk = Disk::new();
+    let disk = FakeDisk::new();
     let pages = Checked(Pages::open(disk.clone()).unwrap());
     pages.set_len(8 * PAGE).unwrap();
     pages.write(PAGE, &content(1, 6)).unwrap();
@@ -85,7 +85,7 @@ fn a_page_that_is_altered_or_in_the_place_of_another_is_not_read_until_it_is_wri
 
 #[test]
 fn a_file_that_was_closed_with_another_header_is_refused() {
-    let disk = Disk::new();
+    let disk = FakeDisk::new();
     let pages = Checked(Pages::open(disk.clone()).unwrap());
     pages.set_len(2 * PAGE).unwrap();
     pages.write(0, b"header").unwrap();

@@ -8,7 +8,7 @@ use wharf_domain::ids::InstanceId;
 /// With a million instances that check takes seconds.
 #[test]
 fn after_a_crash_not_all_of_the_database_is_checked() {
-    let disk = Disk::new();
+    let disk = FakeDisk::new();
     let db = open(&disk).unwrap();
     for _ in 0..20 {
         db.write_blocking(create()).unwrap();
@@ -16,7 +16,7 @@ fn after_a_crash_not_all_of_the_database_is_checked() {
     }
     // Also if the power goes within a commit, or while the file is closed.
     for writes in 0..40 {
-        let disk = Disk::new();
+        let disk = FakeDisk::new();
         let db = open(&disk).unwrap();
         for _ in 0..3 {
             db.write_blocking(create()).unwrap();
@@ -31,14 +31,14 @@ fn after_a_crash_not_all_of_the_database_is_checked() {
 /// The rows of a failed write may be there or not, so nothing may come after it.
 #[test]
 fn after_a_failed_write_there_are_no_others() {
-    type Failure = fn(&Disk);
+    type Failure = fn(&FakeDisk);
     let failures: [(Failure, &str); 3] = [
-        (Disk::fail_once, "the power flickers"),
-        (Disk::fail_a_sync, "not kept"),
-        (Disk::panic_at_a_sync, "a commit panicked"),
+        (FakeDisk::fail_once, "the power flickers"),
+        (FakeDisk::fail_a_sync, "not kept"),
+        (FakeDisk::panic_at_a_sync, "a commit panicked"),
     ];
     for (fail, cause) in failures {
-        let disk = Disk::new();
+        let disk = FakeDisk::new();
         let db = open(&disk).unwrap();
         let kept = db.write_blocking(create()).unwrap();
         fail(&disk);
@@ -63,7 +63,7 @@ fn after_a_failed_write_there_are_no_others() {
 #[test]
 fn a_stop_that_is_cut_off_loses_nothing() {
     for cut_after in 0..30 {
-        let disk = Disk::new();
+        let disk = FakeDisk::new();
         let db = open(&disk).unwrap();
         for _ in 0..5 {
             db.write_blocking(create()).unwrap();
@@ -79,7 +79,7 @@ fn a_stop_that_is_cut_off_loses_nothing() {
 fn what_was_acknowledged_survives_a_power_cut_at_any_write() {
     let (mut all, mut cuts_in_the_middle) = (0, 0);
     for cut_after in (1..360).step_by(5) {
-        let disk = Disk::new();
+        let disk = FakeDisk::new();
         let db = open(&disk).unwrap();
         disk.cut_after(cut_after);
         // Each instance that was made, with the answer to its deletion if that was asked for.

@@ -5,7 +5,7 @@ use super::fixture::{Taken, create};
 use super::{assert_consistent, open_as};
 use crate::budget::Budget;
 use crate::commit::WriteAllowance;
-use crate::{Changes, Db, Draft, INSTANCES, Rows as _, Schema, Table, View};
+use crate::{Changes, Db, DbSchema, Draft, INSTANCES, Rows as _, Table, View};
 use serde::{Deserialize, Serialize};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
@@ -35,7 +35,7 @@ crate::tables! {
         Table::bounded(b'1', 1, "None", "Always").of(&TOYS);
 }
 
-static TOY_SCHEMA: Schema = Schema {
+static TOY_SCHEMA: DbSchema = DbSchema {
     tables: &[TABLES],
     steps: &[],
 };
@@ -45,7 +45,7 @@ fn toy(name: &str, owner: u64) -> Toy {
     Toy { name, owner }
 }
 
-fn open(disk: &Disk) -> Db {
+fn open(disk: &FakeDisk) -> Db {
     open_as(
         disk,
         &Taken::default(),
@@ -74,7 +74,7 @@ fn tamper(db: &Db, key: Vec<u8>, row: Option<&[u8]>) {
 
 #[test]
 fn an_index_and_the_parts_of_a_row_follow_it() {
-    let db = open(&Disk::new());
+    let db = open(&FakeDisk::new());
     write(&db, || {
         let toys = [(1, toy("car", 1)), (2, toy("boat", 1))];
         let toys = toys.into_iter();
@@ -106,7 +106,7 @@ fn an_index_and_the_parts_of_a_row_follow_it() {
 
 #[test]
 fn parts_of_an_instance_go_with_it() {
-    let db = open(&Disk::new());
+    let db = open(&FakeDisk::new());
     let [kept, gone] = [(); 2].map(|()| db.write_blocking(create()).unwrap());
     write(&db, move || {
         let notes = [kept, gone].into_iter();
@@ -121,7 +121,7 @@ fn parts_of_an_instance_go_with_it() {
 
 #[test]
 fn a_change_wakes_the_owner_s_receivers_of_its_topic() {
-    let db = open(&Disk::new());
+    let db = open(&FakeDisk::new());
     let counts = db.topics_of(UserId(1));
     write(&db, || Changes::none().put(&TOYS, 1, toy("car", 1))).unwrap();
     write(&db, || Changes::none().put(&TOYS, 2, toy("bus", 2))).unwrap();
@@ -135,7 +135,7 @@ fn a_new_row_takes_from_the_budget_of_its_user() {
         budget: Budget::new(2),
         ..WriteAllowance::default()
     };
-    let db = open_as(&Disk::new(), &Taken::default(), &TOY_SCHEMA, room).unwrap();
+    let db = open_as(&FakeDisk::new(), &Taken::default(), &TOY_SCHEMA, room).unwrap();
     let put = |number| {
         write(&db, move || {
             Changes::none().put(&TOYS, number, toy("car", 1))
@@ -152,7 +152,7 @@ fn a_new_row_takes_from_the_budget_of_its_user() {
 
 #[test]
 fn a_check_finds_contradictions_of_the_declarations_and_mends_indices_and_parts() {
-    let disk = Disk::new();
+    let disk = FakeDisk::new();
     let db = open(&disk);
     write(&db, || Changes::none().put(&TOYS, 1, toy("car", 1))).unwrap();
     let name = |name: &str| TOY_NAMES.key(&name.to_owned(), &());
@@ -188,7 +188,7 @@ fn a_check_finds_contradictions_of_the_declarations_and_mends_indices_and_parts(
 
 #[test]
 fn the_claim_of_an_instance_that_cannot_be_read_stays() {
-    let db = open(&Disk::new());
+    let db = open(&FakeDisk::new());
     let id = db.write_blocking(create()).unwrap();
     tamper(&db, INSTANCES.key(&id, &()), Some(&[9]));
     let found = db.check();
@@ -199,7 +199,7 @@ fn the_claim_of_an_instance_that_cannot_be_read_stays() {
 
 #[test]
 fn an_entry_of_two_rows_is_found() {
-    let db = open(&Disk::new());
+    let db = open(&FakeDisk::new());
     write(&db, || {
         let none = Changes::none().put(&TOYS, 1, toy("car", 1));
         none.put(&TOYS, 2, toy("car", 1))

@@ -9,7 +9,7 @@ use wharf_domain::instance::Intent;
 
 #[test]
 fn a_change_raises_the_versions_of_the_row_and_of_its_owner_s_list() {
-    let db = open(&Disk::new()).unwrap();
+    let db = open(&FakeDisk::new()).unwrap();
     let owner = UserId(1);
     let list = || db.read(|rows| rows.owner_version(owner)).unwrap();
     assert_eq!(list(), 0);
@@ -35,7 +35,7 @@ fn a_change_raises_the_versions_of_the_row_and_of_its_owner_s_list() {
 
 #[test]
 fn a_row_is_not_written_over_one_that_was_not_read() {
-    let db = open(&Disk::new()).unwrap();
+    let db = open(&FakeDisk::new()).unwrap();
     let id = db.write_blocking(create()).unwrap();
     let stale = db.read(|rows| rows.instance(id)).unwrap().unwrap();
     db.write_blocking(intend(id, Intent::Stop)).unwrap();
@@ -47,7 +47,7 @@ fn a_row_is_not_written_over_one_that_was_not_read() {
 
 #[test]
 fn only_what_is_committed_is_counted() {
-    let db = open(&Disk::new()).unwrap();
+    let db = open(&FakeDisk::new()).unwrap();
     let before = db.commits();
     db.write_blocking(|_| Ok(((), Changes::none()))).unwrap();
     assert_eq!(db.commits(), before);

@@ -12,11 +12,11 @@ const TAR: &str = "application/x-tar";
 
 /// Sends requests to one [`Endpoint`].
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct HttpClient {
     endpoint: Endpoint,
 }
 
-impl Client {
+impl HttpClient {
     /// A client of `endpoint`; each request connects.
     pub fn new(endpoint: Endpoint) -> Self {
         Self { endpoint }

@@ -1,7 +1,7 @@
 //! The account of a user of the console: `/auth/` and `GET /api/session/`.
 
-use super::{Api, Reply, TIME, render};
-use crate::schema::{Body, Schema};
+use super::{Api, EndpointReply, TIME, render};
+use crate::schema::{Body, RequestSchema};
 use serde::Serialize;
 use serde_json::json;
 use wharf_config::OidcConfig;
@@ -11,7 +11,7 @@ use wharf_domain::secret::SecretText;
 use wharf_domain::time::Timestamp;
 
 /// The ways to sign in.
-pub fn options(api: &Api) -> Result<Reply, Error> {
+pub fn options(api: &Api) -> Result<EndpointReply, Error> {
     let config = api.app.config();
     let is_on = config.session.enabled;
     let passkey = is_on && RelyingParty::of(&config.base_url()).is_some();
@@ -21,7 +21,7 @@ pub fn options(api: &Api) -> Result<Reply, Error> {
         "passkey": passkey,
         "provider": provider.map(OidcConfig::shown_name),
     });
-    Ok(Reply::Done(render(&wire, 128)?))
+    Ok(EndpointReply::Done(render(&wire, 128)?))
 }
 
 /// An address and a password that may be wrong.
@@ -42,11 +42,11 @@ impl Credentials {
 }
 
 /// Shows an invitation.
-pub fn invite(api: &Api, body: &[u8]) -> Result<Reply, Error> {
+pub fn invite(api: &Api, body: &[u8]) -> Result<EndpointReply, Error> {
     let [token] = texts(&api.schemas.invite, body, ["token"])?;
     let invite = api.app.accounts().invite(&token.unwrap_or_default())?;
     let wire = json!({ "email": invite.email, "expires_at": invite.expires_at.to_rfc3339() });
-    Ok(Reply::Done(render(&wire, 128)?))
+    Ok(EndpointReply::Done(render(&wire, 128)?))
 }
 
 /// Accepts an invitation with a password.
@@ -60,15 +60,15 @@ pub async fn accept(api: &Api, visitor: &Visitor, body: &[u8]) -> Result<NewSess
 }
 
 /// Issues a ticket for a WebSocket or an event stream of a page.
-pub fn ticket(api: &Api, caller: &Caller, part: &str) -> Result<Reply, Error> {
+pub fn ticket(api: &Api, caller: &Caller, part: &str) -> Result<EndpointReply, Error> {
     let accounts = api.app.accounts();
     let ticket = accounts.issue_ticket(caller, SecretText::new(part))?;
     let wire = json!({ "ticket": ticket.expose() });
-    Ok(Reply::Secret(render(&wire, 128)?))
+    Ok(EndpointReply::Secret(render(&wire, 128)?))
 }
 
 /// Changes the password of the caller.
-pub async fn password(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+pub async fn password(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
     let [current, new] = texts(&api.schemas.password, body, ["current", "new"])?;
     let (current, new) = (
         current.map(SecretText::new),
@@ -78,7 +78,7 @@ pub async fn password(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, 
         .accounts()
         .change_password(caller, current, new)
         .await?;
-    Ok(Reply::Gone)
+    Ok(EndpointReply::Gone)
 }
 
 /// Ends all sessions of the caller, and revokes keys if the body says so.
@@ -100,7 +100,7 @@ pub async fn sign_out_everywhere(
 
 /// Reads text fields; a missing one is optional.
 fn texts<const N: usize>(
-    schema: &Schema,
+    schema: &RequestSchema,
     body: &[u8],
     fields: [&str; N],
 ) -> Result<[Option<String>; N], Error> {
@@ -146,7 +146,7 @@ impl IdentityWire {
 }
 
 /// Shows the credential of the caller.
-pub fn session(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+pub fn session(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
     let (kind, created_at, expires_at) = match caller.credential {
         Credential::Session => {
             let times = api.app.session(caller);
@@ -175,5 +175,5 @@ pub fn session(api: &Api, caller: &Caller) -> Result<Reply, Error> {
         installation: api.app.installation(),
         version: env!("CARGO_PKG_VERSION"),
     };
-    Ok(Reply::Done(render(&wire, 384)?))
+    Ok(EndpointReply::Done(render(&wire, 384)?))
 }

@@ -1,6 +1,6 @@
 //! `POST /api/instance/`.
 
-use super::{Api, Reply, Sight, public_key, s3_url, wire};
+use super::{Api, EndpointReply, Sight, public_key, s3_url, wire};
 use crate::schema::{Body, Checked, Schemas};
 use wharf_control::{Caller, IdempotencyKey};
 use wharf_domain::capacity::CpuTier;
@@ -17,19 +17,22 @@ pub async fn run(
     caller: &Caller,
     body: &[u8],
     key: Option<&str>,
-) -> Result<Reply, Error> {
+) -> Result<EndpointReply, Error> {
     let key = key.map(|key| IdempotencyKey::new(key, body));
     let sight = Sight::of(caller.scopes);
     let held = key.map(|key| api.app.hold_key(caller, &key)).transpose()?;
     if let Some(key) = &key
         && let Some(earlier) = api.app.created_earlier(caller, key)?
     {
-        return Ok(Reply::Created(wire::instance(&earlier, sight)?, sight));
+        return Ok(EndpointReply::Created(
+            wire::instance(&earlier, sight)?,
+            sight,
+        ));
     }
     let request = request(api, body)?;
     let view = api.app.create(caller, request, key).await?;
     drop(held);
-    Ok(Reply::Created(wire::instance(&view, sight)?, sight))
+    Ok(EndpointReply::Created(wire::instance(&view, sight)?, sight))
 }
 
 /// Reads a valid request, or names all wrong fields.

@@ -1,11 +1,11 @@
 //! `DELETE /api/instance/{uuid}/`.
 
-use super::{Api, Reply};
+use super::{Api, EndpointReply};
 use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
 
 /// Gone for its user from now on.
-pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
+pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
     api.app.delete(caller, selector).await?;
-    Ok(Reply::Gone)
+    Ok(EndpointReply::Gone)
 }

@@ -1,7 +1,7 @@
 //! `/auth/device/`: keys for programs, which a user approves in the console.
 
 use super::keys::expiry;
-use super::{Api, Reply, render};
+use super::{Api, EndpointReply, render};
 use crate::schema::Body;
 use serde::Serialize;
 use serde_json::json;
@@ -23,7 +23,7 @@ struct DeviceWire<'a> {
 }
 
 /// Begins a request.
-pub fn begin(api: &Api, visitor: &Visitor, body: &[u8]) -> Result<Reply, Error> {
+pub fn begin(api: &Api, visitor: &Visitor, body: &[u8]) -> Result<EndpointReply, Error> {
     let checked = api.schemas.device.check(Body::parse(body)?);
     let name = checked.text("name").unwrap_or(NAME).to_owned();
     checked.errors.into_result()?;
@@ -36,18 +36,18 @@ pub fn begin(api: &Api, visitor: &Visitor, body: &[u8]) -> Result<Reply, Error> 
         interval: INTERVAL.as_secs(),
         expires_in: LIFETIME.as_secs(),
     };
-    Ok(Reply::Secret(render(&wire, 256)?))
+    Ok(EndpointReply::Secret(render(&wire, 256)?))
 }
 
 /// Hands out the key of a request that was approved.
-pub fn token(api: &Api, body: &[u8]) -> Result<Reply, Error> {
+pub fn token(api: &Api, body: &[u8]) -> Result<EndpointReply, Error> {
     let checked = api.schemas.device_token.check(Body::parse(body)?);
     let device_code = checked.text("device_code").unwrap_or_default().to_owned();
     checked.errors.into_result()?;
     let (error, detail) = match api.app.ask_device(&device_code) {
         DeviceAnswer::Granted(key, email) => {
             let wire = json!({ "key": key.expose(), "email": email });
-            return Ok(Reply::Secret(render(&wire, 192)?));
+            return Ok(EndpointReply::Secret(render(&wire, 192)?));
         }
         DeviceAnswer::Pending => (
             "authorization_pending",
@@ -61,11 +61,11 @@ pub fn token(api: &Api, body: &[u8]) -> Result<Reply, Error> {
         DeviceAnswer::Denied => ("access_denied", "The user has denied the request."),
     };
     let wire = json!({ "error": error, "detail": detail });
-    Ok(Reply::Refused(render(&wire, 128)?))
+    Ok(EndpointReply::Refused(render(&wire, 128)?))
 }
 
 /// Approves or denies a request in the name of the caller.
-pub async fn approve(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+pub async fn approve(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
     let mut checked = api.schemas.device_approval.check(Body::parse(body)?);
     let user_code = checked.text("user_code").unwrap_or_default().to_owned();
     let scopes = checked.texts("scopes").map_or_else(
@@ -86,5 +86,5 @@ pub async fn approve(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, E
         let approved = api.app.approve_device(caller, &user_code, scopes, expiry);
         approved.await?;
     }
-    Ok(Reply::Gone)
+    Ok(EndpointReply::Gone)
 }

@@ -1,8 +1,8 @@
 //! `POST /api/estimate/`.
 
-use super::shortage::Shortage;
+use super::shortage::ShortageWire;
 use super::wire::{decimal, usd};
-use super::{Api, Reply, create, render};
+use super::{Api, EndpointReply, create, render};
 use serde::Serialize;
 use wharf_control::Caller;
 use wharf_domain::error::Error;
@@ -10,7 +10,7 @@ use wharf_domain::error::Error;
 #[derive(Serialize)]
 struct EstimateWire<'a> {
     fits: bool,
-    shortage: Option<Shortage<'a>>,
+    shortage: Option<ShortageWire<'a>>,
     hourly_usd: f64,
     stopped_hourly_usd: f64,
     vcpu_cost_hourly_usd: f64,
@@ -20,12 +20,12 @@ struct EstimateWire<'a> {
 }
 
 /// The decision on a create request with this body, and its price.
-pub async fn run(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+pub async fn run(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
     let request = create::request(api, body)?;
     let estimate = api.app.estimate(caller, request).await?;
     let shortage = match &estimate.shortage {
-        Some(Error::Insufficient(shortfall)) => Some(Shortage::of_node(shortfall)),
-        Some(Error::OverQuota(shortfall)) => Some(Shortage::of_quota(shortfall)),
+        Some(Error::Insufficient(shortfall)) => Some(ShortageWire::of_node(shortfall)),
+        Some(Error::OverQuota(shortfall)) => Some(ShortageWire::of_quota(shortfall)),
         _ => None,
     };
     let hourly = |nano: u128| i128::try_from(nano).map(usd).map_err(Error::internal);
@@ -39,5 +39,5 @@ pub async fn run(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error
         storage_cost_hourly_usd: decimal(estimate.rates.disk),
         gpu_cost_hourly_usd: decimal(estimate.rates.gpu),
     };
-    Ok(Reply::Done(render(&wire, 512)?))
+    Ok(EndpointReply::Done(render(&wire, 512)?))
 }

@@ -1,7 +1,7 @@
 //! `GET /api/flavor/`.
 
 use super::wire::SizeWire;
-use super::{Api, Reply, render};
+use super::{Api, EndpointReply, render};
 use serde::Serialize;
 use wharf_domain::error::Error;
 use wharf_domain::flavor::Flavor;
@@ -22,12 +22,15 @@ struct FlavorWire<'a> {
 }
 
 /// All flavors.
-pub fn run(api: &Api) -> Result<Reply, Error> {
+pub fn run(api: &Api) -> Result<EndpointReply, Error> {
     let flavors = api.app.flavors().iter();
     let flavors: Vec<FlavorWire<'_>> = flavors
         .map(|flavor| wire(flavor, api.app.is_available(flavor)))
         .collect();
-    Ok(Reply::Done(render(&flavors, 384 * flavors.len() + 2)?))
+    Ok(EndpointReply::Done(render(
+        &flavors,
+        384 * flavors.len() + 2,
+    )?))
 }
 
 fn wire(flavor: &Flavor, available: bool) -> FlavorWire<'_> {

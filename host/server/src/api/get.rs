@@ -1,12 +1,15 @@
 //! `GET /api/instance/{uuid}/`.
 
-use super::{Api, Reply, Sight, wire};
+use super::{Api, EndpointReply, Sight, wire};
 use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
 
 /// One instance.
-pub fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
+pub fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
     let view = api.app.get(caller, selector)?;
     let sight = Sight::of(caller.scopes);
-    Ok(Reply::Instance(wire::instance(&view, sight)?, sight))
+    Ok(EndpointReply::Instance(
+        wire::instance(&view, sight)?,
+        sight,
+    ))
 }

@@ -1,6 +1,6 @@
 //! `GET /api/instance/{uuid}/host-key/`.
 
-use super::{Api, Reply, render};
+use super::{Api, EndpointReply, render};
 use serde::Serialize;
 use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
@@ -14,7 +14,7 @@ struct HostKeyWire {
 }
 
 /// The SSH host keys of an instance.
-pub fn list(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
+pub fn list(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
     let keys = api.app.host_keys(caller, selector)?.into_iter();
     let keys: Vec<HostKeyWire> = keys
         .map(|key| HostKeyWire {
@@ -23,5 +23,5 @@ pub fn list(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Er
             public_key: key.public_key,
         })
         .collect();
-    Ok(Reply::Done(render(&keys, 256)?))
+    Ok(EndpointReply::Done(render(&keys, 256)?))
 }

@@ -1,6 +1,6 @@
 //! `GET` and `POST /api/key/`, `DELETE /api/key/{id}/`: the caller's API keys.
 
-use super::{Api, Reply, TIME, render};
+use super::{Api, EndpointReply, TIME, render};
 use crate::schema::{Body, Checked};
 use serde::Serialize;
 use wharf_control::{Caller, Expiry, KeyInfo};
@@ -25,11 +25,11 @@ struct KeyWire {
 }
 
 /// The keys that are not revoked.
-pub fn list(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+pub fn list(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
     let keys = api.app.keys().list(Some(caller.user))?;
     let valid = keys.into_iter().filter(|key| key.revoked_at.is_none());
     let keys: Vec<KeyWire> = valid.map(wire).collect();
-    Ok(Reply::Done(render(&keys, 256 * keys.len() + 2)?))
+    Ok(EndpointReply::Done(render(&keys, 256 * keys.len() + 2)?))
 }
 
 fn wire(key: KeyInfo) -> KeyWire {
@@ -45,7 +45,7 @@ fn wire(key: KeyInfo) -> KeyWire {
 }
 
 /// Creates a key with at most the scopes and the lifetime of the caller's key.
-pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
     let mut checked = api.schemas.key.check(Body::parse(body)?);
     let expiry = expiry(&mut checked);
     let scopes = checked.texts("scopes").map(|scopes| {
@@ -65,7 +65,7 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Er
         last_used_at: None,
         key: Some(created.key.expose().to_owned()),
     };
-    Ok(Reply::KeyCreated(render(&wire, 384)?))
+    Ok(EndpointReply::KeyCreated(render(&wire, 384)?))
 }
 
 /// Reads the expiry of a new key.
@@ -81,8 +81,8 @@ pub(super) fn expiry(checked: &mut Checked) -> Expiry {
 }
 
 /// Revokes a key of the caller, possibly the one of this request.
-pub async fn revoke(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+pub async fn revoke(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
     let keys = api.app.keys();
     keys.revoke(id, Some(caller.user), &caller.origin()).await?;
-    Ok(Reply::Gone)
+    Ok(EndpointReply::Gone)
 }

@@ -75,7 +75,7 @@ impl Api {
 
 /// The result of an endpoint; bodies are JSON.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum EndpointReply {
     /// The request was done with this result.
     Done(Bytes),
     /// The request was done; the result is the part of the instance that the caller sees.

@@ -1,7 +1,7 @@
 //! `GET /api/offer/`.
 
 use super::wire::{SizeWire, decimal};
-use super::{Api, Reply, render};
+use super::{Api, EndpointReply, render};
 use serde::Serialize;
 use wharf_control::Caller;
 use wharf_domain::error::Error;
@@ -36,7 +36,7 @@ struct Free {
 }
 
 /// Rates, GPU models and free capacity.
-pub fn run(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+pub fn run(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
     let offer = api.app.offer(caller);
     let tiers = offer.cpu_tiers.into_iter().map(|(tier, rates)| Tier {
         name: tier.as_str(),
@@ -59,5 +59,5 @@ pub fn run(api: &Api, caller: &Caller) -> Result<Reply, Error> {
         gpu_models: models.collect(),
         largest_free: free.collect(),
     };
-    Ok(Reply::Done(render(&wire, 1024)?))
+    Ok(EndpointReply::Done(render(&wire, 1024)?))
 }

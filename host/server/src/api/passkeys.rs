@@ -1,7 +1,7 @@
 //! `/auth/passkey/` and `/auth/invite/passkey/`: passkeys of users, and identities at providers.
 
-use super::{Api, Reply, render};
-use crate::schema::{Body, Checked, Schema};
+use super::{Api, EndpointReply, render};
+use crate::schema::{Body, Checked, RequestSchema};
 use serde::Serialize;
 use serde_json::Value;
 use wharf_config::OidcConfig;
@@ -41,7 +41,7 @@ pub fn begin_invited(
     console: &RelyingParty,
     visitor: &Visitor,
     body: &[u8],
-) -> Result<Reply, Error> {
+) -> Result<EndpointReply, Error> {
     let checked = checked(&api.schemas.invite, body)?;
     let token = checked.text("token").unwrap_or_default();
     let accounts = api.app.accounts();
@@ -65,7 +65,11 @@ pub async fn accept(
 }
 
 /// Begins a sign-in.
-pub fn begin_sign_in(api: &Api, console: &RelyingParty, visitor: &Visitor) -> Result<Reply, Error> {
+pub fn begin_sign_in(
+    api: &Api,
+    console: &RelyingParty,
+    visitor: &Visitor,
+) -> Result<EndpointReply, Error> {
     options(&api.app.accounts().begin_passkey_sign_in(console, visitor)?)
 }
 
@@ -90,7 +94,7 @@ pub fn begin(
     console: &RelyingParty,
     visitor: &Visitor,
     caller: &Caller,
-) -> Result<Reply, Error> {
+) -> Result<EndpointReply, Error> {
     options(&api.app.accounts().begin_passkey(console, visitor, caller)?)
 }
 
@@ -100,7 +104,7 @@ pub async fn add(
     console: &RelyingParty,
     caller: &Caller,
     body: &[u8],
-) -> Result<Reply, Error> {
+) -> Result<EndpointReply, Error> {
     let checked = checked(&api.schemas.passkey, body)?;
     let name = checked.text("name").map(str::to_owned);
     let credential = checked.value("credential").unwrap_or(&Value::Null);
@@ -108,48 +112,53 @@ pub async fn add(
     let added = accounts
         .add_passkey(console, caller, name, credential)
         .await?;
-    Ok(Reply::KeyCreated(render(
+    Ok(EndpointReply::KeyCreated(render(
         &PasskeyWire::new(added),
         PASSKEY_BYTES,
     )?))
 }
 
 /// Lists the passkeys of the caller.
-pub fn list(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+pub fn list(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
     let console = console(api);
     let passkeys = api.app.accounts().passkeys(console.as_ref(), caller)?;
     let passkeys: Vec<PasskeyWire> = passkeys.into_iter().map(PasskeyWire::new).collect();
     let bytes = PASSKEY_BYTES * passkeys.len() + 2;
-    Ok(Reply::Done(render(&passkeys, bytes)?))
+    Ok(EndpointReply::Done(render(&passkeys, bytes)?))
 }
 
 /// Renames a passkey of the caller.
-pub async fn rename(api: &Api, caller: &Caller, id: &str, body: &[u8]) -> Result<Reply, Error> {
+pub async fn rename(
+    api: &Api,
+    caller: &Caller,
+    id: &str,
+    body: &[u8],
+) -> Result<EndpointReply, Error> {
     let checked = checked(&api.schemas.passkey_name, body)?;
     let name = checked.text("name").unwrap_or_default().to_owned();
     let accounts = api.app.accounts();
     accounts.rename_passkey(caller, id, name).await?;
-    Ok(Reply::Gone)
+    Ok(EndpointReply::Gone)
 }
 
 /// Removes a passkey of the caller.
-pub async fn remove(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+pub async fn remove(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
     let (console, issuer) = (console(api), issuer(api));
     let accounts = api.app.accounts();
     accounts
         .remove_passkey(console.as_ref(), issuer.as_deref(), caller, id)
         .await?;
-    Ok(Reply::Gone)
+    Ok(EndpointReply::Gone)
 }
 
 /// Unlinks an identity of the caller.
-pub async fn unlink(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+pub async fn unlink(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
     let (console, issuer) = (console(api), issuer(api));
     let accounts = api.app.accounts();
     accounts
         .unlink_identity(console.as_ref(), issuer.as_deref(), caller, id)
         .await?;
-    Ok(Reply::Gone)
+    Ok(EndpointReply::Gone)
 }
 
 /// The console as browsers know it; none if they know no passkeys there.
@@ -163,11 +172,11 @@ fn issuer(api: &Api) -> Option<String> {
     config.oidc.as_ref().map(issuer)
 }
 
-fn options(options: &Value) -> Result<Reply, Error> {
-    Ok(Reply::Secret(render(options, OPTIONS_BYTES)?))
+fn options(options: &Value) -> Result<EndpointReply, Error> {
+    Ok(EndpointReply::Secret(render(options, OPTIONS_BYTES)?))
 }
 
-fn checked(schema: &Schema, body: &[u8]) -> Result<Checked, Error> {
+fn checked(schema: &RequestSchema, body: &[u8]) -> Result<Checked, Error> {
     let mut checked = schema.check(Body::parse(body)?);
     std::mem::take(&mut checked.errors).into_result()?;
     Ok(checked)

@@ -1,6 +1,6 @@
 //! `POST /api/instance/{uuid}/add-port/` and `POST /api/instance/{uuid}/remove-port/`.
 
-use super::{Api, Reply, Sight, wire};
+use super::{Api, EndpointReply, Sight, wire};
 use crate::schema::{Body, Schemas};
 use wharf_control::{Caller, Selector};
 use wharf_domain::error::{Error, FieldErrors};
@@ -11,12 +11,12 @@ pub async fn add(
     caller: &Caller,
     selector: &Selector,
     body: &[u8],
-) -> Result<Reply, Error> {
+) -> Result<EndpointReply, Error> {
     let port = asked(api, caller, selector, body).await?;
     let view = api.app.add_port(caller, selector, port).await?;
     let sight = Sight::of(caller.scopes);
     let body = wire::ports(&view, sight, format!("Port {port} is open."))?;
-    Ok(Reply::Done(body))
+    Ok(EndpointReply::Done(body))
 }
 
 /// Closes a port of a VM.
@@ -25,12 +25,12 @@ pub async fn remove(
     caller: &Caller,
     selector: &Selector,
     body: &[u8],
-) -> Result<Reply, Error> {
+) -> Result<EndpointReply, Error> {
     let port = asked(api, caller, selector, body).await?;
     let view = api.app.remove_port(caller, selector, port).await?;
     let sight = Sight::of(caller.scopes);
     let body = wire::ports(&view, sight, format!("Port {port} is closed."))?;
-    Ok(Reply::Done(body))
+    Ok(EndpointReply::Done(body))
 }
 
 /// The port of a request. A wrong one is reported only for an instance that is the caller's.

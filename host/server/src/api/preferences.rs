@@ -1,6 +1,6 @@
 //! `GET` and `PATCH /api/preferences/`: the caller's own settings.
 
-use super::{Api, Reply, render};
+use super::{Api, EndpointReply, render};
 use crate::schema::Body;
 use serde::Serialize;
 use serde_json::Value;
@@ -15,15 +15,15 @@ struct PreferencesWire {
 }
 
 /// The settings.
-pub fn get(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+pub fn get(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
     let wire = PreferencesWire {
         allow_moves: Some(api.app.allows_moves(caller)?),
     };
-    Ok(Reply::Done(render(&wire, 32)?))
+    Ok(EndpointReply::Done(render(&wire, 32)?))
 }
 
 /// Changes the given settings. A caller without the scope `read` sees these only.
-pub async fn update(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+pub async fn update(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
     let checked = api.schemas.preferences.check(Body::parse(body)?);
     let allow_moves = checked.value("allow_moves").and_then(Value::as_bool);
     checked.errors.into_result()?;
@@ -33,5 +33,8 @@ pub async fn update(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Er
     if caller.scopes.has(Scope::Read) {
         return get(api, caller);
     }
-    Ok(Reply::Done(render(&PreferencesWire { allow_moves }, 32)?))
+    Ok(EndpointReply::Done(render(
+        &PreferencesWire { allow_moves },
+        32,
+    )?))
 }

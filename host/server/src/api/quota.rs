@@ -1,6 +1,6 @@
 //! `GET /api/quota/`.
 
-use super::{Api, Reply, render};
+use super::{Api, EndpointReply, render};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use wharf_control::Caller;
@@ -14,9 +14,9 @@ struct QuotaWire {
 }
 
 /// The caller's usage and limits.
-pub fn run(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+pub fn run(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
     let (used, limits) = api.app.quota(caller)?;
     let amounts = used.zip(limits, |used, limit| QuotaWire { used, limit });
     let fields: BTreeMap<_, _> = amounts.fields().into_iter().collect();
-    Ok(Reply::Done(render(&fields, 320)?))
+    Ok(EndpointReply::Done(render(&fields, 320)?))
 }

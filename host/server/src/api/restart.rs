@@ -1,12 +1,12 @@
 //! `POST /api/instance/{uuid}/restart/`.
 
-use super::{Api, Reply, Sight, wire};
+use super::{Api, EndpointReply, Sight, wire};
 use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
 use wharf_domain::state::InstanceState;
 
 /// Starts a stopped instance.
-pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
+pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
     let view = api.app.restart(caller, selector).await?;
     let state = InstanceState::Running.as_str();
     let sight = Sight::of(caller.scopes);
@@ -15,5 +15,5 @@ pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Repl
         None => "restarted".to_owned(),
     };
     let body = wire::action(&view, sight, &done, state)?;
-    Ok(Reply::Done(body))
+    Ok(EndpointReply::Done(body))
 }

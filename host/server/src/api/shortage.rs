@@ -6,14 +6,14 @@ use wharf_domain::error::Shortfall;
 
 /// The value of `detail` in the answer to a refused request.
 #[derive(Serialize)]
-pub struct Shortage<'a> {
+pub struct ShortageWire<'a> {
     message: String,
     bottleneck: Vec<&'a str>,
     requested: BTreeMap<&'a str, u64>,
     nearest_available: BTreeMap<&'a str, u64>,
 }
 
-impl<'a> Shortage<'a> {
+impl<'a> ShortageWire<'a> {
     /// The shortage of the nearest node.
     pub fn of_node(shortfall: &'a Shortfall) -> Self {
         Self::new("Insufficient resources", "available", shortfall)

@@ -1,7 +1,7 @@
 //! `GET` and `POST /api/ssh-key/`, `DELETE /api/ssh-key/{id}/`: the caller's saved SSH public keys.
 
 use super::public_key::{self, fingerprint};
-use super::{Api, Reply, render};
+use super::{Api, EndpointReply, render};
 use crate::schema::Body;
 use serde::Serialize;
 use wharf_control::{Caller, SshKey};
@@ -32,28 +32,31 @@ impl SshKeyWire {
 }
 
 /// The saved keys.
-pub fn list(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+pub fn list(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
     let keys = api.app.ssh_keys(caller)?.into_iter();
     let keys: Vec<SshKeyWire> = keys.map(SshKeyWire::new).collect();
-    Ok(Reply::Done(render(&keys, KEY_BYTES * keys.len() + 2)?))
+    Ok(EndpointReply::Done(render(
+        &keys,
+        KEY_BYTES * keys.len() + 2,
+    )?))
 }
 
 /// Saves a key.
-pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
     let mut checked = api.schemas.ssh_key.check(Body::parse(body)?);
     let public_key = checked.parse("public_key", public_key::parse);
     let name = checked.text("name").unwrap_or_default().to_owned();
     checked.errors.into_result()?;
     let public_key = public_key.unwrap_or_default();
     let saved = api.app.save_ssh_key(caller, name, public_key).await?;
-    Ok(Reply::KeyCreated(render(
+    Ok(EndpointReply::KeyCreated(render(
         &SshKeyWire::new(saved),
         KEY_BYTES,
     )?))
 }
 
 /// Deletes a saved key.
-pub async fn delete(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+pub async fn delete(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
     api.app.delete_ssh_key(caller, id).await?;
-    Ok(Reply::Gone)
+    Ok(EndpointReply::Gone)
 }

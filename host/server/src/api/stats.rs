@@ -1,6 +1,6 @@
 //! `GET /api/instance/{uuid}/stats/`.
 
-use super::{Api, Reply, render};
+use super::{Api, EndpointReply, render};
 use serde::Serialize;
 use wharf_control::{Caller, Selector, Stats};
 use wharf_domain::error::Error;
@@ -16,9 +16,9 @@ struct StatsWire {
 }
 
 /// The usage of a running container.
-pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
+pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
     let stats = api.app.stats(caller, selector).await?;
-    Ok(Reply::Aged(
+    Ok(EndpointReply::Aged(
         render(&wire(&stats), 192)?,
         stats.age.as_secs(),
     ))

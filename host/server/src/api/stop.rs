@@ -1,13 +1,13 @@
 //! `POST /api/instance/{uuid}/stop/`.
 
-use super::{Api, Reply, Sight, wire};
+use super::{Api, EndpointReply, Sight, wire};
 use wharf_control::{Caller, Selector, Stopped};
 use wharf_domain::error::Error;
 use wharf_domain::state::InstanceState;
 
 /// Stops a running instance. The result says `shut_off` for a container too, although later reads
 /// say `exited`: specification 4.5.
-pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Reply, Error> {
+pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
     let (view, outcome) = api.app.stop(caller, selector).await?;
     let state = InstanceState::ShutOff.as_str();
     let done = match outcome {
@@ -18,5 +18,7 @@ pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Repl
         }
     };
     let sight = Sight::of(caller.scopes);
-    Ok(Reply::Done(wire::action(&view, sight, done, state)?))
+    Ok(EndpointReply::Done(wire::action(
+        &view, sight, done, state,
+    )?))
 }

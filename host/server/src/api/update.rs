@@ -1,6 +1,6 @@
 //! `PATCH /api/instance/{uuid}/`.
 
-use super::{Api, Reply, Sight, wire};
+use super::{Api, EndpointReply, Sight, wire};
 use crate::schema::{Body, Schemas};
 use wharf_control::{Caller, Selector};
 use wharf_domain::error::{Error, FieldErrors};
@@ -13,11 +13,14 @@ pub async fn run(
     caller: &Caller,
     selector: &Selector,
     body: &[u8],
-) -> Result<Reply, Error> {
+) -> Result<EndpointReply, Error> {
     let (request, errors) = read(&api.schemas, body)?;
     let view = api.app.update(caller, selector, request, errors).await?;
     let sight = Sight::of(caller.scopes);
-    Ok(Reply::Instance(wire::instance(&view, sight)?, sight))
+    Ok(EndpointReply::Instance(
+        wire::instance(&view, sight)?,
+        sight,
+    ))
 }
 
 /// Reads the fields that are right, and names the others.

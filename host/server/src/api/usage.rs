@@ -1,7 +1,7 @@
 //! `GET /api/usage/`: the caller's costs by month and instance.
 
 use super::wire::usd;
-use super::{Api, Reply, TIME, render};
+use super::{Api, EndpointReply, TIME, render};
 use serde::Serialize;
 use std::borrow::Cow;
 use wharf_control::{Caller, CorrectionLine};
@@ -87,7 +87,7 @@ struct CorrectionWire {
 }
 
 /// The caller's costs. It computes for long if there are many instances.
-pub fn run(api: &Api, caller: &Caller, span: Span) -> Result<Reply, Error> {
+pub fn run(api: &Api, caller: &Caller, span: Span) -> Result<EndpointReply, Error> {
     let usage = api.app.usage_in(caller, span.from, span.to)?;
     let hourly = |nano: u128| i128::try_from(nano).map(usd).map_err(Error::internal);
     let instances = usage.instances.into_iter().map(|instance| {
@@ -113,7 +113,7 @@ pub fn run(api: &Api, caller: &Caller, span: Span) -> Result<Reply, Error> {
         months: usage.months.into_iter().map(in_month).collect(),
         instances: instances.collect::<Result<_, Error>>()?,
     };
-    Ok(Reply::Done(render(
+    Ok(EndpointReply::Done(render(
         &wire,
         INSTANCE_BYTES * (wire.instances.len() + 1),
     )?))

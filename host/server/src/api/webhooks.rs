@@ -1,7 +1,7 @@
 //! `/api/webhook/`: the caller's webhooks and their deliveries.
 
 use super::list::Page;
-use super::{Api, Reply, render};
+use super::{Api, EndpointReply, render};
 use crate::schema::Body;
 use serde::Serialize;
 use wharf_control::Caller;
@@ -72,17 +72,17 @@ fn parse(id: &str) -> Result<WebhookId, Error> {
 }
 
 /// The webhooks, oldest first.
-pub fn list(api: &Api, caller: &Caller) -> Result<Reply, Error> {
+pub fn list(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
     let webhooks = api.app.webhooks(caller)?.into_iter();
     let webhooks: Vec<WebhookWire> = webhooks
         .map(|webhook| WebhookWire::new(webhook, None))
         .collect();
     let bytes = WEBHOOK_BYTES * webhooks.len() + 2;
-    Ok(Reply::Done(render(&webhooks, bytes)?))
+    Ok(EndpointReply::Done(render(&webhooks, bytes)?))
 }
 
 /// Creates a webhook.
-pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Error> {
+pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
     let checked = api.schemas.webhook.check(Body::parse(body)?);
     let url = checked.text("url").unwrap_or_default().to_owned();
     let types = checked.texts("types").unwrap_or_default();
@@ -90,33 +90,33 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<Reply, Er
     checked.errors.into_result()?;
     let (webhook, secret) = api.app.new_webhook(caller, url, types).await?;
     let wire = WebhookWire::new(webhook, Some(&secret));
-    Ok(Reply::KeyCreated(render(&wire, WEBHOOK_BYTES)?))
+    Ok(EndpointReply::KeyCreated(render(&wire, WEBHOOK_BYTES)?))
 }
 
 /// One webhook.
-pub fn get(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+pub fn get(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
     let webhook = api.app.webhook(caller, parse(id)?)?;
-    Ok(Reply::Done(render(
+    Ok(EndpointReply::Done(render(
         &WebhookWire::new(webhook, None),
         WEBHOOK_BYTES,
     )?))
 }
 
 /// Deletes a webhook.
-pub async fn delete(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+pub async fn delete(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
     api.app.delete_webhook(caller, parse(id)?).await?;
-    Ok(Reply::Gone)
+    Ok(EndpointReply::Gone)
 }
 
 /// Replaces the secret.
-pub async fn rotate(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+pub async fn rotate(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
     let (webhook, secret) = api.app.rotate_webhook(caller, parse(id)?).await?;
     let wire = WebhookWire::new(webhook, Some(&secret));
-    Ok(Reply::Secret(render(&wire, WEBHOOK_BYTES)?))
+    Ok(EndpointReply::Secret(render(&wire, WEBHOOK_BYTES)?))
 }
 
 /// Requests a delivery of a test.
-pub async fn test(api: &Api, caller: &Caller, id: &str) -> Result<Reply, Error> {
+pub async fn test(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
     requested(api.app.test_webhook(caller, parse(id)?).await?)
 }
 
@@ -125,19 +125,24 @@ pub async fn redeliver(
     api: &Api,
     caller: &Caller,
     (id, number): (&str, &str),
-) -> Result<Reply, Error> {
+) -> Result<EndpointReply, Error> {
     let number = number.parse().map_err(|_| Error::Missing("Delivery"))?;
     requested(api.app.redeliver(caller, parse(id)?, number).await?)
 }
 
-fn requested((number, delivery): (u64, Delivery)) -> Result<Reply, Error> {
+fn requested((number, delivery): (u64, Delivery)) -> Result<EndpointReply, Error> {
     let due = Some(delivery.at);
     let wire = DeliveryWire::new((number, delivery), due);
-    Ok(Reply::Accepted(render(&wire, DELIVERY_BYTES)?))
+    Ok(EndpointReply::Accepted(render(&wire, DELIVERY_BYTES)?))
 }
 
 /// The latest deliveries, the last one first.
-pub fn deliveries(api: &Api, caller: &Caller, id: &str, page: Page) -> Result<Reply, Error> {
+pub fn deliveries(
+    api: &Api,
+    caller: &Caller,
+    id: &str,
+    page: Page,
+) -> Result<EndpointReply, Error> {
     let (webhook, found) = api.app.deliveries(caller, parse(id)?, page.limit)?;
     let wire = |(number, delivery)| {
         let due = webhook.pending.get(&number).copied();
@@ -145,5 +150,5 @@ pub fn deliveries(api: &Api, caller: &Caller, id: &str, page: Page) -> Result<Re
     };
     let deliveries: Vec<DeliveryWire> = found.into_iter().map(wire).collect();
     let bytes = DELIVERY_BYTES * deliveries.len() + 2;
-    Ok(Reply::Done(render(&deliveries, bytes)?))
+    Ok(EndpointReply::Done(render(&deliveries, bytes)?))
 }

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use wharf_cli::output::Column::Text;
 use wharf_cli::output::table;
 use wharf_config::{Config, NodeConfig};
-use wharf_images::http::{Client, Endpoint};
-use wharf_images::{Recipes, State, load};
+use wharf_images::http::{Endpoint, HttpClient};
+use wharf_images::{ImageState, Recipes, load};
 
 /// Show, build, load or save the images of flavors on nodes
 #[derive(Args)]
@@ -67,7 +67,7 @@ enum ImagesAction {
 /// An engine, with the name of its node if it has one.
 struct Engine {
     name: String,
-    client: Client,
+    client: HttpClient,
 }
 
 impl OperatorCommand for Images {
@@ -95,7 +95,7 @@ impl OperatorCommand for Images {
 impl Images {
     fn engines(&self) -> Result<Vec<Engine>> {
         if let Some(endpoint) = &self.engine {
-            let client = Client::new(Endpoint::parse(endpoint).context("--engine")?);
+            let client = HttpClient::new(Endpoint::parse(endpoint).context("--engine")?);
             let name = endpoint.clone();
             return Ok(vec![Engine { name, client }]);
         }
@@ -119,7 +119,7 @@ fn of_nodes(config: &Config, only: Option<&str>) -> Result<Vec<Engine>> {
             let endpoint = of_node(node).with_context(|| format!("node {}", node.name))?;
             Ok(Engine {
                 name: node.name.clone(),
-                client: Client::new(endpoint),
+                client: HttpClient::new(endpoint),
             })
         })
         .collect()
@@ -146,7 +146,7 @@ fn of_node(node: &NodeConfig) -> Result<Endpoint> {
     })
 }
 
-fn each(engines: &[Engine], act: impl Fn(&Client) -> Result<()>) -> Result<()> {
+fn each(engines: &[Engine], act: impl Fn(&HttpClient) -> Result<()>) -> Result<()> {
     for engine in engines {
         eprintln!("{}:", engine.name);
         act(&engine.client).with_context(|| engine.name.clone())?;
@@ -161,9 +161,9 @@ fn show(recipes: &Recipes, engines: &[Engine]) -> Result<()> {
         for name in &names {
             let state = recipes.state(&engine.client, name);
             let words = match state.with_context(|| engine.name.clone())? {
-                State::Missing => "missing",
-                State::Other => "present, made from another recipe",
-                State::Current => "current",
+                ImageState::Missing => "missing",
+                ImageState::Other => "present, made from another recipe",
+                ImageState::Current => "current",
             };
             rows.push([&engine.name, name, words].map(str::to_owned));
         }

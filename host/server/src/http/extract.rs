@@ -9,7 +9,7 @@ use super::interface::Interface;
 use super::rate::ends_something;
 use super::respond::{self, HttpError, Response};
 use super::unsent::own_connection;
-use crate::api::{Reply, Sight, tag};
+use crate::api::{EndpointReply, Sight, tag};
 use axum::RequestPartsExt;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
@@ -52,7 +52,7 @@ pub(super) struct Call<B = NoBody> {
 
 impl<B> Call<B> {
     /// The response to this request; an internal error goes to the log.
-    pub(super) fn respond(&self, result: Result<Reply, Error>) -> Response {
+    pub(super) fn respond(&self, result: Result<EndpointReply, Error>) -> Response {
         result.map_or_else(|error| self.fail(&error), respond::reply)
     }
 

@@ -3,9 +3,9 @@
 use super::entity_tags::{Conditions, Decision};
 use super::rate::RateExceeded;
 use super::session_cookie::{IssuedToken, PART};
-use crate::api::shortage::Shortage;
+use crate::api::shortage::ShortageWire;
 use crate::api::tag::tag;
-use crate::api::{Reply, Sight};
+use crate::api::{EndpointReply, Sight};
 use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
@@ -59,17 +59,17 @@ pub fn finish<B>(response: &mut http::Response<B>, unread_body: bool) {
 }
 
 /// The response to a request that was done.
-pub fn reply(reply: Reply) -> Response {
+pub fn reply(reply: EndpointReply) -> Response {
     match reply {
-        Reply::Done(body) => json_bytes(StatusCode::OK, body),
-        Reply::Instance(body, sight) => instance(StatusCode::OK, body, sight),
-        Reply::Created(body, sight) => instance(StatusCode::CREATED, body, sight),
-        Reply::KeyCreated(body) => not_stored(json_bytes(StatusCode::CREATED, body)),
-        Reply::Secret(body) => not_stored(json_bytes(StatusCode::OK, body)),
-        Reply::Aged(body, age) => with(json_bytes(StatusCode::OK, body), AGE, age.into()),
-        Reply::Accepted(body) => json_bytes(StatusCode::ACCEPTED, body),
-        Reply::Refused(body) => json_bytes(StatusCode::BAD_REQUEST, body),
-        Reply::Gone => {
+        EndpointReply::Done(body) => json_bytes(StatusCode::OK, body),
+        EndpointReply::Instance(body, sight) => instance(StatusCode::OK, body, sight),
+        EndpointReply::Created(body, sight) => instance(StatusCode::CREATED, body, sight),
+        EndpointReply::KeyCreated(body) => not_stored(json_bytes(StatusCode::CREATED, body)),
+        EndpointReply::Secret(body) => not_stored(json_bytes(StatusCode::OK, body)),
+        EndpointReply::Aged(body, age) => with(json_bytes(StatusCode::OK, body), AGE, age.into()),
+        EndpointReply::Accepted(body) => json_bytes(StatusCode::ACCEPTED, body),
+        EndpointReply::Refused(body) => json_bytes(StatusCode::BAD_REQUEST, body),
+        EndpointReply::Gone => {
             let mut response = Response::default();
             *response.status_mut() = StatusCode::NO_CONTENT;
             response
@@ -219,8 +219,8 @@ pub fn error(error: &Error) -> Response {
         Error::NotApplicable(why) => {
             detail(StatusCode::BAD_REQUEST, &format!("{}.", sentence(why)))
         }
-        Error::Insufficient(shortfall) => insufficient(&Shortage::of_node(shortfall)),
-        Error::OverQuota(shortfall) => insufficient(&Shortage::of_quota(shortfall)),
+        Error::Insufficient(shortfall) => insufficient(&ShortageWire::of_node(shortfall)),
+        Error::OverQuota(shortfall) => insufficient(&ShortageWire::of_quota(shortfall)),
         Error::NodeUnreachable(_) => detail(
             StatusCode::BAD_GATEWAY,
             "The host of this instance could not be reached.",
@@ -382,7 +382,7 @@ pub fn ok(value: &impl Serialize) -> Response {
     json_value(StatusCode::OK, value)
 }
 
-fn insufficient(shortage: &Shortage<'_>) -> Response {
+fn insufficient(shortage: &ShortageWire<'_>) -> Response {
     json_value(
         StatusCode::UNPROCESSABLE_ENTITY,
         &BTreeMap::from([("detail", shortage)]),

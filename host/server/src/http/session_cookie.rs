@@ -21,7 +21,7 @@ const YEAR: u64 = 365 * 24 * 3600;
 
 /// A cookie by its purpose, which is the end of its name.
 #[derive(Clone, Copy)]
-enum Purpose {
+enum CookiePurpose {
     Session,
     /// The cookie ties a sign-in at a provider to its browser.
     Attempt,
@@ -61,11 +61,11 @@ impl Cookies {
     }
 
     /// The name of a cookie. Over TLS, browsers accept the prefix only from the host itself.
-    fn name(&self, purpose: Purpose) -> String {
+    fn name(&self, purpose: CookiePurpose) -> String {
         let what = match purpose {
-            Purpose::Session => "wharf",
-            Purpose::Attempt => "wharf-attempt",
-            Purpose::Browser => "wharf-browser",
+            CookiePurpose::Session => "wharf",
+            CookiePurpose::Attempt => "wharf-attempt",
+            CookiePurpose::Browser => "wharf-browser",
         };
         if self.is_https {
             format!("__Host-{what}")
@@ -76,20 +76,24 @@ impl Cookies {
 
     /// Returns the cookies of a session in a request. A page on another port of the host can add some.
     pub(super) fn sessions<'a>(&self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
-        self.named(Purpose::Session, headers)
+        self.named(CookiePurpose::Session, headers)
     }
 
     /// Returns the secret of a sign-in at a provider.
     pub(super) fn attempt<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
-        self.named(Purpose::Attempt, headers).next()
+        self.named(CookiePurpose::Attempt, headers).next()
     }
 
     /// Returns the proofs that a user has signed in with the browser of a request before.
     pub(super) fn browsers<'a>(&self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
-        self.named(Purpose::Browser, headers)
+        self.named(CookiePurpose::Browser, headers)
     }
 
-    fn named<'a>(&self, purpose: Purpose, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
+    fn named<'a>(
+        &self,
+        purpose: CookiePurpose,
+        headers: &'a HeaderMap,
+    ) -> impl Iterator<Item = &'a str> {
         let name = self.name(purpose);
         let values = headers.get_all(COOKIE).iter();
         values
@@ -107,32 +111,37 @@ impl Cookies {
             None => (text, None),
         };
         IssuedToken {
-            cookie: self.header(Purpose::Session, in_cookie, seconds),
+            cookie: self.header(CookiePurpose::Session, in_cookie, seconds),
             part,
         }
     }
 
     /// Returns the header that gives a browser the proof that a user has signed in with it.
     pub(super) fn give_browser(&self, proof: &SecretText) -> Option<HeaderValue> {
-        self.header(Purpose::Browser, proof.expose(), YEAR)
+        self.header(CookiePurpose::Browser, proof.expose(), YEAR)
     }
 
     /// Returns the header that gives a browser the secret of its sign-in at a provider.
     pub(super) fn give_attempt(&self, secret: &SecretText) -> Option<HeaderValue> {
-        self.header(Purpose::Attempt, secret.expose(), LIFETIME.as_secs())
+        self.header(CookiePurpose::Attempt, secret.expose(), LIFETIME.as_secs())
     }
 
     /// Returns the header that removes the secret of a sign-in at a provider.
     pub(super) fn clear_attempt(&self) -> Option<HeaderValue> {
-        self.header(Purpose::Attempt, "", 0)
+        self.header(CookiePurpose::Attempt, "", 0)
     }
 
     /// Returns the header that removes the token from a browser.
     pub(super) fn clear(&self) -> Option<HeaderValue> {
-        self.header(Purpose::Session, "", 0)
+        self.header(CookiePurpose::Session, "", 0)
     }
 
-    fn header(&self, purpose: Purpose, value: impl Display, max_age: u64) -> Option<HeaderValue> {
+    fn header(
+        &self,
+        purpose: CookiePurpose,
+        value: impl Display,
+        max_age: u64,
+    ) -> Option<HeaderValue> {
         let name = self.name(purpose);
         let secure = if self.is_https { "; Secure" } else { "" };
         let text =

@@ -9,7 +9,7 @@ use super::interface::Interface;
 use super::respond::{self, HandlerResult, HttpError, Response};
 use super::same_origin;
 use super::session_cookie::{Cookies, PART};
-use crate::api::{self, Reply};
+use crate::api::{self, EndpointReply};
 use axum::extract::{FromRequest, Request, State};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
@@ -80,7 +80,7 @@ impl<B> Visit<B> {
     }
 
     /// The response to this request; an internal error goes to the log.
-    pub(super) fn respond(&self, result: Result<Reply, Error>) -> Response {
+    pub(super) fn respond(&self, result: Result<EndpointReply, Error>) -> Response {
         result.map_or_else(|error| self.fail(&error), respond::reply)
     }
 
@@ -95,7 +95,7 @@ impl<B> Visit<B> {
                 let app = interface.api.app();
                 let config = app.config();
                 let given = Cookies::of(app, &config).give(&new.token, &config.session);
-                let response = respond::with_session(respond::reply(Reply::Gone), given);
+                let response = respond::with_session(respond::reply(EndpointReply::Gone), given);
                 remembered(response, interface, new.user)
             }
             Err(error) => self.fail(&error),
@@ -107,7 +107,7 @@ impl<B> Visit<B> {
             Ok(()) => {
                 let app = interface.api.app();
                 let cookie = Cookies::of(app, &app.config()).clear();
-                respond::with_cookie(respond::reply(Reply::Gone), cookie)
+                respond::with_cookie(respond::reply(EndpointReply::Gone), cookie)
             }
             Err(error) => self.fail(&error),
         }

@@ -22,43 +22,43 @@ const MAX_SUGGESTIONS: usize = 16;
 #[derive(Debug)]
 pub struct Schemas {
     /// Schema of `POST /api/instance/`.
-    pub create: Schema,
+    pub create: RequestSchema,
     /// Schema of `PATCH /api/instance/{uuid}/`.
-    pub update: Schema,
+    pub update: RequestSchema,
     /// Schema of `add-port/` and `remove-port/`.
-    pub port: Schema,
+    pub port: RequestSchema,
     /// Schema of `POST /api/key/`.
-    pub key: Schema,
+    pub key: RequestSchema,
     /// Schema of `POST /api/ssh-key/`.
-    pub ssh_key: Schema,
+    pub ssh_key: RequestSchema,
     /// Schema of `PATCH /api/preferences/`.
-    pub preferences: Schema,
+    pub preferences: RequestSchema,
     /// Schema of `POST /api/webhook/`.
-    pub webhook: Schema,
+    pub webhook: RequestSchema,
     /// Schema of `POST /auth/invite/`.
-    pub invite: Schema,
+    pub invite: RequestSchema,
     /// Schema of `POST /auth/invite/accept/`.
-    pub accept: Schema,
+    pub accept: RequestSchema,
     /// Schema of `POST /auth/invite/passkey/`.
-    pub accept_passkey: Schema,
+    pub accept_passkey: RequestSchema,
     /// Schema of `POST /auth/passkey/sign-in/`.
-    pub passkey_sign_in: Schema,
+    pub passkey_sign_in: RequestSchema,
     /// Schema of `POST /auth/passkey/`.
-    pub passkey: Schema,
+    pub passkey: RequestSchema,
     /// Schema of `PATCH /auth/passkey/{id}/`.
-    pub passkey_name: Schema,
+    pub passkey_name: RequestSchema,
     /// Schema of `POST /auth/sign-in/`.
-    pub sign_in: Schema,
+    pub sign_in: RequestSchema,
     /// Schema of `POST /auth/sign-out-everywhere/`.
-    pub sign_out_everywhere: Schema,
+    pub sign_out_everywhere: RequestSchema,
     /// Schema of `POST /auth/password/`.
-    pub password: Schema,
+    pub password: RequestSchema,
     /// Schema of `POST /auth/device/`.
-    pub device: Schema,
+    pub device: RequestSchema,
     /// Schema of `POST /auth/device/token/`.
-    pub device_token: Schema,
+    pub device_token: RequestSchema,
     /// Schema of `POST /auth/device/approve/`.
-    pub device_approval: Schema,
+    pub device_approval: RequestSchema,
 }
 
 impl Schemas {
@@ -134,25 +134,25 @@ impl Schemas {
         }
         known.extend(property_names(&create));
         Ok(Self {
-            create: Schema::compile(&create, &known)?,
-            update: Schema::compile(&update, &known)?,
-            port: Schema::compile(&port, &known)?,
-            key: Schema::compile(&key, &BTreeSet::new())?,
-            ssh_key: Schema::compile(&ssh_key, &BTreeSet::new())?,
-            preferences: Schema::compile(&preferences, &BTreeSet::new())?,
-            webhook: Schema::compile(&webhook, &BTreeSet::new())?,
-            invite: Schema::compile(&invite, &BTreeSet::new())?,
-            accept: Schema::compile(&accept, &BTreeSet::new())?,
-            accept_passkey: Schema::compile(&accept_passkey, &BTreeSet::new())?,
-            passkey_sign_in: Schema::compile(&passkey_sign_in, &BTreeSet::new())?,
-            passkey: Schema::compile(&passkey, &BTreeSet::new())?,
-            passkey_name: Schema::compile(&passkey_name, &BTreeSet::new())?,
-            sign_in: Schema::compile(&sign_in, &BTreeSet::new())?,
-            sign_out_everywhere: Schema::compile(&sign_out_everywhere, &BTreeSet::new())?,
-            password: Schema::compile(&password, &BTreeSet::new())?,
-            device: Schema::compile(&device, &BTreeSet::new())?,
-            device_token: Schema::compile(&device_token, &BTreeSet::new())?,
-            device_approval: Schema::compile(&device_approval, &BTreeSet::new())?,
+            create: RequestSchema::compile(&create, &known)?,
+            update: RequestSchema::compile(&update, &known)?,
+            port: RequestSchema::compile(&port, &known)?,
+            key: RequestSchema::compile(&key, &BTreeSet::new())?,
+            ssh_key: RequestSchema::compile(&ssh_key, &BTreeSet::new())?,
+            preferences: RequestSchema::compile(&preferences, &BTreeSet::new())?,
+            webhook: RequestSchema::compile(&webhook, &BTreeSet::new())?,
+            invite: RequestSchema::compile(&invite, &BTreeSet::new())?,
+            accept: RequestSchema::compile(&accept, &BTreeSet::new())?,
+            accept_passkey: RequestSchema::compile(&accept_passkey, &BTreeSet::new())?,
+            passkey_sign_in: RequestSchema::compile(&passkey_sign_in, &BTreeSet::new())?,
+            passkey: RequestSchema::compile(&passkey, &BTreeSet::new())?,
+            passkey_name: RequestSchema::compile(&passkey_name, &BTreeSet::new())?,
+            sign_in: RequestSchema::compile(&sign_in, &BTreeSet::new())?,
+            sign_out_everywhere: RequestSchema::compile(&sign_out_everywhere, &BTreeSet::new())?,
+            password: RequestSchema::compile(&password, &BTreeSet::new())?,
+            device: RequestSchema::compile(&device, &BTreeSet::new())?,
+            device_token: RequestSchema::compile(&device_token, &BTreeSet::new())?,
+            device_approval: RequestSchema::compile(&device_approval, &BTreeSet::new())?,
         })
     }
 }
@@ -164,13 +164,13 @@ pub struct SchemaError(String);
 
 /// The schema of one request body.
 #[derive(Debug)]
-pub struct Schema {
+pub struct RequestSchema {
     validator: Validator,
     rules: BTreeMap<String, Rule>,
     read_only: BTreeSet<String>,
 }
 
-impl Schema {
+impl RequestSchema {
     fn compile(schema: &Value, known: &BTreeSet<String>) -> Result<Self, SchemaError> {
         let validator =
             jsonschema::draft202012::new(schema).map_err(|error| SchemaError(error.to_string()))?;

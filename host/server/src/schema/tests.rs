@@ -1,11 +1,11 @@
-use super::{Body, Checked, Schema, Schemas};
+use super::{Body, Checked, RequestSchema, Schemas};
 use serde_json::{Value, json};
 
-fn check(schema: &Schema, value: &Value) -> Checked {
+fn check(schema: &RequestSchema, value: &Value) -> Checked {
     schema.check(Body::parse(value.to_string().as_bytes()).unwrap())
 }
 
-fn errors(schema: &Schema, value: &Value) -> Value {
+fn errors(schema: &RequestSchema, value: &Value) -> Value {
     json!(check(schema, value).errors.0)
 }
 

@@ -28,7 +28,7 @@ struct Made {
 }
 
 #[derive(Deserialize)]
-struct State {
+struct ExecState {
     #[serde(rename = "ExitCode", default)]
     exit_code: Option<i64>,
 }
@@ -48,7 +48,7 @@ impl Api<'_> {
             Ok(answer) => unframed(&answer.body),
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let state: Reply<State> = self.read(&program("read-program"))?;
+        let state: Reply<ExecState> = self.read(&program("read-program"))?;
         Ok(state.map(|state| Ended {
             code: state.exit_code.unwrap_or(-1),
             output,

@@ -12,7 +12,7 @@ use wharf_guest::{EngineError, Response};
 const OPERATION: &str = "00000000-0000-4000-8000-00000000000f";
 
 #[derive(Default)]
-pub struct Instance {
+pub struct FakeInstance {
     pub body: Value,
     pub files: Vec<String>,
     pub running: bool,
@@ -30,7 +30,7 @@ pub struct Instance {
 /// A member that has the image, and carries out operations at once.
 #[derive(Default)]
 pub struct Fake {
-    pub instances: RefCell<BTreeMap<String, Instance>>,
+    pub instances: RefCell<BTreeMap<String, FakeInstance>>,
     /// The networks of owners.
     pub networks: RefCell<BTreeMap<String, Network>>,
     /// Whether the node is in OVN mode.
@@ -97,7 +97,7 @@ const RANGE: u64 = 65_536;
 
 impl Fake {
     /// Chooses a range for an instance of the driver's member.
-    fn choose_base(&self, instances: &mut BTreeMap<String, Instance>, name: &str) -> u64 {
+    fn choose_base(&self, instances: &mut BTreeMap<String, FakeInstance>, name: &str) -> u64 {
         let others = instances.iter().filter(|(other, _)| *other != name);
         let taken: Vec<_> = others.map(|(_, one)| one.base).collect();
         let mut free = (0..).map(|nth| BASE + nth * RANGE);
@@ -105,10 +105,10 @@ impl Fake {
         if let Some(left) = self.rivals.get().checked_sub(1) {
             self.rivals.set(left);
             let body = json!({ "config": {}, "devices": {} });
-            let rival = Instance {
+            let rival = FakeInstance {
                 body,
                 base,
-                ..Instance::default()
+                ..FakeInstance::default()
             };
             instances.insert(format!("rival-{left}"), rival);
         }
@@ -118,7 +118,7 @@ impl Fake {
     /// The range that an instance gets with a change, if it gets another one.
     fn new_base(
         &self,
-        instances: &mut BTreeMap<String, Instance>,
+        instances: &mut BTreeMap<String, FakeInstance>,
         name: &str,
         body: &Value,
     ) -> Option<u64> {
@@ -198,11 +198,11 @@ impl Fake {
                     return self.operation(Err("Failed loading network: Network not found"));
                 }
                 let complete = !self.dies_in_creation.replace(false);
-                let made = Instance {
+                let made = FakeInstance {
                     body,
                     complete,
                     base: self.choose_base(&mut instances, &name),
-                    ..Instance::default()
+                    ..FakeInstance::default()
                 };
                 instances.insert(name, made);
                 self.operation(Ok(()))
@@ -265,7 +265,7 @@ impl Fake {
 }
 
 /// Whether another instance of the member has the range of this one.
-fn shares_base(instances: &BTreeMap<String, Instance>, name: &str) -> bool {
+fn shares_base(instances: &BTreeMap<String, FakeInstance>, name: &str) -> bool {
     let Some(one) = instances.get(name) else {
         return false;
     };
@@ -273,7 +273,7 @@ fn shares_base(instances: &BTreeMap<String, Instance>, name: &str) -> bool {
     others.any(|(_, other)| (&other.location, other.base) == (&one.location, one.base))
 }
 
-fn details(one: &Instance) -> Value {
+fn details(one: &FakeInstance) -> Value {
     let mut config = one.body["config"].clone();
     config["volatile.idmap.base"] = one.base.to_string().into();
     if one.complete && !one.has_run {

@@ -7,7 +7,7 @@ use wharf_guest::fake::Method;
 
 /// A network.
 #[derive(Default)]
-pub struct Network {
+pub struct FakeNetwork {
     pub body: Value,
     /// `Created` if empty.
     pub status: String,
@@ -31,9 +31,9 @@ impl Fake {
                 if networks.contains_key(&name) {
                     return no(500, "The network already exists");
                 }
-                let made = Network {
+                let made = FakeNetwork {
                     body,
-                    ..Network::default()
+                    ..FakeNetwork::default()
                 };
                 networks.insert(name, made);
                 return sync(Value::Null);
@@ -75,7 +75,7 @@ impl Fake {
                     return no(409, "A forward for that listen address already exists");
                 }
                 network.forwards.insert(address.clone(), body);
-                let is_there = |one: &Network| one.forwards.contains_key(&address);
+                let is_there = |one: &FakeNetwork| one.forwards.contains_key(&address);
                 if networks.values().filter(|one| is_there(one)).count() > 1 {
                     networks.get_mut(name).unwrap().forwards.remove(&address);
                     return no(500, "The address overlaps with another network or NIC");

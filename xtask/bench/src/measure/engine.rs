@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use wharf_testkit::engine::{self, Kind, PrivateEngine, installed};
-use wharf_testkit::http::{Body, Client, Endpoint, Request};
+use wharf_testkit::http::{Body, Endpoint, HttpClient, Request};
 use wharf_testkit::process::{is_root, output};
 use wharf_testkit::ssh::has_banner;
 use wharf_testkit::{images, progress, workspace};
@@ -67,7 +67,7 @@ pub fn is_possible(options: &Options, table: &mut Table, what: &str) -> bool {
 /// support overlays there, it is on btrfs with quotas, which cleans up for minutes.
 pub fn private(kind: Kind, dir: &Path) -> Result<PrivateEngine> {
     let start = |disk_gib| {
-        PrivateEngine::start(engine::Options {
+        PrivateEngine::start(engine::DockerOptions {
             kind,
             dir: dir.join("engine"),
             disk_gib,
@@ -165,12 +165,12 @@ fn quiet(shortest: Option<Times>) -> Times {
 pub struct Ours {
     wharf: Wharf,
     user: User,
-    engine: Client,
+    engine: HttpClient,
 }
 
 /// A user of Wharf.
 struct User {
-    client: Client,
+    client: HttpClient,
     key: String,
 }
 
@@ -206,7 +206,7 @@ impl Ours {
         let mut command = Command::new(workspace::wharf_binary());
         command.args(["key", "new", "bench@example.org", "--config"]);
         let key = output(command.arg(&config))?.trim().to_owned();
-        let client = Client::new(Endpoint::parse(&format!("http://{}", wharf.address()?))?);
+        let client = HttpClient::new(Endpoint::parse(&format!("http://{}", wharf.address()?))?);
         Ok(Self {
             wharf,
             user: User { client, key },
@@ -290,7 +290,7 @@ impl Ours {
 
 /// dockerd alone.
 struct Theirs {
-    client: Client,
+    client: HttpClient,
     limits_disks: bool,
     first_boot: Vec<u8>,
 }

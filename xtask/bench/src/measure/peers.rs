@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wharf_testkit::engine::installed;
-use wharf_testkit::http::{Client, Endpoint, Request};
+use wharf_testkit::http::{Endpoint, HttpClient, Request};
 use wharf_testkit::process::is_root;
 use wharf_testkit::{images, progress};
 
@@ -69,7 +69,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         }
     }
     if Path::new(INCUS_SOCKET).exists() {
-        let client = Client::new(Endpoint::Unix(INCUS_SOCKET.into()));
+        let client = HttpClient::new(Endpoint::Unix(INCUS_SOCKET.into()));
         beside("Incus", &client, &INCUS, table)?;
     } else {
         table.leave_out("list and get beside Incus", "it is not installed");
@@ -78,7 +78,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
 }
 
 /// Creates the containers, without starting them.
-fn fill(client: &Client) -> Result<()> {
+fn fill(client: &HttpClient) -> Result<()> {
     images::ensure(client, &["base"])?;
     let title = format!("Creating {INSTANCES} containers");
     progress::timed(&title, || {
@@ -94,7 +94,7 @@ fn fill(client: &Client) -> Result<()> {
     })
 }
 
-fn beside(name: &str, client: &Client, interface: &Interface, table: &mut Table) -> Result<()> {
+fn beside(name: &str, client: &HttpClient, interface: &Interface, table: &mut Table) -> Result<()> {
     let fetch = |path: &str| -> Result<Value> {
         let request = Request::new("GET", path).timeout(CREATION_LIMIT);
         client.send(request)?.ok()?.json()

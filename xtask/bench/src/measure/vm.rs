@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use wharf_testkit::engine::Kind;
-use wharf_testkit::http::{Body, Client, Request};
+use wharf_testkit::http::{Body, HttpClient, Request};
 use wharf_testkit::images;
 use wharf_testkit::ssh::has_banner;
 
@@ -66,7 +66,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     engine.stop()
 }
 
-fn plain(client: &Client) -> Result<Duration> {
+fn plain(client: &HttpClient) -> Result<Duration> {
     let send = |method: &str, path: &str, body: Body| {
         let request = Request::new(method, path).timeout(DEADLINE).body(body);
         let response = client.send(request)?.ok();

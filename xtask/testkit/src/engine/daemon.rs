@@ -1,7 +1,7 @@
 //! The process of an engine.
 
 use super::processes;
-use crate::http::{Client, Request};
+use crate::http::{HttpClient, Request};
 use crate::process::wait_until;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
@@ -43,7 +43,7 @@ impl Daemon {
     }
 
     /// Waits until the process answers a request for this path.
-    pub fn await_answer(&mut self, client: &Client, path: &str) -> Result<()> {
+    pub fn await_answer(&mut self, client: &HttpClient, path: &str) -> Result<()> {
         let mut ended = None;
         let answers = wait_until(START_LIMIT, || {
             ended = self.ended();

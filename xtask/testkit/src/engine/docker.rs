@@ -9,7 +9,7 @@ use super::private::{Engine, Private, needs_root};
 use super::rules::{Allowed, NodeRules};
 use super::storage::{self, Quotas, Storage};
 use super::{dockerd, mounts, podman, processes, userns};
-use crate::http::{Client, Endpoint};
+use crate::http::{Endpoint, HttpClient};
 use crate::progress;
 use anyhow::Result;
 use std::fs;
@@ -22,7 +22,7 @@ const EARLIER_LIMIT: Duration = Duration::from_secs(20);
 
 /// The options of a private engine.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct DockerOptions {
     /// The kind of engine.
     pub kind: Kind,
     /// The directory of data and log, for one engine.
@@ -57,7 +57,7 @@ pub type PrivateEngine = Private<Docker>;
 /// A dockerd or a Podman.
 #[derive(Debug)]
 pub struct Docker {
-    options: Options,
+    options: DockerOptions,
     layout: Layout,
     storage: Storage,
     daemon: Option<Daemon>,
@@ -66,9 +66,9 @@ pub struct Docker {
 }
 
 /// The options for the engine of a killed run, unless it is of another kind.
-pub(super) fn options_of(found: &Abandoned) -> Option<Options> {
+pub(super) fn options_of(found: &Abandoned) -> Option<DockerOptions> {
     let mut kinds = Kind::ALL.into_iter();
-    Some(Options {
+    Some(DockerOptions {
         kind: kinds.find(|kind| kind.name() == found.note.kind)?,
         dir: found.layout.dir.clone(),
         disk_gib: found.note.disk_gib,
@@ -81,7 +81,7 @@ pub(super) fn options_of(found: &Abandoned) -> Option<Options> {
 impl PrivateEngine {
     /// Starts an engine, after cleaning up an earlier run in its directory. Needs root; installs missing
     /// programs.
-    pub fn start(options: Options) -> Result<Self> {
+    pub fn start(options: DockerOptions) -> Result<Self> {
         needs_root()?;
         super::install(options.kind)?;
         let layout = Layout::at(&options.dir, "wharf-")?;
@@ -111,7 +111,7 @@ impl PrivateEngine {
     }
 
     /// A client of the engine.
-    pub fn client(&self) -> Client {
+    pub fn client(&self) -> HttpClient {
         self.engine.client()
     }
 
@@ -174,8 +174,8 @@ impl PrivateEngine {
 }
 
 impl Docker {
-    fn client(&self) -> Client {
-        Client::new(Endpoint::Unix(self.layout.socket()))
+    fn client(&self) -> HttpClient {
+        HttpClient::new(Endpoint::Unix(self.layout.socket()))
     }
 
     fn pause(&mut self) {

@@ -1,6 +1,6 @@
 //! The containers and networks of an engine, stopped or removed together.
 
-use crate::http::{Client, Request};
+use crate::http::{HttpClient, Request};
 use crate::process::{command, succeeds};
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -18,13 +18,13 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The containers and networks of an engine, or those with one label.
 pub struct Objects {
-    client: Client,
+    client: HttpClient,
     label: Option<String>,
 }
 
 impl Objects {
     /// All objects of an engine.
-    pub(super) fn all(client: Client) -> Self {
+    pub(super) fn all(client: HttpClient) -> Self {
         Self {
             client,
             label: None,
@@ -32,7 +32,7 @@ impl Objects {
     }
 
     /// The objects with this label, `KEY=VALUE`.
-    pub fn labelled(client: Client, label: String) -> Self {
+    pub fn labelled(client: HttpClient, label: String) -> Self {
         Self {
             client,
             label: Some(label),
@@ -118,7 +118,7 @@ fn filters(label: &str) -> String {
 }
 
 /// The bridges of dockerd's networks. They remain on the node when the engine ends.
-pub(super) fn bridges(client: &Client) -> Result<Vec<String>> {
+pub(super) fn bridges(client: &HttpClient) -> Result<Vec<String>> {
     let networks = client.get(NETWORKS)?;
     let rows = networks.as_array().into_iter().flatten();
     let name = |row: &Value| {

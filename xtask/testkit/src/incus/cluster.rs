@@ -22,7 +22,7 @@ const UNMOUNT_LIMIT: Duration = Duration::from_secs(20);
 
 /// The options of a cluster.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ClusterOptions {
     /// The directory of storage and logs, for one cluster.
     pub dir: PathBuf,
     /// The number of members, at most 9.
@@ -45,14 +45,14 @@ pub type Cluster = Private<Members>;
 #[derive(Debug)]
 pub struct Members {
     layout: Layout,
-    options: Options,
+    options: ClusterOptions,
     list: Vec<Member>,
 }
 
 impl Cluster {
     /// Starts a cluster, after ending an earlier run in its directory. Needs root; installs missing
     /// packages.
-    pub fn start(options: &Options) -> Result<Self> {
+    pub fn start(options: &ClusterOptions) -> Result<Self> {
         needs_root()?;
         package::install()?;
         let layout = Layout::at(&options.dir, "wharf-incus-")?;
@@ -106,7 +106,7 @@ impl Members {
     pub(crate) fn of_killed_run(layout: &Layout) -> Self {
         Self {
             layout: layout.clone(),
-            options: Options {
+            options: ClusterOptions {
                 dir: layout.dir.clone(),
                 members: 0,
                 disk_gib: 0,

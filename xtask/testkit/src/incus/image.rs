@@ -1,7 +1,7 @@
 //! Images for Incus: the root file systems of the standard flavors, with Incus' own description.
 
 use super::member::{ask, complete, text};
-use crate::http::{Body, Client, Request};
+use crate::http::{Body, HttpClient, Request};
 use crate::process::{command, run};
 use crate::{images, progress};
 use anyhow::{Context, Result, bail};
@@ -41,7 +41,7 @@ const TEMPLATES: [(&str, &str, &str, &str); 3] = [
 ];
 
 /// Makes images in a project, unless it has current ones. The client may be restricted to the project.
-pub fn ensure(client: &Client, project: &str, names: &[impl AsRef<str>]) -> Result<()> {
+pub fn ensure(client: &HttpClient, project: &str, names: &[impl AsRef<str>]) -> Result<()> {
     names.iter().map(AsRef::as_ref).try_for_each(|name| {
         let content = images::recipes().root_file_system(name)?;
         ensure_one(client, project, name, &content)
@@ -50,10 +50,10 @@ pub fn ensure(client: &Client, project: &str, names: &[impl AsRef<str>]) -> Resu
 
 /// Makes images that are built on others: `builder`, a dockerd, builds them, and Incus gets their files.
 pub fn ensure_built(
-    client: &Client,
+    client: &HttpClient,
     project: &str,
     names: &[impl AsRef<str>],
-    builder: &Client,
+    builder: &HttpClient,
 ) -> Result<()> {
     names.iter().map(AsRef::as_ref).try_for_each(|name| {
         let content = images::recipes().exported(builder, name)?;
@@ -66,7 +66,12 @@ pub fn alias(name: &str) -> String {
     format!("localhost/wharf/{name}:1")
 }
 
-fn ensure_one(client: &Client, project: &str, name: &str, content: &RootFileSystem) -> Result<()> {
+fn ensure_one(
+    client: &HttpClient,
+    project: &str,
+    name: &str,
+    content: &RootFileSystem,
+) -> Result<()> {
     let alias = alias(name);
     let path = format!(
         "/1.0/images/aliases/{}?project={project}",
@@ -94,7 +99,7 @@ fn ensure_one(client: &Client, project: &str, name: &str, content: &RootFileSyst
     })
 }
 
-fn import(client: &Client, project: &str, file: &Path) -> Result<String> {
+fn import(client: &HttpClient, project: &str, file: &Path) -> Result<String> {
     let path = format!("/1.0/images?project={project}");
     let request = Request::new("POST", &path)
         .body(Body::TarFile(file.to_owned()))

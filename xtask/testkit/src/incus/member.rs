@@ -2,7 +2,7 @@
 
 use super::package::DAEMON;
 use crate::engine::{Daemon, Layout, Namespace, bind};
-use crate::http::{Client, Endpoint, Request};
+use crate::http::{Endpoint, HttpClient, Request};
 use crate::process::{command, run};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -57,8 +57,8 @@ impl Member {
     }
 
     /// A client with all rights.
-    pub fn admin(&self) -> Client {
-        Client::new(Endpoint::Unix(self.directory().join("unix.socket")))
+    pub fn admin(&self) -> HttpClient {
+        HttpClient::new(Endpoint::Unix(self.directory().join("unix.socket")))
     }
 
     /// The directory of its state.
@@ -180,7 +180,7 @@ impl Member {
 }
 
 /// Sends a request, waits for the end of its operation, and returns the content of the answer.
-pub fn ask(client: &Client, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
+pub fn ask(client: &HttpClient, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
     let request = Request::new(method, path).timeout(ASK_LIMIT);
     let request = match body {
         Some(body) => request.json(body),
@@ -190,7 +190,7 @@ pub fn ask(client: &Client, method: &str, path: &str, body: Option<Value>) -> Re
 }
 
 /// Like [`ask`], with any request.
-pub(super) fn complete(client: &Client, request: Request<'_>) -> Result<Value> {
+pub(super) fn complete(client: &HttpClient, request: Request<'_>) -> Result<Value> {
     let answer = client.send(request)?.ok()?.json()?;
     let operation = text(&answer, "/operation");
     if operation.is_empty() {

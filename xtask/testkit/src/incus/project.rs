@@ -3,7 +3,7 @@
 
 use super::cluster::Cluster;
 use super::member::{ask, text};
-use crate::http::Client;
+use crate::http::HttpClient;
 use anyhow::Result;
 use serde_json::json;
 
@@ -74,7 +74,7 @@ impl Project {
     }
 
     /// The names of the project's instances.
-    pub fn instances(&self, client: &Client) -> Result<Vec<String>> {
+    pub fn instances(&self, client: &HttpClient) -> Result<Vec<String>> {
         let path = format!("/1.0/instances?project={}", self.name);
         let list = ask(client, "GET", &path, None)?;
         let paths = list.as_array().into_iter().flatten();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
-use wharf_testkit::http::{Body, Client, Request};
+use wharf_testkit::http::{Body, HttpClient, Request};
 use wharf_testkit::process::{output, wait_until};
 
 const HASH: &str = "$6$salt$hash";
@@ -35,7 +35,7 @@ pub fn keeps_its_promises(run: &Run) -> Result<()> {
 }
 
 /// Kills a first start after `delay`; the next start completes it.
-fn first_start(engine: &Client, delay: u64) -> Result<()> {
+fn first_start(engine: &HttpClient, delay: u64) -> Result<()> {
     let container = Container::create(engine, format!("killed-after-{delay}"))?;
     container.post("start")?;
     std::thread::sleep(Duration::from_millis(delay));
@@ -70,13 +70,13 @@ fn stops_by_itself(container: &Container) -> Result<()> {
 
 /// A container of the image without Wharf and without a network, removed when dropped.
 struct Container<'a> {
-    engine: &'a Client,
+    engine: &'a HttpClient,
     name: String,
 }
 
 impl<'a> Container<'a> {
     /// Creates it with the files of a first start.
-    fn create(engine: &'a Client, name: String) -> Result<Self> {
+    fn create(engine: &'a HttpClient, name: String) -> Result<Self> {
         let body = json!({
             "Image": "localhost/wharf/base:1", "HostConfig": { "NetworkMode": "none" },
         });

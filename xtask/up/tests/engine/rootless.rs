@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use wharf_testkit::engine::{PODMAN, userns};
-use wharf_testkit::http::{Client, Endpoint, Request};
+use wharf_testkit::http::{Endpoint, HttpClient, Request};
 use wharf_testkit::packages::{self, Need};
 use wharf_testkit::process::{run, succeeds, wait_until};
 use wharf_testkit::workspace;
@@ -111,7 +111,7 @@ impl Rootless {
             endpoint,
             log,
         };
-        let client = Client::new(podman.endpoint.clone());
+        let client = HttpClient::new(podman.endpoint.clone());
         let answers = wait_until(ANSWER_LIMIT, || {
             let ping = Request::new("GET", "/_ping").timeout(Duration::from_secs(2));
             client

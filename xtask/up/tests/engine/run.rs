@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wharf_testkit::engine::short_hash;
-use wharf_testkit::http::{Client, Endpoint, Request, Response};
+use wharf_testkit::http::{Endpoint, HttpClient, Request, Response};
 use wharf_testkit::ssh::{Destination, KeyPair, wait_for_banner};
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
@@ -47,12 +47,12 @@ impl Run {
     }
 
     /// A client of the private dockerd.
-    pub fn engine(&self) -> Result<Client> {
-        Ok(Client::new(Endpoint::parse(self.setting("endpoint")?)?))
+    pub fn engine(&self) -> Result<HttpClient> {
+        Ok(HttpClient::new(Endpoint::parse(self.setting("endpoint")?)?))
     }
 
     pub fn ask(&self, request: Request<'_>) -> Result<Response> {
-        let client = Client::new(Endpoint::parse(&self.url)?);
+        let client = HttpClient::new(Endpoint::parse(&self.url)?);
         client.send(request.key(&self.key).timeout(ANSWER_LIMIT))
     }
 

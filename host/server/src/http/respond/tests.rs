@@ -1,7 +1,7 @@
 //! Responses of errors.
 
 use super::{HttpError, Response, error, http_error, reply};
-use crate::api::{Reply, Sight};
+use crate::api::{EndpointReply, Sight};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -77,11 +77,11 @@ async fn headers_that_go_with_a_status() {
         (moved.status().as_u16(), &moved.headers()["location"]),
         (308, &"/api/instance/?a=b".parse().unwrap())
     );
-    let gone = reply(Reply::Gone);
+    let gone = reply(EndpointReply::Gone);
     assert!(gone.headers().get("content-type").is_none());
     assert_eq!(parts(gone).await.0, 204);
     assert_eq!(
-        parts(reply(Reply::Created(
+        parts(reply(EndpointReply::Created(
             Bytes::from_static(b"{}"),
             Sight::Whole
         )))

@@ -35,10 +35,10 @@ pub(super) fn forget(networks: &Networks) -> Result<()> {
 struct Table<'a> {
     name: &'a str,
     chains: Vec<&'a str>,
-    rules: Vec<Rule<'a>>,
+    rules: Vec<IptablesRule<'a>>,
 }
 
-struct Rule<'a> {
+struct IptablesRule<'a> {
     chain: &'a str,
     target: &'a str,
     /// The rule as `-A` and `-D` take it.
@@ -52,7 +52,7 @@ impl<'a> Table<'a> {
         let rule = |text: &'a str| {
             let words = text.split(' ');
             let target = words.clone().skip_while(|word| *word != "-j").nth(1);
-            Rule {
+            IptablesRule {
                 chain: words.clone().next().unwrap_or_default(),
                 target: target.unwrap_or_default(),
                 text,
@@ -83,7 +83,7 @@ impl<'a> Table<'a> {
             && rules.any(|rule| rule.chain == chain && rule.is_theirs)
     }
 
-    fn goes(&self, rule: &Rule) -> bool {
+    fn goes(&self, rule: &IptablesRule) -> bool {
         self.is_their_chain(rule.chain)
             || self.is_their_chain(rule.target)
             || self.chains.contains(&rule.chain) && rule.is_theirs

@@ -30,7 +30,7 @@ fn removal(listed: &Value, networks: &Networks) -> Vec<Vec<String>> {
             .flatten()
     };
     let rules: Vec<_> = all()
-        .filter_map(|item| Rule::parse(item.get("rule")?, networks))
+        .filter_map(|item| NftablesRule::parse(item.get("rule")?, networks))
         .collect();
     let chains: BTreeSet<_> = all()
         .filter_map(|item| item.pointer("/chain/name")?.as_str())
@@ -63,7 +63,7 @@ fn removal(listed: &Value, networks: &Networks) -> Vec<Vec<String>> {
     commands
 }
 
-struct Rule<'a> {
+struct NftablesRule<'a> {
     chain: &'a str,
     handle: u64,
     targets: Vec<&'a str>,
@@ -71,7 +71,7 @@ struct Rule<'a> {
     is_theirs: bool,
 }
 
-impl<'a> Rule<'a> {
+impl<'a> NftablesRule<'a> {
     fn parse(rule: &'a Value, networks: &Networks) -> Option<Self> {
         let mut words = Vec::new();
         strings(rule.get("expr")?, &mut words);
