@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """celld: the engine of the example driver. It runs cells: processes in namespaces of their own.
 
-    celld.py --root /var/lib/celld --socket /run/celld.sock [--publish 0.0.0.0]
+    celld.py --root /var/lib/celld --socket /run/celld.sock
 
 A cell has a root file system on a disk of its own, and sees the node's /usr read-only. Its users are
 mapped to unprivileged users of the node. It has its own processes, mounts, host name and network,
@@ -149,11 +149,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--root", type=Path, required=True, help="directory of cells and images")
     parser.add_argument("--socket", type=Path, required=True, help="path of the Unix socket")
-    parser.add_argument("--publish", default="127.0.0.1", help="address of published ports")
     options = parser.parse_args()
     if os.geteuid() != 0:
         parser.error("celld needs root: it makes namespaces, mounts and control groups")
-    STORE = cells.Store(options.root.resolve(), options.publish)
+    STORE = cells.Store(options.root.resolve())
     options.socket.unlink(missing_ok=True)
     before = os.umask(0o077)  # The socket is root on the node: only root may connect.
     with Server(str(options.socket), Handler) as server:

@@ -45,8 +45,8 @@ def write(path, text):
 class Store:
     """All cells."""
 
-    def __init__(self, root, publish):
-        self.root, self.publish = root, publish
+    def __init__(self, root):
+        self.root = root
         self.locks, self.making = {}, threading.Lock()
         for part in ("images", "cells", "marks"):
             (root / part).mkdir(parents=True, exist_ok=True)
@@ -273,7 +273,9 @@ class Cell:
 
     def open_ports(self):
         for port in self.spec["ports"]:
-            relay = network.Relay(self.id, (self.store.publish, port["node"]), port["cell"])
+            # Cells of earlier versions have ports without an address.
+            listen = (port.get("address", "127.0.0.1"), port["node"])
+            relay = network.Relay(self.id, listen, port["cell"])
             self.relays.append(relay)
 
     def end(self):

@@ -24,6 +24,19 @@ const OF_CREATION: &[Ask] = &[
     ),
     // Nothing of the files is shown.
     ("show", "write-files", &[], "?path=%2F "),
+    // Ports on an address of its choice.
+    (
+        "send",
+        "create",
+        &[DIGEST, ("address", "0.0.0.0")],
+        "refused: create: there is no argument",
+    ),
+    (
+        "send",
+        "create-podman",
+        &[DIGEST, ("host_ip", "0.0.0.0")],
+        "refused: create-podman: there is no argument",
+    ),
     // Names that the file does not have.
     ("send", "", &[], "refused: "),
     ("send", "exec", &[], "refused: "),

@@ -51,6 +51,35 @@ fn a_console_behind_a_proxy_without_a_name_is_warned_about() {
 }
 
 #[test]
+fn private_ports_that_others_reach_are_warned_about() {
+    let public = simulated_node("one", "publish_address = \"192.0.2.7\"");
+    let with = |address: &str| {
+        let own = format!("private_address = \"{address}\"\nsettings");
+        check_nodes(&public.replace("settings", &own))
+    };
+    let setting = "warning: setting `node.one.private_address`: ";
+    assert!(!check_nodes(&public).contains(setting));
+    assert!(!with("192.0.2.8").contains(setting));
+    let found = with("192.0.2.7");
+    let problem = format!("{setting}is the address of public ports too");
+    assert!(found.contains(&problem), "{found}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let far = format!(
+        "[[node]]\nname = \"one\"\ndriver = \"docker\"\nendpoint = \"https://192.0.2.1:2376\"\n\
+         capacity = {{ n_vcpus = 1, mem_gib = 1, disk_size_gib = 10 }}\n\
+         tls = {{ cert = \"{}\", key = \"{}\", ca = \"{}\" }}\n",
+        path("cert.pem"),
+        path("key.pem"),
+        path("ca.pem"),
+    );
+    let found = check_nodes(&far);
+    let problem = format!("{setting}private ports have the address of public ones");
+    assert!(found.contains(&problem), "{found}");
+}
+
+#[test]
 fn contradictions_with_claims_name_the_setting_and_the_remedy() {
     let (node, _engine) =
         lasting_node("one", "gpus = [{ model = \"L4\", device = \"L4#0\" }]").unwrap();

@@ -32,6 +32,15 @@ fn errors_name_the_setting_and_the_valid_values() {
             node.replace("settings", "cpu_overcommit = 0.5\nsettings"),
             "`node.one.cpu_overcommit`: must be from 1 to 100",
         ),
+        (
+            node.replace("settings", "private_address = \"0.0.0.0\"\nsettings"),
+            "`node.one.private_address`: must be one address of the node",
+        ),
+        (
+            simulated_node("one", "publish_cidr = \"198.18.64.0/18\"")
+                .replace("settings", "private_address = \"127.0.0.1\"\nsettings"),
+            "`node.one.private_address`: has no use with `settings.publish_cidr`",
+        ),
         (format!("login_user = \"root\"\n{node}"), "login_user"),
         (
             format!("[ssh_ports]\nfrom = 40000\nto = 41000\n{node}"),

@@ -203,7 +203,8 @@ fn the_command_prints_a_request_of_a_sample_call() {
     assert_eq!(target, format!("PUT {instance}"));
     let body: serde_json::Value = serde_json::from_str(body).unwrap();
     assert_eq!(body["hostname"], "demo");
-    assert_eq!(body["node_ports"], json!([20001]));
+    let port = json!({ "address": "0.0.0.0", "port": 20001 });
+    assert_eq!(body["node_ports"], json!([port]));
 
     let ports = render(&["simulated", "ports", "--call", sample]);
     let wanted = format!("PUT {instance}/ports?incarnation=3\n\n[\n  22,\n  80\n]\n");

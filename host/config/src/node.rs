@@ -133,14 +133,16 @@ impl NodeConfig {
 
     /// The address of private ports; `None` if they have that of public ones.
     pub fn private_address(&self) -> Option<Ipv4Addr> {
-        // Each port has an address of its own then, by its number.
-        let has_addresses = self
-            .settings
-            .get("publish_cidr")
-            .and_then(|cidr| cidr.as_str());
-        let default = (self.is_here() && has_addresses.is_none_or(str::is_empty))
-            .then_some(Ipv4Addr::LOCALHOST);
+        let is_default = self.is_here() && !self.has_address_of_each_port();
+        let default = is_default.then_some(Ipv4Addr::LOCALHOST);
         self.private_address.or(default)
+    }
+
+    /// Whether each port has an address of its own, by its number.
+    pub fn has_address_of_each_port(&self) -> bool {
+        let range = self.settings.get("publish_cidr");
+        let range = range.and_then(|range| range.as_str());
+        range.is_some_and(|range| !range.is_empty())
     }
 
     /// Whether the engine is on this machine.
@@ -180,4 +182,38 @@ fn lan_cidr() -> Ipv4Net {
 
 fn lan_subnet_prefix() -> u8 {
     24
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NodeConfig;
+
+    fn private(endpoint: &str, more: &str) -> Option<String> {
+        let text = format!(
+            "name = \"a\"\ndriver = \"d\"\nendpoint = \"{endpoint}\"\n{more}\n\
+             [capacity]\nn_vcpus = 1\nmem_gib = 1\ndisk_size_gib = 1\n"
+        );
+        let node: NodeConfig = toml::from_str(&text).unwrap();
+        node.private_address().map(|address| address.to_string())
+    }
+
+    #[test]
+    fn private_ports_are_on_loopback_for_an_engine_on_this_machine() {
+        for here in [
+            "unix:///run/x.sock",
+            "simulated:",
+            "https://127.0.0.2:8443",
+            "https://localhost:8443",
+            "https://[::1]:8443",
+        ] {
+            assert_eq!(private(here, "").unwrap(), "127.0.0.1", "{here}");
+        }
+        for elsewhere in ["https://192.0.2.1:8443", "https://localhost.example:8443"] {
+            assert_eq!(private(elsewhere, ""), None, "{elsewhere}");
+            let given = private(elsewhere, "private_address = \"10.0.0.5\"");
+            assert_eq!(given.unwrap(), "10.0.0.5");
+        }
+        let each = "settings = { publish_cidr = \"198.18.64.0/18\" }";
+        assert_eq!(private("unix:///run/x.sock", each), None);
+    }
 }

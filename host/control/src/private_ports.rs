@@ -26,7 +26,7 @@ pub(super) fn has_shell(rows: &impl Read, instance: &Instance) -> Result<bool, E
 
 /// The answer to a user who wants a shell or a port of an instance without one.
 pub(super) const NO_SHELL: Error = Error::NotApplicable(
-    "the image of this instance has no SSH server; a new instance of its flavor has one",
+    "the image of this instance has no SSH server; create it again with a newer image",
 );
 
 /// Whether the page of an instance has a private port.

@@ -4,6 +4,7 @@ use super::argument::{Argument, Form, Members};
 use super::body_node::{BodyNode, MAX_DEPTH, NameUse, NameVisitor, place};
 use super::call::Calls;
 use super::file::{DeclaredBody, Document, RequestDeclaration, Transfer};
+use super::lint;
 use super::names::{KnownArguments, ValueType, word};
 use super::path;
 use super::publish;
@@ -132,6 +133,13 @@ impl Document {
                 }
             }
             DeclaredBody::Json(body) => here.node(body).map_err(|why| format!("body.{why}"))?,
+        }
+        let names = lint::names(self, request);
+        for (name, argument) in &request.arguments {
+            if matches!(argument.form, Form::Of(Members::Published)) {
+                publish::check_port(&names, &format!("argument.{name}"))
+                    .map_err(|why| format!("arguments.{name}: {why}"))?;
+            }
         }
         for (name, learn) in &request.learn {
             let forms = self
@@ -293,6 +301,12 @@ impl<'a> Here<'a> {
         found
             .permits(of)
             .map_err(|why| format!("{{{name}}} {why}"))?;
+        let setting = name.strip_prefix("settings.").unwrap_or_default();
+        if publish::is_public(setting) && !matches!(of, NameUse::Tested | NameUse::Compared(_)) {
+            return Err(format!(
+                "{{{name}}} is of public ports alone; {{published.address}} is the address of each port"
+            ));
+        }
         if let NameUse::Compared(text) = of
             && !self.document.may_be(name, text)
         {
@@ -381,7 +395,8 @@ impl<'a> Here<'a> {
     }
 
     fn node(&self, node: &BodyNode) -> Result<(), String> {
-        self.walk(&mut |see| node.walk(&mut Vec::new(), see))
+        self.walk(&mut |see| node.walk(&mut Vec::new(), see))?;
+        publish::check_ports(node)
     }
 
     /// Checks the names of a part of the file, and those of the named values that it uses.

@@ -187,7 +187,8 @@ impl Ties<'_> {
 }
 
 /// The names in a request and in the values that it uses.
-fn names(document: &Document, request: &RequestDeclaration) -> BTreeSet<String> {
+/// The names of the values of a request, and of the named values that it uses.
+pub(super) fn names(document: &Document, request: &RequestDeclaration) -> BTreeSet<String> {
     let mut names = request.path.names();
     names.extend(request.headers.values().flat_map(Template::names));
     names.extend(names_of_arguments(&request.arguments));

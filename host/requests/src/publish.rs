@@ -2,9 +2,11 @@
 //! range, each port has the address of it whose number is the port less `settings.publish_from`. Such a
 //! range is routed and no link has it, so its first and its last address count too.
 
+use super::body_node::BodyNode;
+use super::template::Template;
 use ipnet::Ipv4Net;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 /// The setting with the range, which is empty if ports have no addresses.
@@ -19,6 +21,44 @@ pub const OF_EACH: [&str; 2] = [RANGE, FIRST];
 /// Whether a setting is read for the addresses of ports.
 pub fn is_read(setting: &str) -> bool {
     setting == COMMON || OF_EACH.contains(&setting)
+}
+
+/// Whether a setting has the address of public ports.
+pub fn is_public(setting: &str) -> bool {
+    [COMMON, RANGE].contains(&setting)
+}
+
+/// Checks that each list of ports in a body has their addresses: an engine may choose others.
+pub fn check_ports(node: &BodyNode) -> Result<(), String> {
+    match node {
+        BodyNode::Constant(_) | BodyNode::Template(_) => Ok(()),
+        BodyNode::List(items) => items.iter().try_for_each(check_ports),
+        BodyNode::Cases(cases) => {
+            let mut values = cases.iter().filter_map(|case| case.is.as_ref());
+            values.try_for_each(check_ports)
+        }
+        BodyNode::Object(object) => {
+            let mut values = object.members.iter().map(|member| &member.value);
+            values.try_for_each(check_ports)
+        }
+        BodyNode::Each(each) => {
+            let mut names = each.item.names();
+            names.extend(each.key.iter().flat_map(Template::names));
+            check_port(&names, "published")?;
+            check_ports(&each.item)
+        }
+    }
+}
+
+/// Checks that names with the number of a published port have its address too.
+pub fn check_port(names: &BTreeSet<String>, port: &str) -> Result<(), String> {
+    let has = |part: &str| names.contains(&format!("{port}.{part}"));
+    if !has("node_port") || has("address") {
+        return Ok(());
+    }
+    Err(format!(
+        "{{{port}.node_port}} needs {{{port}.address}} beside it, or a private port could be public"
+    ))
 }
 
 /// Checks the range of a node.

@@ -43,7 +43,7 @@ fast = { flag = true, when = "kind = vm" }
 memory = "{value.size}"
 "fast?" = "{argument.fast}"
 labels = { each = "environment", key = "{variable.name}", item = "{variable.value}" }
-ports = { each = "published", item = { node = "{published.node_port}", host = "{settings.project}" } }
+ports = { each = "published", item = { port = "{published.instance_port}", host = "{settings.project}" } }
 
 [request.files]
 about = "Writes the files."
@@ -93,7 +93,7 @@ The driver may change:
         ports: for each of {published}
           -:
             host: {settings.project}
-            node: {published.node_port}
+            port: {published.instance_port}
   delete: Deletes a machine that the engine has listed.
       DELETE /machines/{argument.machine}
       only in a call that changes one instance
@@ -248,7 +248,7 @@ fn openings_and_unused_parts_are_found() {
         ),
         (
             r#"path = "/machines/{value.name}/files""#,
-            "path = \"/machines/{argument.port.node_port}\"\narguments.port = { of = \"published\" }",
+            "path = \"/machines/{argument.port.instance_port}\"\narguments.port = { of = \"published\" }",
             "request.files: nothing ties this change to the instance of the call",
         ),
         (
@@ -365,7 +365,7 @@ fn a_request_is_shown_with_its_files_and_no_secret() {
   "ports": [
     {
       "host": "wharf",
-      "node": 20001
+      "port": 22
     }
   ]
 }"#

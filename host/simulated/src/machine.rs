@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Milliseconds since 1970, or a duration in milliseconds.
 pub type Millis = u64;
@@ -23,11 +23,43 @@ pub struct MachineSpec {
     pub image: String,
     pub address: Ipv4Addr,
     /// Ports of the node that are forwarded to the machine.
-    pub node_ports: Vec<u16>,
+    pub node_ports: Vec<NodePort>,
     #[serde(default)]
     pub gpus: Vec<String>,
     #[serde(flatten)]
     pub size: MachineSize,
+}
+
+/// A port of the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "WrittenPort")]
+pub struct NodePort {
+    /// The address on which it listens.
+    pub address: IpAddr,
+    /// Its number, which no other machine has, whatever the address.
+    pub port: u16,
+}
+
+/// A port as requests and files have it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenPort {
+    /// Files of earlier versions have public ports only.
+    Public(u16),
+    At {
+        address: IpAddr,
+        port: u16,
+    },
+}
+
+impl From<WrittenPort> for NodePort {
+    fn from(written: WrittenPort) -> Self {
+        let (address, port) = match written {
+            WrittenPort::Public(port) => (Ipv4Addr::UNSPECIFIED.into(), port),
+            WrittenPort::At { address, port } => (address, port),
+        };
+        Self { address, port }
+    }
 }
 
 /// The size of a machine.

@@ -150,7 +150,12 @@ impl Machine {
     fn uniques(&self) -> Vec<Unique> {
         let mut uniques = vec![Unique::Address(self.wanted.address)];
         if self.runs() {
-            uniques.extend(self.wanted.node_ports.iter().copied().map(Unique::Port));
+            uniques.extend(
+                self.wanted
+                    .node_ports
+                    .iter()
+                    .map(|at| Unique::Port(at.port)),
+            );
             uniques.extend(self.wanted.gpus.iter().cloned().map(Unique::Gpu));
         }
         uniques

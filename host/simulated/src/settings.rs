@@ -3,6 +3,7 @@
 use super::api::Call;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub struct Settings {
     pub disk_grow: DiskGrowSetting,
     /// Whether running machines refuse changes of vCPUs and RAM. Default false.
     pub fixed_while_running: bool,
+    /// Address of public ports, on which no machine listens. Only the host reads it. Default: `0.0.0.0`.
+    pub publish_address: Option<IpAddr>,
     /// Images that the engine does not have. Default: none.
     pub missing_images: Vec<String>,
     /// A file: while it exists, the engine has all images. Default: none.

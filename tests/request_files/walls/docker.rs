@@ -15,9 +15,10 @@ fn container() -> Value {
         "command": ["serve", "--all"],
         "gpus": ["a.example/gpu=1"],
         "published": [
-            { "node_port": 20001, "instance_port": 22 },
+            { "node_port": 20001, "instance_port": 22, "private": true },
             { "node_port": 20002, "instance_port": 80 },
         ],
+        "private_address": "198.51.100.1",
         "settings": {
             "publish_address": "192.0.2.1",
             "dns": ["192.0.2.53"],
@@ -141,7 +142,7 @@ pub fn docker() -> Creation {
         let source = format!("/var/lib/lxcfs{file}");
         json!({ "Type": "bind", "Source": source, "Target": file, "ReadOnly": true })
     });
-    let binding = |port: &str| json!([{ "HostIp": "192.0.2.1", "HostPort": port }]);
+    let binding = |address: &str, port: &str| json!([{ "HostIp": address, "HostPort": port }]);
     let common = || {
         vec![
             ("/Image", json!("localhost/wharf/base:1")),
@@ -168,7 +169,10 @@ pub fn docker() -> Creation {
         ("/ExposedPorts", json!({ "22/tcp": {}, "80/tcp": {} })),
         (
             "/HostConfig/PortBindings",
-            json!({ "22/tcp": binding("20001"), "80/tcp": binding("20002") }),
+            json!({
+                "22/tcp": binding("198.51.100.1", "20001"),
+                "80/tcp": binding("192.0.2.1", "20002"),
+            }),
         ),
         ("/HostConfig/Memory", json!(GIB)),
         ("/HostConfig/MemorySwap", json!(GIB)),
@@ -303,7 +307,7 @@ pub fn podman() -> Creation {
         let source = format!("/var/lib/lxcfs{file}");
         json!({ "type": "bind", "source": source, "destination": file, "options": ["ro"] })
     });
-    let mapping = |node: u16, instance: u16| json!({ "container_port": instance, "host_port": node, "host_ip": "192.0.2.1", "protocol": "tcp" });
+    let mapping = |address: &str, node: u16, instance: u16| json!({ "container_port": instance, "host_port": node, "host_ip": address, "protocol": "tcp" });
     let limits = |memory: u64| {
         json!({
             "cpu": { "period": 100_000, "quota": 200_000 },
@@ -338,7 +342,10 @@ pub fn podman() -> Creation {
         ("/command", json!(["serve", "--all"])),
         (
             "/portmappings",
-            json!([mapping(20001, 22), mapping(20002, 80)]),
+            json!([
+                mapping("198.51.100.1", 20001, 22),
+                mapping("192.0.2.1", 20002, 80)
+            ]),
         ),
         ("/resource_limits", limits(GIB)),
         ("/shm_size", json!(GIB / 2)),

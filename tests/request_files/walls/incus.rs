@@ -27,9 +27,10 @@ fn call(name: &'static str, settings: Value, net: &str, devices: Value) -> Call 
             "images": ["wharf/base:1"],
             "gpus": ["0000:01:00.0"],
             "published": [
-                { "node_port": 20001, "instance_port": 22 },
+                { "node_port": 20001, "instance_port": 22, "private": true },
                 { "node_port": 20002, "instance_port": 80 },
             ],
+            "private_address": "198.51.100.1",
             "settings": settings,
         }),
         walls: vec![
@@ -51,11 +52,11 @@ fn call(name: &'static str, settings: Value, net: &str, devices: Value) -> Call 
 }
 
 fn bridge() -> Call {
-    let proxy = |node: u16, instance: u16| {
+    let proxy = |address: &str, node: u16, instance: u16| {
         json!({
             "type": "proxy",
             "nat": "true",
-            "listen": format!("tcp:192.0.2.1:{node}"),
+            "listen": format!("tcp:{address}:{node}"),
             "connect": format!("tcp:10.80.1.7:{instance}"),
         })
     };
@@ -77,8 +78,8 @@ fn bridge() -> Call {
             "security.ipv6_filtering": "true",
             "security.port_isolation": "true",
         },
-        "port22": proxy(20001, 22),
-        "port80": proxy(20002, 80),
+        "port22": proxy("198.51.100.1", 20001, 22),
+        "port80": proxy("192.0.2.1", 20002, 80),
         "gpu0": { "type": "gpu", "gputype": "physical", "pci": "0000:01:00.0" },
     });
     call(

@@ -10,7 +10,16 @@ pub fn create() -> Creation {
         calls: vec![Call {
             name: "machine",
             arguments: Vec::new(),
-            sample: json!({ "kind": "vm", "gpus": ["gpu0"] }),
+            sample: json!({
+                "kind": "vm",
+                "gpus": ["gpu0"],
+                "published": [
+                    { "node_port": 20001, "instance_port": 22, "private": true },
+                    { "node_port": 20002, "instance_port": 80 },
+                ],
+                "private_address": "198.51.100.1",
+                "settings": { "publish_address": "192.0.2.1" },
+            }),
             walls: vec![(
                 "",
                 json!({
@@ -20,7 +29,10 @@ pub fn create() -> Creation {
                     "hostname": "demo",
                     "image": "localhost/wharf/base:1",
                     "address": "10.80.1.7",
-                    "node_ports": [20001],
+                    "node_ports": [
+                        { "address": "198.51.100.1", "port": 20001 },
+                        { "address": "192.0.2.1", "port": 20002 },
+                    ],
                     "gpus": ["gpu0"],
                     "n_vcpus": 2,
                     "mem_gib": 1,

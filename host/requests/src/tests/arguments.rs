@@ -147,8 +147,16 @@ fn an_argument_may_name_a_member_of_a_list_of_the_call() {
         assert_eq!(of(list, parts, given), Ok(json!({ "a": wanted })), "{list}");
     }
     for (list, parts, given) in [
-        ("published", "{argument.m.node_port}", "20007"),
-        ("published", "{argument.m.node_port}", "22"),
+        (
+            "published",
+            "{argument.m.address}:{argument.m.node_port}",
+            "20007",
+        ),
+        (
+            "published",
+            "{argument.m.address}:{argument.m.node_port}",
+            "22",
+        ),
         ("files", "{argument.m.path}", "/etc/passwd"),
     ] {
         let refusal = of(list, parts, given).unwrap_err();

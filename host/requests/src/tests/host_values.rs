@@ -65,6 +65,45 @@ fn the_kind_of_a_container() {
 }
 
 #[test]
+fn a_private_port_has_the_private_address_of_the_node_alone() {
+    let of_each = "publish_cidr = { about = \"x\", default = \"198.18.64.0/18\" }\npublish_from = { about = \"x\", default = 20000 }";
+    let common = "publish_address = { about = \"x\", type = \"address\", default = \"192.0.2.1\" }";
+    let body = "a = { each = \"published\", item = \"{published.address}:{published.node_port}\" }";
+    let by_name = "a = \"{argument.p.address}:{argument.p.node_port}\"\n[request.r.arguments]\np = { of = \"published\" }";
+    let ports = json!([
+        { "node_port": 20001, "instance_port": 22, "private": true },
+        { "node_port": 20002, "instance_port": 80 },
+    ]);
+    for (settings, private, wanted) in [
+        (
+            common,
+            json!("127.0.0.1"),
+            ["127.0.0.1:20001", "192.0.2.1:20002"],
+        ),
+        (common, Value::Null, ["192.0.2.1:20001", "192.0.2.1:20002"]),
+        (
+            of_each,
+            json!("10.0.0.5"),
+            ["10.0.0.5:20001", "198.18.64.2:20002"],
+        ),
+        (
+            of_each,
+            Value::Null,
+            ["198.18.64.1:20001", "198.18.64.2:20002"],
+        ),
+    ] {
+        let tables = format!("[settings]\n{settings}");
+        let call = json!({ "published": ports, "private_address": private });
+        assert_eq!(
+            body_of(&tables, body, &call, &[]),
+            Ok(json!({ "a": wanted }))
+        );
+        let named = body_of(&tables, by_name, &call, &[("p", "20001")]);
+        assert_eq!(named, Ok(json!({ "a": wanted[0] })));
+    }
+}
+
+#[test]
 fn ports_have_addresses_and_variables_have_names() {
     let tables = "[settings]\npublish_cidr = { about = \"x\", default = \"\" }\npublish_from = { about = \"x\", default = 20000 }";
     let body = "a = { each = \"published\", item = \"{published.address}\" }";

@@ -37,8 +37,11 @@ const BODIES: &str = r#"
     a = { each = "nothing", item = "x" } => each: there is no {nothing} here
     with = ["value.none"] => with: there is no {value.none} here
     "{nothing}" = 1 => there is no {nothing} here
-    a = { each = "published", item = "{published.address}" } => needs the settings `publish_cidr`, a text
-    a = "{argument.p.address}"\n[request.r.arguments]\np = { of = "published" } => {argument.p.address} needs the settings `publish_cidr`, a text
+    a = { each = "published", item = "{published.address}" } => needs the setting `publish_address`, a text, or `publish_cidr`, a text
+    a = { each = "published", item = "{published.node_port}" } => {published.node_port} needs {published.address} beside it
+    a = { b = [{ each = "gpus", item = { each = "published", key = "{published.node_port}", item = 1 } }] } => {published.node_port} needs {published.address} beside it
+    a = "{argument.p.node_port}"\n[request.r.arguments]\np = { of = "published" } => request.r.arguments.p: {argument.p.node_port} needs {argument.p.address} beside it
+    a = "{argument.p.address}"\n[request.r.arguments]\np = { of = "published" } => {argument.p.address} needs the setting `publish_address`, a text
     a = "{mark}" => only the call that marks the store has {mark}
     a = "{hostname + 1}" => {hostname} is a text, and calculations are with numbers
     a = "{settings.text * 2}" => {settings.text} is a text
@@ -147,6 +150,28 @@ fn a_file_is_refused_for_a_body() {
         let error = error(&format!("{TABLES}{REQUEST}[request.r.body]\n{body}"));
         assert!(error.contains(words), "{body}: {error}");
     }
+}
+
+#[test]
+fn the_address_of_public_ports_is_in_no_request() {
+    let settings = "[settings]\npublish_address = { about = \"x\", type = \"address\", default = \"0.0.0.0\" }\n\
+                    publish_cidr = { about = \"x\", default = \"\" }\n\
+                    publish_from = { about = \"x\", default = 20000 }\n";
+    let of = |body: &str| file(&format!("{settings}{REQUEST}[request.r.body]\n{body}"));
+    for body in [
+        "a = \"{settings.publish_address}\"",
+        "a = \"tcp:{settings.publish_address}\"",
+        "a = \"{settings.publish_cidr}\"",
+        "a = \"{argument.p}\"\n[request.r.arguments]\np = { one-of = [\"{settings.publish_address}\"] }",
+        "a = \"{value.v}\"\n[values]\nv = \"{settings.publish_address}\"",
+    ] {
+        let error = of(body).unwrap_err();
+        assert!(error.contains("is of public ports alone"), "{error}");
+    }
+    assert!(of("a = { when = \"settings.publish_cidr\", is = 1 }").is_ok());
+    let range =
+        of("a = { each = \"published\", item = \"{published.address}:{published.node_port}\" }");
+    assert!(range.is_ok());
 }
 
 #[test]

@@ -59,7 +59,7 @@ const WRITTEN: &str = r#"
     a = { each = "value.words", key = "w{n}", item = "{item}" } => {"a":{"w0":"x","w1":"y"}}
     a = { each = "settings.limits", item = "{item.name}={item.value}" } => {"a":["files=7","nproc=9"]}
     a = { each = "files", item = "{file.path} {file.mode}" } => {"a":["/etc/wharf/first-boot/password 0644","/etc/motd 0644"]}
-    a = { each = "value.words", item = { each = "published", item = "{item}{published.node_port}{n}" } } => {"a":["x200010","y200010"]}
+    a = { each = "value.words", item = { each = "published", item = "{item}{published.instance_port}{n}" } } => {"a":["x220","y220"]}
     a = { each = "value.words", key = "k", item = ["{item}"] } => {"a":{"k":["x","y"]}}
     a = { each = "value.words", key = "k", item = {} } => {"a":{"k":{}}}
     with = ["value.pair"]\nthree = 3 => {"one":1,"three":3,"two":2}
