@@ -1,6 +1,6 @@
 //! Two installations on one engine, networks of earlier versions, and bridges that vanish.
 
-use crate::context::{self, Context};
+use crate::context::{self, EngineContext};
 use crate::lab::{Lab, inside, running, text, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn reaches_itself(instance: &Value) -> Result<()> {
 }
 
 /// The name of the instance's network and its description.
-fn network_of(context: &Context, instance: &Value) -> Result<(String, Value)> {
+fn network_of(context: &EngineContext, instance: &Value) -> Result<(String, Value)> {
     let name = context::network_of(context, instance)?;
     let network = context.ask("GET", &format!("/networks/{name}"), None)?;
     Ok((name, network))
@@ -27,7 +27,7 @@ fn bridge(network: &Value) -> &str {
     text(&network["Options"]["com.docker.network.bridge.name"])
 }
 
-pub fn two_installations(context: &Context) -> Result<()> {
+pub fn two_installations(context: &EngineContext) -> Result<()> {
     let first = context.server()?;
     let ann = first.user("ann@example.com")?;
     let mine = running(&ann)?;
@@ -87,7 +87,7 @@ pub fn two_installations(context: &Context) -> Result<()> {
     first.finish()
 }
 
-pub fn a_vanished_bridge(context: &Context) -> Result<()> {
+pub fn a_vanished_bridge(context: &EngineContext) -> Result<()> {
     let (server, api) = context.served("")?;
     let instance = running(&api)?;
     let (_, network) = network_of(context, &instance)?;
@@ -105,7 +105,7 @@ pub fn a_vanished_bridge(context: &Context) -> Result<()> {
 }
 
 /// Versions before this one named a network after its addresses alone.
-pub fn a_network_of_an_earlier_version(context: &Context) -> Result<()> {
+pub fn a_network_of_an_earlier_version(context: &EngineContext) -> Result<()> {
     let (server, api) = context.served("")?;
     let instance = running(&api)?;
     let (name, network) = network_of(context, &instance)?;

@@ -14,7 +14,7 @@ const SETTINGS: &str = "provisioning_deadline_s = 5\n[limits]\nobserve_every_ms 
 const FORWARD: &str = "+7200";
 const BACK: &str = "-7200";
 
-pub fn set_back(context: &Context) -> Result<()> {
+pub fn set_back(context: &EngineContext) -> Result<()> {
     let clock = FakeClock::new()?;
     let set = |offset: &str| clock.set(offset);
     let settings = context.settings(SETTINGS)?;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use wharf_tests::browser::{self, Browser, ENTER};
 
 /// Signs in, creates an instance, opens its terminal, and types. Prints the times.
-pub fn terminal(context: &Context) -> Result<()> {
+pub fn terminal(context: &EngineContext) -> Result<()> {
     browser::install()?;
     let server = context.server()?;
     let link = server.cli(&["user", "invite", "ann@example.com"])?;

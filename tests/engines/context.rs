@@ -26,13 +26,13 @@ pub const MANY: Ports = Ports {
 };
 
 /// A private engine with the base image.
-pub struct Context {
+pub struct EngineContext {
     engine: PrivateEngine,
     remote: Option<Remote>,
     has_vm_image: Mutex<bool>,
     neighbours: Once<Neighbours>,
     vms: Once<Vms>,
-    second: Once<Box<Context>>,
+    second: Once<Box<EngineContext>>,
 }
 
 /// The way to the engine over TLS.
@@ -70,7 +70,7 @@ fn directory(kind: Kind) -> PathBuf {
     all.join(kind.name())
 }
 
-impl Context {
+impl EngineContext {
     /// Starts an engine of this kind.
     pub fn start(kind: Kind) -> Result<Self> {
         wharf_tests::install_ssh()?;
@@ -277,7 +277,7 @@ impl Context {
     }
 }
 
-impl Lab for Context {
+impl Lab for EngineContext {
     fn facts(&self) -> Facts {
         let kind = self.engine.kind();
         Facts {
@@ -348,7 +348,7 @@ pub fn networks_of(container: &Value) -> Vec<String> {
 }
 
 /// The name of an instance's only network.
-pub fn network_of(context: &Context, instance: &Value) -> Result<String> {
+pub fn network_of(context: &EngineContext, instance: &Value) -> Result<String> {
     let mut all = networks_of(&context.container_of(instance)?);
     ensure!(all.len() == 1, "the container is on {all:?}");
     all.pop().context("no network")

@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use wharf_tests::kills::{Engine, FIVE, Plan, converge};
+use wharf_tests::kills::{FIVE, KilledEngine, Plan, converge};
 use wharf_tests::lanes::is_whole_run;
 
 /// A lab, and the networks of all instances.
@@ -14,7 +14,7 @@ struct Witness<'a, L> {
     networks: RefCell<BTreeSet<String>>,
 }
 
-impl<L: Lab> Engine for Witness<'_, L> {
+impl<L: Lab> KilledEngine for Witness<'_, L> {
     fn has(&self, instance: &Value, runs: bool) -> Result<()> {
         self.lab.runs(instance, runs)?;
         let networks = self.lab.object(instance)?.networks;

@@ -13,14 +13,14 @@ use wharf_tests::until;
 const SELDOM: &str = "[limits]\nobserve_every_ms = 6000\n";
 
 /// A test of the second engine.
-pub fn on_another(test: fn(&mut Context) -> Result<()>) -> Test<Context> {
+pub fn on_another(test: fn(&mut EngineContext) -> Result<()>) -> Test<EngineContext> {
     Box::new(move |context| {
         let start = || context.another("second").map(Box::new);
         context.second().with(start, |second| test(second))
     })
 }
 
-pub fn instances_survive(engine: &mut Context) -> Result<()> {
+pub fn instances_survive(engine: &mut EngineContext) -> Result<()> {
     let (server, api) = engine.served(SELDOM)?;
     let (kept, lost, off) = (running(&api)?, running(&api)?, running(&api)?);
     api.act(uuid(&off), "stop")?.expect(200)?;
@@ -70,7 +70,7 @@ pub fn instances_survive(engine: &mut Context) -> Result<()> {
 }
 
 /// The node boots, and its engine starts before its data disk is mounted.
-pub fn on_an_empty_store(engine: &mut Context) -> Result<()> {
+pub fn on_an_empty_store(engine: &mut EngineContext) -> Result<()> {
     let (server, api) = engine.served("")?;
     let (first, second) = (running(&api)?, running(&api)?);
     let pids = [
@@ -125,7 +125,7 @@ fn end(pid: &str) -> Result<()> {
     Ok(())
 }
 
-impl Context {
+impl EngineContext {
     /// Returns the process id on the node of an instance's first process.
     fn container_pid(&self, instance: &Value) -> Result<String> {
         let path = format!("/containers/wharf-{}/json", uuid(instance));

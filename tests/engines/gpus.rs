@@ -54,7 +54,7 @@ impl Drop for Devices {
     }
 }
 
-fn server(context: &Context) -> Result<(Server, Api)> {
+fn server(context: &EngineContext) -> Result<(Server, Api)> {
     let node = context.settings("")?;
     let server = Server::start(&format!(
         "{node}gpus = [\n  {{ model = \"{MODEL}\", devices = [\"wharf.test/gpu=a\", \
@@ -92,7 +92,7 @@ fn none_is_free(answer: &Answer) -> Result<()> {
     Ok(())
 }
 
-pub fn one_at_a_time(context: &Context) -> Result<()> {
+pub fn one_at_a_time(context: &EngineContext) -> Result<()> {
     let Some(directory) = context.device_files() else {
         return not_at_all(context);
     };
@@ -135,7 +135,7 @@ pub fn one_at_a_time(context: &Context) -> Result<()> {
 }
 
 /// An engine without CDI support does not offer the node's GPUs.
-fn not_at_all(context: &Context) -> Result<()> {
+fn not_at_all(context: &EngineContext) -> Result<()> {
     let known = &context.client().get("/info")?["CDISpecDirs"];
     if known.as_array().is_some_and(|dirs| !dirs.is_empty()) {
         println!("NOT TESTED: this dockerd looks for devices in {known}, which are the machine's");

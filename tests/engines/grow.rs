@@ -49,7 +49,7 @@ pub fn ask(api: &Api, selector: &str, disk: u32) -> Result<()> {
     Ok(())
 }
 
-pub fn with_all_that_is_on_it(context: &Context) -> Result<()> {
+pub fn with_all_that_is_on_it(context: &EngineContext) -> Result<()> {
     if !context.enforces_disk_size() {
         println!("SKIPPED: this kernel has no btrfs, so the engine cannot limit disks");
         return Ok(());
@@ -149,7 +149,7 @@ pub fn with_all_that_is_on_it(context: &Context) -> Result<()> {
 
 /// Returns the ids of the engine's images, except those for virtual machines, which may be built
 /// concurrently.
-fn images(context: &Context) -> Result<BTreeSet<String>> {
+fn images(context: &EngineContext) -> Result<BTreeSet<String>> {
     let list = context.client().get("/images/json?all=true")?;
     let all = list.as_array().context("images")?.iter();
     let others = all.filter(|image| !image["RepoTags"].to_string().contains("/vm-base:"));

@@ -17,7 +17,7 @@ const PLAIN: [f64; 2] = [0.3, 0.9];
 /// The deadline for a slow engine, with two copies.
 const DEADLINE: Duration = Duration::from_secs(240);
 
-pub fn converges(context: &Context) -> Result<()> {
+pub fn converges(context: &EngineContext) -> Result<()> {
     if !context.grows_disks() {
         println!("SKIPPED: no disk grows here");
         return Ok(());

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use wharf_tests::{Ports, Server};
 
 /// Checks that a new instance gets another port, and that a start tells which port is taken.
-pub fn port(context: &Context) -> Result<()> {
+pub fn port(context: &EngineContext) -> Result<()> {
     let ports = Ports::take();
     let [first, second] = [ports.from, ports.from + 1];
     let held = TcpListener::bind(("127.0.0.1", first))?;

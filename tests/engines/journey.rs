@@ -6,7 +6,7 @@ use std::fs;
 use wharf_tests::{KeyPair, Shell, end};
 
 /// Creates instances and logs in: by the password of the instance, by a key, and by the console.
-pub fn create_and_log_in(context: &Context) -> Result<()> {
+pub fn create_and_log_in(context: &EngineContext) -> Result<()> {
     let server = context.server()?;
     let shell = Shell::signed_in(&server, "ann@example.com")?;
     shell.ok(&["create", "--wait", "journey"])?;

@@ -1,12 +1,12 @@
 //! Objects left on the engine after a deletion: none.
 
-use crate::context::{Context, network_of};
+use crate::context::{EngineContext, network_of};
 use crate::lab::{IMAGE, Lab, inside, running, state, uuid};
 use anyhow::{Result, ensure};
 use serde_json::json;
 use wharf_tests::until;
 
-pub fn nothing_is_left(context: &Context) -> Result<()> {
+pub fn nothing_is_left(context: &EngineContext) -> Result<()> {
     let (server, api) = context.served("")?;
     let volumes = context.volumes()?;
     let (first, second) = (running(&api)?, running(&api)?);
@@ -28,7 +28,7 @@ pub fn nothing_is_left(context: &Context) -> Result<()> {
 }
 
 /// The engine keeps an owner's network, and the next owner of the addresses uses it.
-pub fn a_network(context: &Context) -> Result<()> {
+pub fn a_network(context: &EngineContext) -> Result<()> {
     const OTHER: &str = "unknown-object-on-a-network";
     let server = context.server()?;
     let (ann, bob) = (

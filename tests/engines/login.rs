@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 use wharf_tests::{Api, KeyPair, Login, Shell};
 
-pub fn key_and_password(context: &Context, all: &mut Neighbours) -> Result<()> {
+pub fn key_and_password(context: &EngineContext, all: &mut Neighbours) -> Result<()> {
     let mine = &all.mine;
     let by_key = Login::Key(&all.pair);
     for login in [&by_key, &user(mine)] {

@@ -50,7 +50,7 @@ mod stats;
 mod terminal;
 mod vms;
 
-use context::Context;
+use context::EngineContext;
 use engine_restart::on_another;
 use lab::{Lab, look};
 use libtest_mimic::Arguments;
@@ -86,9 +86,9 @@ const CORE: [&str; 13] = [
 
 /// Tests for dockerd only: of the image of virtual machines, of other dockerds behind TLS, and of the bridges that
 /// Docker makes for its networks.
-fn of_dockerd() -> Vec<Chain<Context>> {
+fn of_dockerd() -> Vec<Chain<EngineContext>> {
     chains! {
-        ["the_image_of_virtual_machines_is_made" => Context::with_vm_image],
+        ["the_image_of_virtual_machines_is_made" => EngineContext::with_vm_image],
         ["three_machines_behind_mutual_tls_and_a_cut_link" => remote::three_machines],
         ["a_wrong_certificate_is_named_by_node_check" => remote::wrong_certificates],
         ["a_network_whose_bridge_vanished_is_made_again" => beside::a_vanished_bridge],
@@ -97,13 +97,13 @@ fn of_dockerd() -> Vec<Chain<Context>> {
 }
 
 /// Tests that mostly wait, the longest first.
-fn waiting() -> Vec<Chain<Context>> {
+fn waiting() -> Vec<Chain<EngineContext>> {
     chains! {
         [
             "instances_survive_a_restart_of_the_engine" => on_another(engine_restart::instances_survive),
             "instances_survive_a_start_of_the_engine_on_an_empty_store" => on_another(engine_restart::on_an_empty_store),
         ],
-        ["the_driver_keeps_its_promises" => |context: &Context| {
+        ["the_driver_keeps_its_promises" => |context: &EngineContext| {
             sanity::suite(&context.settings("")?, context::NODE, &context.facts().host)
         }],
         [
@@ -141,7 +141,7 @@ fn waiting() -> Vec<Chain<Context>> {
 }
 
 /// Tests that copy a whole disk.
-fn busy() -> Vec<Chain<Context>> {
+fn busy() -> Vec<Chain<EngineContext>> {
     chains! {
         ["disk_growth_completes_after_kills" => grow_killed::converges],
         ["a_disk_grows_with_all_its_content" => grow::with_all_that_is_on_it],
@@ -150,7 +150,7 @@ fn busy() -> Vec<Chain<Context>> {
 
 /// Tests of virtual machines, which would take as long on every other kind. On a machine that is too busy, an
 /// emulated one never starts: its init gives up on devices.
-fn of_vms() -> Vec<Chain<Context>> {
+fn of_vms() -> Vec<Chain<EngineContext>> {
     chains! {
         [
             "two_vms_of_two_owners_with_logins_disks_ports_and_networks" => vms::look(vms::two_owners),
@@ -161,21 +161,21 @@ fn of_vms() -> Vec<Chain<Context>> {
 }
 
 /// Tests that load the machine, or measure it.
-fn alone() -> Vec<Chain<Context>> {
+fn alone() -> Vec<Chain<EngineContext>> {
     chains! {
         ["the_console_opens_a_terminal_of_a_new_instance" => console::terminal],
         ["stats_are_those_of_a_known_load" => stats::of_a_known_load],
         ["stats_are_502_while_the_engine_hangs" => stats::while_the_engine_hangs],
         ["changes_of_the_clock_have_no_effect" => clock::set_back],
         // The last one: storage cleans up after it for a while.
-        ["many_instances_come_up_and_go_at_once" => |context: &Context| {
+        ["many_instances_come_up_and_go_at_once" => |context: &EngineContext| {
             many::at_once(context, &context.settings_with(context::MANY, "")?).map(drop)
         }],
     }
 }
 
 /// The suite of dockerd or of a Podman.
-fn suite(kind: Kind, cores: usize) -> Suite<Context> {
+fn suite(kind: Kind, cores: usize) -> Suite<EngineContext> {
     let (mut waiting, mut busy) = (waiting(), busy());
     if kind == Kind::Dockerd {
         waiting.splice(0..0, of_dockerd());
@@ -201,8 +201,8 @@ fn suite(kind: Kind, cores: usize) -> Suite<Context> {
     }
     Suite {
         kind: kind.name().to_owned(),
-        start: Box::new(move || Context::start(kind)),
-        stop: Box::new(Context::stop),
+        start: Box::new(move || EngineContext::start(kind)),
+        stop: Box::new(EngineContext::stop),
         parts,
     }
 }

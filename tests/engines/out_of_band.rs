@@ -1,6 +1,6 @@
 //! Changes on the engine behind Wharf's back.
 
-use crate::context::{Context, network_of};
+use crate::context::{EngineContext, network_of};
 use crate::lab::{Act, Lab, OFTEN, after_observations, inside, running, state, user, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ pub fn stopped_and_started(lab: &impl Lab) -> Result<()> {
     server.finish()
 }
 
-pub fn renamed(context: &Context) -> Result<()> {
+pub fn renamed(context: &EngineContext) -> Result<()> {
     let (server, api) = context.served(OFTEN)?;
     let instance = running(&api)?;
     inside(&instance, "touch kept")?;
@@ -95,7 +95,7 @@ pub fn renamed(context: &Context) -> Result<()> {
     server.finish()
 }
 
-pub fn two_installations(context: &Context) -> Result<()> {
+pub fn two_installations(context: &EngineContext) -> Result<()> {
     let ((one, ann), (mut two, bob)) = (context.served(OFTEN)?, context.served(OFTEN)?);
     let (hers, his) = (running(&ann)?, running(&bob)?);
     let doomed = running(&ann)?;

@@ -9,7 +9,7 @@ use wharf_tests::Proxy;
 /// Far below the timeout of any call to a missing engine.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-pub fn socket_gone(context: &Context) -> Result<()> {
+pub fn socket_gone(context: &EngineContext) -> Result<()> {
     let mut proxy = Proxy::new(&context.socket()?)?;
     let server = context.server_on(&proxy.socket())?;
     let api = server.user("ann@example.com")?;

@@ -25,7 +25,7 @@ fn containerfiles() -> Vec<String> {
     .collect()
 }
 
-pub fn is_built_and_logged_in_to(context: &Context) -> Result<()> {
+pub fn is_built_and_logged_in_to(context: &EngineContext) -> Result<()> {
     let usual = wharf_testkit::images::recipes();
     let dir = tempfile::tempdir()?;
     symlink(usual.directory.join("base"), dir.path().join("base"))?;

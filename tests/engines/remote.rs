@@ -37,7 +37,7 @@ fn state(server: &Server, node: &str) -> Result<String> {
     Ok(line.context("the node is not listed")?.to_owned())
 }
 
-pub fn three_machines(_: &Context) -> Result<()> {
+pub fn three_machines(_: &EngineContext) -> Result<()> {
     let authority = Authority::new()?;
     let switch = Switch::new()?;
     let tls = authority.issue("wharf", &[])?.node_tls(&authority.ca());
@@ -155,7 +155,7 @@ fn plain_http() -> Result<String> {
     Ok(format!("https://{address}"))
 }
 
-pub fn wrong_certificates(_: &Context) -> Result<()> {
+pub fn wrong_certificates(_: &EngineContext) -> Result<()> {
     let (authority, stranger) = (Authority::new()?, Authority::new()?);
     let switch = Switch::new()?;
     let mut machine = Machine::on(&switch, 2)?;

@@ -34,7 +34,7 @@ with open("got", "w", buffering=1) as got:
         time.sleep(0.05 * (1 - share))
 "#;
 
-pub fn of_a_known_load(context: &Context) -> Result<()> {
+pub fn of_a_known_load(context: &EngineContext) -> Result<()> {
     let (server, api) = context.served("")?;
     let mut body = small("container");
     body["name"] = json!("busy-box");
@@ -147,7 +147,7 @@ fn cpu_at(got: &str, then: f64) -> Result<f64> {
 }
 
 /// The engine accepts connections and never answers.
-pub fn while_the_engine_hangs(context: &Context) -> Result<()> {
+pub fn while_the_engine_hangs(context: &EngineContext) -> Result<()> {
     let mut proxy = Proxy::new(&context.socket()?)?;
     let server = context.server_on(&proxy.socket())?;
     let api = server.user("ann@example.com")?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::Instant;
 use wharf_tests::{Api, Terminal, until};
 
-pub fn of_a_container(context: &Context) -> Result<()> {
+pub fn of_a_container(context: &EngineContext) -> Result<()> {
     let (server, api) = context.served("")?;
     let begin = Instant::now();
     let created = api.small_container()?;

@@ -1,6 +1,6 @@
 //! Virtual machines on real engines, emulated on a node without hardware virtualisation.
 
-use crate::context::{Context, networks_of};
+use crate::context::{EngineContext, networks_of};
 use crate::inside::{Listener, connects, reached};
 use crate::lab::{self, Lab, OFTEN, password, state, user, uuid};
 use anyhow::{Context as _, Result, ensure};
@@ -54,7 +54,7 @@ pub struct Vms {
 }
 
 /// A test of the machines.
-pub fn look(look: fn(&Context, &mut Vms) -> Result<()>) -> Test<Context> {
+pub fn look(look: fn(&EngineContext, &mut Vms) -> Result<()>) -> Test<EngineContext> {
     Box::new(move |context| {
         let start = || Vms::start(context);
         context.vms().with(start, |vms| look(context, vms))
@@ -62,7 +62,7 @@ pub fn look(look: fn(&Context, &mut Vms) -> Result<()>) -> Test<Context> {
 }
 
 impl Vms {
-    fn start(context: &Context) -> Result<Self> {
+    fn start(context: &EngineContext) -> Result<Self> {
         context.with_vm_image()?;
         let often = format!("{OFTEN}probe_every_ms = 1000\n");
         let (server, ann) = context.served(&often)?;
@@ -125,7 +125,7 @@ fn serve_a_page(login: &Login<'_>, instance: &Value) -> Result<()> {
     })
 }
 
-pub fn two_owners(context: &Context, all: &mut Vms) -> Result<()> {
+pub fn two_owners(context: &EngineContext, all: &mut Vms) -> Result<()> {
     let Vms { anns, bobs, .. } = all;
     let key = Login::Key(&all.pair);
     for (instance, name) in [(&*anns, "ann-vm"), (bobs, "bob-vm")] {
@@ -170,7 +170,7 @@ fn is_a_machine_of_its_own(login: &Login<'_>, instance: &Value) -> Result<()> {
     Ok(())
 }
 
-fn no_secret_is_shown(context: &Context, instance: &Value) -> Result<()> {
+fn no_secret_is_shown(context: &EngineContext, instance: &Value) -> Result<()> {
     let container = context.container_of(instance)?;
     let id = text(&container, "Id");
     let client = context.client();
@@ -250,7 +250,7 @@ fn networks_are_the_owners(ann: &Api, anns: &Value, bob: &Api, bobs: &Value) -> 
     Ok(())
 }
 
-pub fn isolation(context: &Context, all: &mut Vms) -> Result<()> {
+pub fn isolation(context: &EngineContext, all: &mut Vms) -> Result<()> {
     let (server, mine) = (&all.server, &all.bobs);
     let container = context.container_of(mine)?;
     let networks = container["NetworkSettings"]["Networks"].as_object();
@@ -331,7 +331,7 @@ fn table_has_loopback(table: &str, port: &str) -> bool {
 
 /// One machine is stopped by its owner while the other one powers itself off; then QEMU is killed, and Wharf.
 /// Data and ports stay. At last, both are deleted.
-pub fn ends_and_restarts(context: &Context, all: &mut Vms) -> Result<()> {
+pub fn ends_and_restarts(context: &EngineContext, all: &mut Vms) -> Result<()> {
     let (anns, bobs) = (&all.anns, &all.bobs);
     let key = Login::Key(&all.pair);
     let public = text(anns, "public_ipv4");

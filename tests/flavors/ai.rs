@@ -33,7 +33,7 @@ pub const TERMINAL: &str = "/home/user/.local/share/opencode/auth.json";
 pub const MARIMO: &str = "/home/user/.config/marimo/marimo.toml";
 pub const JUPYTER: &str = "/home/user/.env";
 
-pub fn reaches_the_assistants(context: &Context) -> Result<()> {
+pub fn reaches_the_assistants(context: &FlavorContext) -> Result<()> {
     let provider = ModelProvider::start()?;
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
@@ -69,7 +69,7 @@ pub fn reaches_the_assistants(context: &Context) -> Result<()> {
 }
 
 /// Checks that only these files contain the key, and that only the login user can read them.
-pub fn is_kept_in(context: &Context, instance: &Value, files: &[&str]) -> Result<()> {
+pub fn is_kept_in(context: &FlavorContext, instance: &Value, files: &[&str]) -> Result<()> {
     let find = format!("grep -srlF {KEY} /etc /var /home /root /tmp /run /opt/opencode | sort");
     let found = context.inside(instance, &find)?;
     ensure!(found == files.join("\n"), "the key is in: {found}");
@@ -135,7 +135,7 @@ impl ModelProvider {
         Ok(())
     }
 
-    fn is_asked_from_the_terminal(&self, context: &Context, instance: &Value) -> Result<()> {
+    fn is_asked_from_the_terminal(&self, context: &FlavorContext, instance: &Value) -> Result<()> {
         let config = json!({
             "model": "openai/any",
             "provider": {"openai": {
@@ -173,7 +173,7 @@ impl ModelProvider {
 
     fn is_asked_by_jupyternaut(
         &self,
-        context: &Context,
+        context: &FlavorContext,
         instance: &Value,
         browser: &Browser,
     ) -> Result<()> {

@@ -9,7 +9,7 @@ use wharf_testkit::http::{Endpoint, HttpClient, Request};
 use wharf_tests::{Ports, Server, docker_node, free_network, until};
 
 /// A private dockerd. Its storage is kept between runs, because images are slow to build.
-pub struct Context {
+pub struct FlavorContext {
     engine: PrivateEngine,
 }
 
@@ -19,7 +19,7 @@ fn directory() -> PathBuf {
     all.join("flavors")
 }
 
-impl Context {
+impl FlavorContext {
     /// Starts the engine and builds the missing ones of these images.
     pub fn start(images: &[&str]) -> Result<Self> {
         let engine = PrivateEngine::start(DockerOptions {

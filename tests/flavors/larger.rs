@@ -18,19 +18,19 @@ const MAPS_IN_A_CELL: &str = "suppressMessages({library(sf); library(stars)}); \
      cat(st_distance(st_point(c(0, 0)), st_point(c(3, 4))) * 8400 + 1)";
 
 /// The clean flavor: it has no assistant, so it never stores the key.
-pub fn base(context: &Context) -> Result<()> {
+pub fn base(context: &FlavorContext) -> Result<()> {
     let script = "python3 -c 'import ssl, sqlite3; print(6 * 7)' && ! command -v opencode";
     over_ssh(context, "base", &[], script, "42")
 }
 
-pub fn datascience(context: &Context) -> Result<()> {
+pub fn datascience(context: &FlavorContext) -> Result<()> {
     let script = python(include_str!("inside/datascience.py"));
     over_ssh(context, "datascience", &[TERMINAL], &script, "all agree")
 }
 
 /// The image of instances with a GPU, tested without one: this engine, of Debian 12, supports no
 /// devices.
-pub fn datascience_cuda(context: &Context) -> Result<()> {
+pub fn datascience_cuda(context: &FlavorContext) -> Result<()> {
     let script = [
         include_str!("inside/cuda.py"),
         include_str!("inside/datascience.py"),
@@ -44,12 +44,12 @@ pub fn datascience_cuda(context: &Context) -> Result<()> {
     Ok(())
 }
 
-pub fn genomics(context: &Context) -> Result<()> {
+pub fn genomics(context: &FlavorContext) -> Result<()> {
     let script = include_str!("inside/genomics.sh");
     over_ssh(context, "genomics", &[TERMINAL], script, "all is found")
 }
 
-pub fn datasciencemarimo(context: &Context) -> Result<()> {
+pub fn datasciencemarimo(context: &FlavorContext) -> Result<()> {
     on_a_page(context, "datasciencemarimo", MARIMO, |api, page| {
         let script = python(include_str!("inside/datascience.py"));
         let said = context.inside_as_user(&page.instance, &script)?;
@@ -59,7 +59,7 @@ pub fn datasciencemarimo(context: &Context) -> Result<()> {
     })
 }
 
-pub fn rserver(context: &Context) -> Result<()> {
+pub fn rserver(context: &FlavorContext) -> Result<()> {
     on_a_page(context, "rserver", JUPYTER, |api, page| {
         context.inside_as_user(&page.instance, include_str!("inside/rserver.sh"))?;
         page.runs_a_cell(BIOCONDUCTOR_IN_A_CELL)?;
@@ -70,7 +70,7 @@ pub fn rserver(context: &Context) -> Result<()> {
     })
 }
 
-pub fn rgeospatial(context: &Context) -> Result<()> {
+pub fn rgeospatial(context: &FlavorContext) -> Result<()> {
     on_a_page(context, "rgeospatial", JUPYTER, |api, page| {
         context.inside_as_user(&page.instance, include_str!("inside/rgeospatial.sh"))?;
         page.runs_a_cell(MAPS_IN_A_CELL)?;
@@ -81,7 +81,7 @@ pub fn rgeospatial(context: &Context) -> Result<()> {
 /// Checks logins by key and by password. The AI key is in the `kept` files only, and the script's
 /// last line is `last`.
 fn over_ssh(
-    context: &Context,
+    context: &FlavorContext,
     flavor: &str,
     kept: &[&str],
     script: &str,
@@ -113,7 +113,7 @@ fn over_ssh(
 
 /// Checks a web flavor with a provider's key, which `settings` stores for the page's assistant.
 fn on_a_page(
-    context: &Context,
+    context: &FlavorContext,
     flavor: &str,
     settings: &str,
     prove: impl FnOnce(&Api, &Page) -> Result<()>,

@@ -22,13 +22,13 @@ mod s3;
 mod s3_server;
 mod tool;
 
-use context::Context;
+use context::FlavorContext;
 use libtest_mimic::Arguments;
 use std::process::ExitCode;
 use std::sync::Arc;
 use wharf_tests::{is_wanted, trial};
 
-type Test = wharf_tests::Test<Context>;
+type Test = wharf_tests::Test<FlavorContext>;
 
 /// A test and its images.
 struct Case {
@@ -149,7 +149,8 @@ fn main() -> ExitCode {
 
 fn run(mut arguments: Arguments, cases: &[&'static Case]) -> ExitCode {
     let images: Vec<&str> = cases.iter().flat_map(|case| case.images).copied().collect();
-    let context = match wharf_tests::browser::install().and_then(|()| Context::start(&images)) {
+    let context = match wharf_tests::browser::install().and_then(|()| FlavorContext::start(&images))
+    {
         Ok(context) => Arc::new(context),
         Err(error) => {
             eprintln!("the flavors cannot be tested: {error:#}");
@@ -162,7 +163,7 @@ fn run(mut arguments: Arguments, cases: &[&'static Case]) -> ExitCode {
         .iter()
         .map(|case| trial(case.name, &context, case.test));
     let ended = libtest_mimic::run(&arguments, trials.collect()).exit_code();
-    if wharf_tests::stop(context, Context::stop) {
+    if wharf_tests::stop(context, FlavorContext::stop) {
         ended
     } else {
         ExitCode::FAILURE

@@ -8,17 +8,17 @@ use wharf_tests::browser::Browser;
 
 const CODE: &str = "print(6 * 7 * 1000 + 1)";
 
-pub fn marimo(context: &Context) -> Result<()> {
+pub fn marimo(context: &FlavorContext) -> Result<()> {
     runs_a_cell(context, "marimo")
 }
 
-pub fn jupyterlab(context: &Context) -> Result<()> {
+pub fn jupyterlab(context: &FlavorContext) -> Result<()> {
     runs_a_cell(context, "jupyterlab")
 }
 
 /// Runs a cell on a page behind the instance's password. The password and the home directory
 /// survive a stop.
-fn runs_a_cell(context: &Context, flavor: &str) -> Result<()> {
+fn runs_a_cell(context: &FlavorContext, flavor: &str) -> Result<()> {
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
     let page = Page::create(&api, flavor, &json!({}))?;

@@ -60,7 +60,7 @@ impl Page {
     }
 
     /// Checks that the instance has no SSH.
-    pub fn has_no_ssh(&self, context: &Context) -> Result<()> {
+    pub fn has_no_ssh(&self, context: &FlavorContext) -> Result<()> {
         ensure!(self.instance["ssh_command"].is_null());
         let port = self.instance["wan_ssh_port"].as_u64().context("port")?;
         let port = u16::try_from(port)?;
@@ -118,14 +118,14 @@ impl Page {
     }
 
     /// Checks that only the instance's user can see the password.
-    pub fn keeps_its_password(&self, context: &Context) -> Result<()> {
+    pub fn keeps_its_password(&self, context: &FlavorContext) -> Result<()> {
         hides(context, &self.instance, &self.password)
     }
 }
 
 /// Checks that a secret is in no inspect output, process list, environment or output of the
 /// container.
-pub fn hides(context: &Context, instance: &Value, secret: &str) -> Result<()> {
+pub fn hides(context: &FlavorContext, instance: &Value, secret: &str) -> Result<()> {
     ensure!(secret.len() >= 8, "the secret is too short for a search");
     let inspected = context.inspect(instance)?.to_string();
     ensure!(

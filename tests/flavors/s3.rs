@@ -12,7 +12,7 @@ const LOG: &str = "cat ~/s3-prefill.log 2>/dev/null || true";
 
 /// Checks that all objects are downloaded once, as the user's own files, and that no secret is
 /// visible.
-pub fn prefill(context: &Context) -> Result<()> {
+pub fn prefill(context: &FlavorContext) -> Result<()> {
     let s3 = S3Server::start(OBJECTS)?;
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
@@ -53,7 +53,7 @@ pub fn prefill(context: &Context) -> Result<()> {
 }
 
 /// A shorter check for another flavor.
-pub fn downloads_once(context: &Context, api: &Api, flavor: &str) -> Result<S3Server> {
+pub fn downloads_once(context: &FlavorContext, api: &Api, flavor: &str) -> Result<S3Server> {
     let s3 = S3Server::start(OBJECTS)?;
     let page = Page::create(api, flavor, &s3.fields("data/set"))?;
     has_arrived(context, &page.instance, &s3)?;
@@ -64,7 +64,7 @@ pub fn downloads_once(context: &Context, api: &Api, flavor: &str) -> Result<S3Se
 }
 
 /// Checks that exactly `data/set` is in the home directory; returns the log.
-fn has_arrived(context: &Context, instance: &Value, s3: &S3Server) -> Result<String> {
+fn has_arrived(context: &FlavorContext, instance: &Value, s3: &S3Server) -> Result<String> {
     let log = log_with(context, instance, "S3 prefill: done")?;
     // The object with the name of the log comes too.
     ensure!(log.contains(&format!("{} files", OBJECTS + 1)), "{log}");
@@ -78,7 +78,12 @@ fn has_arrived(context: &Context, instance: &Value, s3: &S3Server) -> Result<Str
 
 /// With an unreachable server, the instance runs while the download still tries, and the keys stay
 /// hidden.
-pub fn is_not_waited_for(context: &Context, api: &Api, flavor: &str, s3: &S3Server) -> Result<()> {
+pub fn is_not_waited_for(
+    context: &FlavorContext,
+    api: &Api,
+    flavor: &str,
+    s3: &S3Server,
+) -> Result<()> {
     let mut silent = s3.fields("data/set");
     // The node's own end of the cable, which instances cannot reach.
     silent["s3_endpoint_url"] = json!(s3.url.replace(".2:9000", ".1:9000"));
@@ -96,7 +101,7 @@ pub fn is_not_waited_for(context: &Context, api: &Api, flavor: &str, s3: &S3Serv
 
 /// Checks secrets that the files of rclone and of other clients read in ways of their own, on a path that is
 /// one object.
-fn takes_any_key_and_one_object(context: &Context, api: &Api) -> Result<()> {
+fn takes_any_key_and_one_object(context: &FlavorContext, api: &Api) -> Result<()> {
     for secret in ["a%(b)s%c/1234", "`d\"e'f+5678", "\"quoted=90\""] {
         let s3 = S3Server::start_with(OBJECTS, Some(secret))?;
         let page = Page::create(api, "marimo", &s3.fields("data/elsewhere.txt"))?;
@@ -117,7 +122,7 @@ fn takes_any_key_and_one_object(context: &Context, api: &Api) -> Result<()> {
 
 /// Checks that the instance runs after a failed download, and that the log has the reason but no
 /// secret.
-fn goes_wrong(context: &Context, api: &Api, fields: &Value, words: &str) -> Result<()> {
+fn goes_wrong(context: &FlavorContext, api: &Api, fields: &Value, words: &str) -> Result<()> {
     let page = Page::create(api, "marimo", fields)?;
     let log = log_with(context, &page.instance, "FAILED")?;
     ensure!(log.contains(words), "{words:?} is not in the log:\n{log}");
@@ -130,7 +135,7 @@ fn goes_wrong(context: &Context, api: &Api, fields: &Value, words: &str) -> Resu
 }
 
 /// Waits until the prefill's log has this text; returns the log.
-fn log_with(context: &Context, instance: &Value, words: &str) -> Result<String> {
+fn log_with(context: &FlavorContext, instance: &Value, words: &str) -> Result<String> {
     until(&format!("the prefill's log says {words:?}"), || {
         let log = context.inside_as_user(instance, LOG)?;
         Ok(log.contains(words).then_some(log))

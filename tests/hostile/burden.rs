@@ -1,6 +1,6 @@
 //! Plugins that exhaust resources: each fails its own call, and other requests are served.
 
-use crate::engine::{Engine, nowhere};
+use crate::engine::{RecordingEngine, nowhere};
 use crate::fixtures::Plugins;
 use crate::{create_on, logged, server, uuid};
 use serde_json::json;
@@ -62,7 +62,7 @@ fn exhaustion_fails_its_own_call_only() {
     let (gets_alone, creates_alone) = latency(&api);
     alone.finish().unwrap();
 
-    let silent = Engine::silent();
+    let silent = RecordingEngine::silent();
     let socket = silent.socket();
     let says = [
         ("probe-loops", "more than 300 ms of CPU time"),

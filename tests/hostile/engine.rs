@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 /// A recorded request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct AskedRequest {
     /// Method, path and version, unchanged.
     pub line: String,
     /// Names and values, unchanged.
@@ -19,12 +19,12 @@ pub struct Asked {
 }
 
 /// The engine. Dropping it removes the socket.
-pub struct Engine {
+pub struct RecordingEngine {
     dir: TempDir,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<AskedRequest>>>,
 }
 
-impl Engine {
+impl RecordingEngine {
     /// Creates an engine that refuses every request.
     pub fn refusing() -> Self {
         Self::start(true)
@@ -59,7 +59,7 @@ impl Engine {
     }
 
     /// Returns the requests so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<AskedRequest> {
         self.asked
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -72,7 +72,7 @@ pub fn nowhere() -> &'static Path {
     Path::new("/nowhere/engine.sock")
 }
 
-fn serve(stream: UnixStream, asked: &Mutex<Vec<Asked>>, answers: bool) -> io::Result<()> {
+fn serve(stream: UnixStream, asked: &Mutex<Vec<AskedRequest>>, answers: bool) -> io::Result<()> {
     let mut writer = stream.try_clone()?;
     let mut reader = BufReader::new(stream);
     loop {
@@ -98,7 +98,7 @@ fn serve(stream: UnixStream, asked: &Mutex<Vec<Asked>>, answers: bool) -> io::Re
         asked
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(Asked {
+            .push(AskedRequest {
                 line: line.trim_end().to_owned(),
                 headers,
                 body: serde_json::from_slice(&body).unwrap_or(Value::Null),

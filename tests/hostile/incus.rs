@@ -194,7 +194,7 @@ const OVN_OF_CREATION: &[Ask] = &[
 fn a_driver_for_incus_gets_the_requests_of_its_call_alone() {
     let bridge = "member = \"m1\", gateway = \"10.80.0.1\", publish_address = \"192.0.2.10\", ";
     let (asked, id) = attack("incus", bridge, [OF_PROBE, OF_CREATION, OF_STATS]);
-    let own = |asked: &Asked| asked.line.contains(&id);
+    let own = |asked: &AskedRequest| asked.line.contains(&id);
     let creation = "POST /1.0/instances?project=wharf&target=m1 ";
     let lines = [
         "GET /1.0/storage-pools/default/volumes/container?",

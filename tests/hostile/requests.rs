@@ -1,7 +1,7 @@
 //! A driver that asks for what it must not have. It names requests of the file for Docker or for Incus,
 //! which the host writes.
 
-use crate::engine::{Asked, Engine};
+use crate::engine::{AskedRequest, RecordingEngine};
 use crate::fixtures::Plugins;
 use crate::uuid;
 use serde_json::Value;
@@ -55,10 +55,10 @@ fn check(server: &Server, function: &str, asks: &[Ask]) {
 }
 
 /// Runs the driver with these requests, and returns those that reached the engine, and the instance.
-pub fn attack(driver: &str, settings: &str, asks: [&[Ask]; 3]) -> (Vec<Asked>, String) {
+pub fn attack(driver: &str, settings: &str, asks: [&[Ask]; 3]) -> (Vec<AskedRequest>, String) {
     let functions = ["probe", "ensure", "stats"];
     let plugins = Plugins::driver();
-    let engine = Engine::refusing();
+    let engine = RecordingEngine::refusing();
     let approved = if driver == "docker" {
         String::new()
     } else {
@@ -90,7 +90,7 @@ pub fn attack(driver: &str, settings: &str, asks: [&[Ask]; 3]) -> (Vec<Asked>, S
 }
 
 /// Requires that exactly these requests reached the engine, by the beginnings of their lines.
-pub fn reached(asked: &[Asked], allowed: &[String]) {
+pub fn reached(asked: &[AskedRequest], allowed: &[String]) {
     for line in allowed {
         let came = asked.iter().any(|asked| asked.line.starts_with(line));
         assert!(came, "{line} did not reach the engine");

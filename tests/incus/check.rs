@@ -1,10 +1,10 @@
 //! `wharf node check` on nodes that are right and wrong.
 
-use super::context::{Context, pinned};
+use super::context::{IncusContext, pinned};
 use crate::lab::node_checks;
 use anyhow::Result;
 
-pub fn wrong_nodes(context: &Context) -> Result<()> {
+pub fn wrong_nodes(context: &IncusContext) -> Result<()> {
     let right = context.settings_of(&[0], "");
     let (first, second) = (context.member(0), context.member(1));
     let unknown = context.unknown_certificate()?;

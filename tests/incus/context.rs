@@ -40,7 +40,7 @@ pub const FACTS: Facts = Facts {
 };
 
 /// A private cluster with a project and the base image.
-pub struct Context {
+pub struct IncusContext {
     cluster: Mutex<Cluster>,
     members: Vec<Member>,
     admin: HttpClient,
@@ -58,7 +58,7 @@ pub struct Member {
     pub endpoint: String,
 }
 
-impl Context {
+impl IncusContext {
     pub fn start() -> Result<Self> {
         wharf_tests::install_ssh()?;
         let cluster = Cluster::start(&ClusterOptions {
@@ -239,7 +239,7 @@ pub fn pinned(own: &Certificate, of_cluster: &std::path::Path) -> String {
     own.node_tls(of_cluster).replace(" ca =", " server_cert =")
 }
 
-impl Lab for Context {
+impl Lab for IncusContext {
     fn facts(&self) -> Facts {
         Facts {
             host: self.member(MEMBER).address.clone(),

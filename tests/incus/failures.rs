@@ -26,7 +26,7 @@ fn until_listed(server: &Server, node: &str, unreachable: bool) -> Result<()> {
 }
 
 /// Killed at any moment of a creation, the daemon leaves an instance that is completed or made again.
-pub fn killed_daemon(context: &Context) -> Result<()> {
+pub fn killed_daemon(context: &IncusContext) -> Result<()> {
     let server = context.server(&[0])?;
     let api = server.user("ann@example.com")?;
     let old = running(&api)?;
@@ -54,7 +54,7 @@ pub fn killed_daemon(context: &Context) -> Result<()> {
 }
 
 /// A server with one instance on each member, which has room for no other one.
-fn one_each(context: &Context) -> Result<(Server, Api, Vec<Value>)> {
+fn one_each(context: &IncusContext) -> Result<(Server, Api, Vec<Value>)> {
     let settings = context.settings_of(&[0, 1, 2], "");
     let server = Server::start(&settings.replace("n_vcpus = 16", "n_vcpus = 1"))?;
     let api = server.user("ann@example.com")?;
@@ -71,7 +71,7 @@ fn one_each(context: &Context) -> Result<(Server, Api, Vec<Value>)> {
 }
 
 /// The members that lead the cluster's database, or do not.
-fn leader_and_others(context: &Context) -> Result<(usize, Vec<usize>)> {
+fn leader_and_others(context: &IncusContext) -> Result<(usize, Vec<usize>)> {
     let all = context.ask("GET", "/1.0/cluster/members?recursion=1", None)?;
     let roles = all.as_array().context("members")?;
     let leads = |at: &usize| {
@@ -97,7 +97,7 @@ fn slowest(api: &Api, instance: &Value) -> Result<Duration> {
     Ok(slowest)
 }
 
-pub fn cut_link(context: &Context) -> Result<()> {
+pub fn cut_link(context: &IncusContext) -> Result<()> {
     let (server, api, instances) = one_each(context)?;
     let (leader, others) = leader_and_others(context)?;
     let cut = *others.iter().find(|at| **at != 0).context("a member")?;
@@ -135,7 +135,7 @@ pub fn cut_link(context: &Context) -> Result<()> {
     server.finish()
 }
 
-pub fn no_quorum(context: &Context) -> Result<()> {
+pub fn no_quorum(context: &IncusContext) -> Result<()> {
     let (server, api, instances) = one_each(context)?;
     let began = instances.iter().map(since).collect::<Result<Vec<_>>>()?;
     for member in [1, 2] {

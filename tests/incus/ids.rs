@@ -10,7 +10,7 @@ use std::thread;
 const MANY: usize = 6;
 
 /// Instances that are created at one moment have ranges of their own.
-pub fn of_creations_at_once(context: &Context) -> Result<()> {
+pub fn of_creations_at_once(context: &IncusContext) -> Result<()> {
     let server = context.server(&[1])?;
     let api = server.user("ann@example.com")?;
     let created = thread::scope(|scope| {
@@ -36,7 +36,7 @@ pub fn of_creations_at_once(context: &Context) -> Result<()> {
 }
 
 /// No other running instance of the member has the range of this one.
-pub fn are_own(context: &Context, instance: &Value) -> Result<()> {
+pub fn are_own(context: &IncusContext, instance: &Value) -> Result<()> {
     let own = context.raw_object(instance)?;
     let base = |one: &Value| text(&one["config"]["volatile.idmap.base"]).to_owned();
     let all = context.ask("GET", "/1.0/instances?project=wharf&recursion=1", None)?;

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use wharf_testkit::incus::GATEWAY;
 
 /// The instance knows its own name and a name server, and the first start has removed the secrets.
-pub fn names(_: &Context, all: &mut Neighbours) -> Result<()> {
+pub fn names(_: &IncusContext, all: &mut Neighbours) -> Result<()> {
     let names = inside(&all.mine, "getent hosts $(uname -n); cat /etc/resolv.conf")?;
     ensure!(
         names.contains("127.0.1.1") && names.contains("nameserver"),
@@ -19,7 +19,7 @@ pub fn names(_: &Context, all: &mut Neighbours) -> Result<()> {
     Ok(())
 }
 
-pub fn isolation(context: &Context, all: &mut Neighbours) -> Result<()> {
+pub fn isolation(context: &IncusContext, all: &mut Neighbours) -> Result<()> {
     let (mine, theirs) = (&all.mine, &all.theirs);
     let opens = |address: &str, port: u64| {
         let script =

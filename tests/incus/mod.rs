@@ -12,13 +12,13 @@ mod stats;
 
 use crate::lab::look;
 use crate::{crash, lifecycle, limits, login, many, out_of_band as by_hand, resize, sanity};
-use context::Context;
+use context::IncusContext;
 use wharf_tests::lanes::{Chain, Suite, Test};
 
 /// Tests that mostly wait, the longest first.
-fn waiting() -> Vec<Chain<Context>> {
+fn waiting() -> Vec<Chain<IncusContext>> {
     chains! {
-        ["the_driver_keeps_its_promises" => |context: &Context| {
+        ["the_driver_keeps_its_promises" => |context: &IncusContext| {
             // No other test has the third member: a look of its server fills the engine's cache of metrics.
             let member = context.member(2);
             sanity::suite(&context.settings_of(&[2, 1], ""), &member.name, &member.address)
@@ -48,9 +48,9 @@ fn waiting() -> Vec<Chain<Context>> {
 }
 
 /// Tests that load the machine or disturb the members.
-fn alone() -> Vec<Chain<Context>> {
+fn alone() -> Vec<Chain<IncusContext>> {
     chains! {
-        ["many_instances_come_up_and_go_at_once" => |context: &Context| {
+        ["many_instances_come_up_and_go_at_once" => |context: &IncusContext| {
             let members = many::at_once(context, &context.settings_of(&[0, 1, 2], ""))?;
             anyhow::ensure!(members.len() == 3, "{members:?}");
             Ok(())
@@ -62,11 +62,11 @@ fn alone() -> Vec<Chain<Context>> {
 }
 
 /// The suite; `threads` run the tests that only wait.
-pub fn suite(threads: usize) -> Suite<Context> {
+pub fn suite(threads: usize) -> Suite<IncusContext> {
     Suite {
         kind: "incus".to_owned(),
-        start: Box::new(Context::start),
-        stop: Box::new(Context::stop),
+        start: Box::new(IncusContext::start),
+        stop: Box::new(IncusContext::stop),
         parts: vec![(threads, waiting()), (1, alone())],
     }
 }

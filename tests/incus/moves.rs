@@ -8,7 +8,7 @@ use serde_json::Value;
 use wharf_tests::{Api, Server, until};
 
 /// Drains the node of an instance, waits until another member has it, and opens the node again.
-fn moved(context: &Context, server: &Server, api: &Api, instance: &Value) -> Result<Value> {
+fn moved(context: &IncusContext, server: &Server, api: &Api, instance: &Value) -> Result<Value> {
     let old = context.object(instance)?.place;
     server.cli(&["node", "drain", &old])?;
     let moved = until("the instance has moved", || {
@@ -23,7 +23,7 @@ fn moved(context: &Context, server: &Server, api: &Api, instance: &Value) -> Res
     Ok(moved)
 }
 
-pub fn of_a_drained_node(context: &Context) -> Result<()> {
+pub fn of_a_drained_node(context: &IncusContext) -> Result<()> {
     let server = context.server(&[0, 1])?;
     let api = server.user("ann@example.com")?;
     let instance = running(&api)?;

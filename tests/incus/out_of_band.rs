@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 
 /// The next start fetches an instance back.
-pub fn moved(context: &Context) -> Result<()> {
+pub fn moved(context: &IncusContext) -> Result<()> {
     let (server, api) = context.served("")?;
     let instance = running(&api)?;
     inside(&instance, "touch kept")?;
@@ -26,7 +26,7 @@ pub fn moved(context: &Context) -> Result<()> {
     server.finish()
 }
 
-pub fn orphans(context: &Context) -> Result<()> {
+pub fn orphans(context: &IncusContext) -> Result<()> {
     let server = context.server(&[0])?;
     let api = server.user("ann@example.com")?;
     let doomed = running(&api)?;

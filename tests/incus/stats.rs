@@ -9,7 +9,7 @@ use wharf_tests::until;
 const HELD_MIB: u32 = 400;
 const FILE_MIB: u32 = 300;
 
-pub fn of_a_known_load(context: &Context) -> Result<()> {
+pub fn of_a_known_load(context: &IncusContext) -> Result<()> {
     let (server, api) = context.served("")?;
     let instance = named(&api, "busy-box")?;
     let stats = || api.stats("busy-box");

@@ -4,7 +4,7 @@ use super::context::Context;
 use crate::lab::node_checks;
 use anyhow::Result;
 
-pub fn wrong_nodes(context: &Context) -> Result<()> {
+pub fn wrong_nodes(context: &OvnContext) -> Result<()> {
     let right = context.settings_of(&[1]);
     let edit = |from: &str, to: &str| right.replace(from, to);
     let cases = [

@@ -16,13 +16,13 @@ const N_PORTS: u16 = 6;
 const SERVERS: u16 = 2;
 
 /// The cluster, from the inside of the lab.
-pub struct Context {
+pub struct OvnContext {
     admin: HttpClient,
     next_port: AtomicU16,
     neighbours: Once<Neighbours>,
 }
 
-impl Context {
+impl OvnContext {
     /// The cluster for a test of this number.
     pub fn new(test: u16) -> Result<Self> {
         let admin = lab::admin(1);
@@ -139,7 +139,7 @@ fn network_of(raw: &Value) -> String {
     text(&raw["devices"]["eth0"]["network"]).to_owned()
 }
 
-impl Lab for Context {
+impl Lab for OvnContext {
     fn facts(&self) -> Facts {
         Facts {
             host: lab::LOGIN_HOST.to_owned(),

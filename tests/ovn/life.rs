@@ -1,12 +1,12 @@
 //! The life of one instance.
 
-use super::context::{Context, login, seen_from_visitor};
+use super::context::{OvnContext, login, seen_from_visitor};
 use super::lab;
 use crate::lab::{Lab, restarted, running, text, uuid};
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-pub fn whole(context: &Context) -> Result<()> {
+pub fn whole(context: &OvnContext) -> Result<()> {
     let server = context.server(&[1])?;
     let api = server.user("ann@example.com")?;
     let instance = running(&api)?;

@@ -11,7 +11,7 @@ mod networks;
 
 use crate::crash;
 use anyhow::{Context as _, Result, bail};
-use context::Context;
+use context::OvnContext;
 use std::process::ExitCode;
 use wharf_tests::lanes::{Chain, Suite};
 
@@ -20,7 +20,7 @@ pub use lab::is_inside;
 /// The name of the suite.
 const KIND: &str = "ovn";
 
-type Test = fn(&Context) -> Result<()>;
+type Test = fn(&OvnContext) -> Result<()>;
 
 /// The longest first.
 const TESTS: [(&str, Test); 5] = [
@@ -78,5 +78,5 @@ fn run() -> Result<()> {
     let Some((number, (_, test))) = number.and_then(|n| Some((n, TESTS.get(n)?))) else {
         bail!("no test {name}");
     };
-    test(&Context::new(u16::try_from(number)?)?)
+    test(&OvnContext::new(u16::try_from(number)?)?)
 }

@@ -1,11 +1,11 @@
 //! Moves between members.
 
-use super::context::{Context, login, seen_from_visitor};
+use super::context::{OvnContext, login, seen_from_visitor};
 use crate::lab::{Lab, running, user, uuid};
 use anyhow::{Result, ensure};
 use wharf_tests::until;
 
-pub fn of_a_drained_member(context: &Context) -> Result<()> {
+pub fn of_a_drained_member(context: &OvnContext) -> Result<()> {
     let server = context.server(&[1, 2])?;
     let api = server.user("ann@example.com")?;
     let instance = running(&api)?;

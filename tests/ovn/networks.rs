@@ -1,6 +1,6 @@
 //! The reach of an instance: its owner's instances on all members, public hosts, and nothing else.
 
-use super::context::{Context, login};
+use super::context::{OvnContext, login};
 use super::lab;
 use crate::lab::{Lab, running, text, uuid};
 use anyhow::{Context as _, Result, ensure};
@@ -22,7 +22,7 @@ const PRIVATE: [(&str, u16); 11] = [
     ("10.87.0.254", 6641),
 ];
 
-pub fn of_owners(context: &Context) -> Result<()> {
+pub fn of_owners(context: &OvnContext) -> Result<()> {
     let server = context.server(&[1, 2])?;
     let (ann, bob) = (
         server.user("ann@example.com")?,
@@ -75,7 +75,7 @@ pub fn of_owners(context: &Context) -> Result<()> {
 }
 
 /// Two instances of a user, on the members in their order.
-fn on_both_members(context: &Context, api: &Api) -> Result<(Value, Value)> {
+fn on_both_members(context: &OvnContext, api: &Api) -> Result<(Value, Value)> {
     let (one, other) = (running(api)?, running(api)?);
     let place = |instance: &Value| Ok::<_, anyhow::Error>(context.object(instance)?.place);
     ensure!(

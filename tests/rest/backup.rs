@@ -1,6 +1,6 @@
 //! `wharf backup` and `wharf restore`, under load and killed.
 
-use crate::sign_in::{ANN, Browser, PASSWORD};
+use crate::sign_in::{ANN, ConsoleBrowser, PASSWORD};
 use crate::{Expected, has, start, start_under, uuid};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -153,7 +153,7 @@ fn only_a_whole_backup_is_restored() {
 fn a_restore_says_which_access_it_brings_back_and_ends_it_when_asked() {
     let (mut server, ann) = start();
     let instance = ann.small_container().unwrap();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
     let second = server.cli(&["key", "new", ANN, "--name", "lost"]).unwrap();
     let lost = Api::new(server.base_url(), second.trim());
@@ -181,7 +181,7 @@ fn a_restore_says_which_access_it_brings_back_and_ends_it_when_asked() {
         has(&out, words);
     }
     assert_eq!(server.again(&lost).list().unwrap().len(), 1);
-    Browser::new(&server).sign_in(PASSWORD);
+    ConsoleBrowser::new(&server).sign_in(PASSWORD);
     let out = restore(&mut server, &["--end-access"]);
     assert_eq!(
         out.matches("ended: keys 2, sessions 1, password 1").count(),
@@ -192,7 +192,7 @@ fn a_restore_says_which_access_it_brings_back_and_ends_it_when_asked() {
         assert_eq!(server.again(api).get("/api/instance/").unwrap().status, 401);
     }
     let body = json!({ "email": ANN, "password": PASSWORD });
-    Browser::new(&server)
+    ConsoleBrowser::new(&server)
         .send("POST", "/auth/sign-in/", &body)
         .is(400);
     let ann = server.user(ANN).unwrap();

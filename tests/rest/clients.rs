@@ -1,6 +1,6 @@
 //! Clients behind a proxy, and clients that use up what others need.
 
-use crate::sign_in::{ANN, Browser, PASSWORD};
+use crate::sign_in::{ANN, ConsoleBrowser, PASSWORD};
 use crate::{Expected, has, until_logged};
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Api, Ports, Server, simulated_node, small};
@@ -101,13 +101,13 @@ fn requests_of_programs_take_no_place_of_another_network() {
 
 /// A browser of a client behind a proxy.
 struct Client<'a> {
-    browser: Browser,
+    browser: ConsoleBrowser,
     address: &'a str,
 }
 
 impl<'a> Client<'a> {
     fn new(server: &Server, address: &'a str) -> Self {
-        let browser = Browser::new(server);
+        let browser = ConsoleBrowser::new(server);
         Self { browser, address }
     }
 

@@ -32,9 +32,10 @@ fn a_program_gets_a_key_once_its_user_approves() {
     let early = program.send("POST", "/auth/device/token/", &body).unwrap();
     assert_eq!(error(early), "slow_down");
 
-    let mut browser = Browser::new(&server);
-    let approve =
-        |browser: &Browser, body: Value| browser.send("POST", "/auth/device/approve/", &body);
+    let mut browser = ConsoleBrowser::new(&server);
+    let approve = |browser: &ConsoleBrowser, body: Value| {
+        browser.send("POST", "/auth/device/approve/", &body)
+    };
     let approval = json!({ "user_code": code.to_lowercase(), "scopes": ["read"] });
     assert_eq!(approve(&browser, approval.clone()).status, 401);
     // A key approves nothing.
@@ -82,7 +83,7 @@ fn a_program_gets_a_key_once_its_user_approves() {
 #[test]
 fn guesses_of_codes_are_limited() {
     let (server, _) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, "ann@example.com");
     let guess = || {
         let body = json!({ "user_code": "BCDF-GHJK", "deny": true });

@@ -1,7 +1,7 @@
 //! A full disk: changes that free nothing are refused early, the rest goes on, and nothing acknowledged
 //! is lost.
 
-use crate::sign_in::{ANN, Browser, PASSWORD};
+use crate::sign_in::{ANN, ConsoleBrowser, PASSWORD};
 use crate::{Expected, uuid, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -145,7 +145,7 @@ fn below_the_reserve_only_changes_that_free_something_are_taken() {
     };
     let bob = server.user("bob@example.com").unwrap();
     let bobs = bob.small_container().unwrap();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
     let [running, stopped, vm] =
         [small("container"), small("container"), small("vm")].map(|body| {

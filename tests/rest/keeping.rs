@@ -1,7 +1,7 @@
 //! The rows that users make the server keep: a budget for those of a day, and the end of dead keys.
 
 use crate::bill::fake_clock;
-use crate::sign_in::{ANN, Browser, PASSWORD};
+use crate::sign_in::{ANN, ConsoleBrowser, PASSWORD};
 use crate::{Expected, start_on, uuid, wait_until};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -30,7 +30,7 @@ fn a_user_beyond_the_budget_of_a_day_is_a_429_and_may_end_everything() {
     let limits = "[limits]\nrecords_per_user_per_day = 60\n";
     let (server, ann) = start_on(limits, &node);
     let bob = server.user(BOB).unwrap();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
     let running = ann.small_container().unwrap();
     let stopped = ann.small_container().unwrap();

@@ -1,6 +1,6 @@
 //! The rates of requests of API keys and of users.
 
-use crate::sign_in::{ANN, Browser};
+use crate::sign_in::{ANN, ConsoleBrowser};
 use crate::{Expected, wait_until};
 use serde_json::Value;
 use wharf_tests::{Api, Ports, Server, simulated_node};
@@ -54,7 +54,7 @@ fn a_key_beyond_its_burst_is_429_and_other_keys_are_not() {
 fn all_keys_and_sessions_of_a_user_share_one_rate() {
     let server = start("requests_per_second_per_user = 1\nrequest_burst_per_user = 12");
     let bob = server.user("bob@example.com").unwrap();
-    let mut session = Browser::new(&server);
+    let mut session = ConsoleBrowser::new(&server);
     session.accept(&server, ANN);
     let keys = [(); 4].map(|()| server.user(ANN).unwrap());
     let answers = (0..5).flat_map(|_| keys.iter().map(|key| key.get("/api/instance/").unwrap()));

@@ -5,14 +5,14 @@ use anyhow::Result;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
-use wharf_tests::kills::{Engine, FIVE, Plan, converge};
+use wharf_tests::kills::{FIVE, KilledEngine, Plan, converge};
 use wharf_tests::{until, wharf_binary};
 
 /// A server with the configuration in this file. Its engine is the simulated one, which ends with the server and
 /// shows nothing to others.
 struct Simulated(PathBuf);
 
-impl Engine for Simulated {
+impl KilledEngine for Simulated {
     fn has(&self, _: &Value, _: bool) -> Result<()> {
         Ok(())
     }

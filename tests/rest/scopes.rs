@@ -1,6 +1,6 @@
 //! The scopes of keys: an answer has the parts that its caller may read.
 
-use crate::sign_in::{ANN, Browser};
+use crate::sign_in::{ANN, ConsoleBrowser};
 use crate::{Expected, running, start, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Api, Server, small};
@@ -123,7 +123,7 @@ fn a_writer_without_read_sees_the_id_and_the_state_of_its_changes_only() {
 #[test]
 fn only_the_operator_gives_the_scope_of_metrics() {
     let (server, ann) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
     assert_eq!(browser.get("/metrics").status, 403);
     // The operator's keys have it, and the keys that they make do not.

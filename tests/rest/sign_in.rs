@@ -6,7 +6,7 @@ mod plain_http;
 mod spellings;
 mod work;
 
-pub use browser::{ANN, Browser, PASSWORD, invitation};
+pub use browser::{ANN, ConsoleBrowser, PASSWORD, invitation};
 
 use crate::bill::fake_clock;
 use crate::{Expected, start, start_lasting, wait_until};
@@ -18,7 +18,7 @@ use wharf_tests::Api;
 #[test]
 fn an_invitation_is_accepted_once_and_begins_a_session() {
     let (server, key) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     let options = browser.get("/auth/options/").is(200);
     assert_eq!(options["password"], true);
     let (earlier, token) = (invitation(&server, ANN), invitation(&server, ANN));
@@ -51,7 +51,7 @@ fn an_invitation_is_accepted_once_and_begins_a_session() {
     // An invitation changes nothing until it is accepted.
     let again = invitation(&server, ANN);
     assert!(browser.is_signed_in());
-    let mut other = Browser::new(&server);
+    let mut other = ConsoleBrowser::new(&server);
     other.sign_in(PASSWORD);
     let body = json!({ "token": again, "password": "another password" });
     let answer = other.send("POST", "/auth/invite/accept/", &body);
@@ -64,9 +64,9 @@ fn an_invitation_is_accepted_once_and_begins_a_session() {
 #[test]
 fn an_unknown_user_and_a_wrong_password_are_refused_alike_and_the_rate_is_limited() {
     let (server, _) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
-    let stranger = Browser::new(&server);
+    let stranger = ConsoleBrowser::new(&server);
     let attempt = |email: &str, password: &str| {
         let body = json!({ "email": email, "password": password });
         stranger.send("POST", "/auth/sign-in/", &body)
@@ -106,7 +106,7 @@ fn an_unknown_user_and_a_wrong_password_are_refused_alike_and_the_rate_is_limite
 #[test]
 fn a_session_does_what_a_key_does_if_the_request_comes_from_the_console() {
     let (server, key) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
     let body = json!({
         "resource_type": "container", "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": 10,
@@ -164,7 +164,7 @@ fn a_session_does_what_a_key_does_if_the_request_comes_from_the_console() {
         [("Sec-Fetch-Site", "cross-site")],
     ] {
         let body = json!({ "email": ANN, "password": PASSWORD });
-        let stranger = Browser::new(&server);
+        let stranger = ConsoleBrowser::new(&server);
         let refused = stranger.send_from("POST", "/auth/sign-in/", &headers, &body);
         assert_eq!(refused.status, 403, "{headers:?}");
     }
@@ -194,9 +194,9 @@ fn a_session_does_what_a_key_does_if_the_request_comes_from_the_console() {
 #[test]
 fn sessions_end_by_sign_out_a_new_password_and_their_number() {
     let (server, _) = start();
-    let mut first = Browser::new(&server);
+    let mut first = ConsoleBrowser::new(&server);
     first.accept(&server, ANN);
-    let mut others: Vec<Browser> = (0..5).map(|_| Browser::new(&server)).collect();
+    let mut others: Vec<ConsoleBrowser> = (0..5).map(|_| ConsoleBrowser::new(&server)).collect();
     others
         .iter_mut()
         .for_each(|browser| browser.sign_in(PASSWORD));
@@ -229,27 +229,27 @@ fn sessions_end_by_sign_out_a_new_password_and_their_number() {
 #[test]
 fn the_oldest_session_makes_room_for_the_eleventh() {
     let (server, _) = start();
-    let mut first = Browser::new(&server);
+    let mut first = ConsoleBrowser::new(&server);
     first.accept(&server, ANN);
-    let mut others: Vec<Browser> = (0..10).map(|_| Browser::new(&server)).collect();
+    let mut others: Vec<ConsoleBrowser> = (0..10).map(|_| ConsoleBrowser::new(&server)).collect();
     for browser in &mut others {
         assert!(first.is_signed_in());
         browser.sign_in(PASSWORD);
     }
     assert!(!first.is_signed_in());
-    assert!(others.iter().all(Browser::is_signed_in));
+    assert!(others.iter().all(ConsoleBrowser::is_signed_in));
     server.finish().unwrap();
 }
 
 #[test]
 fn tokens_and_passwords_are_not_on_disk_and_sessions_survive_a_kill() {
     let (mut server, _) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
     let unused = invitation(&server, "bob@example.com");
     server.kill().unwrap();
     server.run().unwrap();
-    let mut again = Browser::new(&server);
+    let mut again = ConsoleBrowser::new(&server);
     again.cookie.clone_from(&browser.cookie);
     again.part.clone_from(&browser.part);
     assert!(again.is_signed_in());
@@ -276,7 +276,7 @@ fn tokens_and_passwords_are_not_on_disk_and_sessions_survive_a_kill() {
     server.run().unwrap();
     let token = link.trim().split('#').nth(1).unwrap();
     let body = json!({ "token": token, "password": PASSWORD });
-    let answer = Browser::new(&server).send("POST", "/auth/invite/accept/", &body);
+    let answer = ConsoleBrowser::new(&server).send("POST", "/auth/invite/accept/", &body);
     let cookie = answer.header("set-cookie").unwrap().to_owned();
     assert!(cookie.starts_with("__Host-wharf="), "{cookie}");
     assert!(cookie.ends_with("; Secure"), "{cookie}");
@@ -288,7 +288,7 @@ fn sessions_and_invitations_expire() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-60d").unwrap();
     let server = clock.server("").unwrap();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
     let token = invitation(&server, "bob@example.com");
     let is_invited = || {
@@ -320,7 +320,7 @@ fn sessions_and_invitations_expire() {
 fn keys_and_sessions_of_a_disabled_user_are_refused() {
     let (mut server, key, _dir) = start_lasting("");
     key.small_container().unwrap();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
     let token = invitation(&server, ANN);
     server.cli(&["user", "disable", ANN]).unwrap();
@@ -339,7 +339,7 @@ fn keys_and_sessions_of_a_disabled_user_are_refused() {
     assert!(server.cli(&["user", "invite", ANN]).is_err());
     server.kill().unwrap();
     server.run().unwrap();
-    let (key, mut browser) = (server.again(&key), Browser::new(&server));
+    let (key, mut browser) = (server.again(&key), ConsoleBrowser::new(&server));
     assert_eq!(key.get("/api/instance/").unwrap().status, 401);
     server.cli(&["user", "enable", ANN]).unwrap();
     // The instance was not touched.
@@ -385,7 +385,7 @@ fn a_console_on_the_host_of_pages_is_refused_unless_sign_in_is_off() {
     }
     write("\n[session]\nenabled = false\n");
     server.run().unwrap();
-    let browser = Browser::new(&server);
+    let browser = ConsoleBrowser::new(&server);
     let options = browser.get("/auth/options/").is(200);
     assert_eq!(options["password"], false);
     let body = json!({ "email": ANN, "password": PASSWORD });
@@ -405,7 +405,7 @@ fn hashes_of_passwords_are_bounded() {
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let attempts: Vec<_> = (0..150)
             .map(|n| {
-                let browser = Browser::new(&server);
+                let browser = ConsoleBrowser::new(&server);
                 scope.spawn(move || {
                     let email = format!("{n}@example.com");
                     let body = json!({ "email": email, "password": PASSWORD });
@@ -422,7 +422,7 @@ fn hashes_of_passwords_are_bounded() {
     );
     wait_until("the service has recovered", || {
         let body = json!({ "email": "a@example.com", "password": PASSWORD });
-        let answer = Browser::new(&server).send("POST", "/auth/sign-in/", &body);
+        let answer = ConsoleBrowser::new(&server).send("POST", "/auth/sign-in/", &body);
         Ok((answer.status == 400).then_some(()))
     });
     server.finish().unwrap();

@@ -29,7 +29,7 @@ pub struct Plan<'a> {
 }
 
 /// The engine, which must agree with the interface.
-pub trait Engine {
+pub trait KilledEngine {
     /// Checks that the engine has one object of an instance, and that it runs or not.
     fn has(&self, instance: &Value, runs: bool) -> Result<()>;
     /// Waits until the engine has no object of an instance.
@@ -47,7 +47,12 @@ struct Victim<'a, E> {
 }
 
 /// Kills the server at the points of the plan. In the end, no instance is left.
-pub fn converge(server: &mut Server, api: Api, engine: &impl Engine, plan: Plan<'_>) -> Result<()> {
+pub fn converge(
+    server: &mut Server,
+    api: Api,
+    engine: &impl KilledEngine,
+    plan: Plan<'_>,
+) -> Result<()> {
     let points = plan.points;
     let early = plan.early_deletions;
     let mut victim = Victim {
@@ -92,7 +97,7 @@ fn uuid(instance: &Value) -> &str {
     instance["uuid"].as_str().unwrap_or_default()
 }
 
-impl<E: Engine> Victim<'_, E> {
+impl<E: KilledEngine> Victim<'_, E> {
     fn create(&mut self) -> Result<Value> {
         let created = self.api.small_container()?;
         self.made.push(created.clone());

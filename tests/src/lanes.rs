@@ -24,10 +24,10 @@ pub fn is_whole_run() -> bool {
 }
 
 /// A test with a shared context, such as an engine.
-pub type Test<C> = Box<dyn Fn(&C) -> Result<()> + Send + Sync>;
+pub type BoxedTest<C> = Box<dyn Fn(&C) -> Result<()> + Send + Sync>;
 
 /// Tests that share more than the engine. They run in their order, on one thread.
-pub type Chain<C> = Vec<(String, Test<C>)>;
+pub type Chain<C> = Vec<(String, BoxedTest<C>)>;
 
 /// The tests of one engine.
 pub struct Suite<C> {

@@ -289,7 +289,7 @@ fn nothing_is_written_during_an_interrupted_start() {
     fake.operating.set(true);
     let report = create(&fake, &spec).unwrap();
     assert!(matches!(report.phase, Phase::Booting) && report.again_ms.is_some());
-    let no_files = |one: &engine::Instance| one.files.is_empty();
+    let no_files = |one: &engine::FakeInstance| one.files.is_empty();
     assert!(fake.instances.borrow().values().all(no_files));
     // The operation may be listed too late.
     fake.operating.set(false);

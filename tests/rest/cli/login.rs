@@ -134,7 +134,7 @@ fn begin(shell: &Shell, server: &Server) -> (Child, BufReader<std::process::Chil
 fn a_sign_in_with_a_browser_waits_for_the_confirmation() {
     let (server, _) = start();
     let shell = Shell::new().unwrap();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, "bob@example.com");
     let answer = |code: &str, deny: bool| {
         let body = json!({ "user_code": code, "deny": deny });

@@ -56,7 +56,7 @@ fn a_stream_begins_now_or_after_a_number_and_has_only_its_owners_events() {
 #[test]
 fn the_end_of_a_session_ends_its_streams_and_no_other() {
     let (server, ann) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, "ann@example.com");
     let credential = ("Cookie", browser.cookie.as_str());
     let query = browser.ticket("");

@@ -1,6 +1,6 @@
 //! Boundaries between requests, and ambiguous headers.
 
-use super::wire::{Heard, send};
+use super::wire::{Answers, send};
 use crate::start;
 
 /// Follows a request with an ambiguous length. An answer to it reveals request smuggling.
@@ -78,7 +78,7 @@ const PLAIN: &[(&str, &str)] = &[
     ),
 ];
 
-fn sane(name: &str, heard: &Heard) {
+fn sane(name: &str, heard: &Answers) {
     let wrong = heard.statuses.iter().any(|status| *status >= 500);
     assert!(!wrong, "{name}: {heard:?}");
     assert!(

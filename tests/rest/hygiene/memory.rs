@@ -3,7 +3,7 @@
 
 use super::http2::{head, read_frame};
 use super::shutout::{connection, no_window, start_limited};
-use super::wire::{Heard, connect, listen, resident_kib, send};
+use super::wire::{Answers, connect, listen, resident_kib, send};
 use crate::{Expected, has, start_under};
 use h2::SendStream;
 use h2::client::SendRequest;
@@ -187,7 +187,7 @@ fn a_rate_without_attempts_left_is_told_before_the_body() {
 }
 
 /// Sends a request on a connection that ends with its response.
-fn send_fast(server: &Server, bytes: &[u8]) -> Heard {
+fn send_fast(server: &Server, bytes: &[u8]) -> Answers {
     let mut stream = connect(server);
     let text = String::from_utf8_lossy(bytes).replacen(
         "Host: x\r\n",

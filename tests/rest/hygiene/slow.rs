@@ -1,7 +1,7 @@
 //! Slow clients, one and many.
 
 use super::start_with_short_timeouts;
-use super::wire::{Heard, connect, listen};
+use super::wire::{Answers, connect, listen};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ const BOUND: Duration = Duration::from_secs(60);
 
 /// Sends the start, and then one byte at a time until the server closes the connection. Returns the
 /// duration and the answer.
-fn trickle(mut stream: TcpStream, start: &str, byte: &[u8]) -> (Duration, Heard) {
+fn trickle(mut stream: TcpStream, start: &str, byte: &[u8]) -> (Duration, Answers) {
     let begin = Instant::now();
     stream.write_all(start.as_bytes()).unwrap();
-    let mut all = Heard::default();
+    let mut all = Answers::default();
     while begin.elapsed() < BOUND {
         all.add(listen(&mut stream, Duration::from_millis(50)));
         if all.closed {

@@ -14,7 +14,7 @@ const SILENCE: Duration = Duration::from_millis(700);
 
 /// The bytes of all answers on a connection.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct Answers {
     /// The status of each answer.
     pub statuses: Vec<u16>,
     /// Whether the server has closed the connection.
@@ -23,7 +23,7 @@ pub struct Heard {
     pub bytes: Vec<u8>,
 }
 
-impl Heard {
+impl Answers {
     /// Returns the bytes as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
@@ -94,7 +94,7 @@ pub fn connect(server: &Server) -> TcpStream {
 }
 
 /// Sends the bytes on a new connection, and listens until the server closes it or is silent.
-pub fn send(server: &Server, bytes: &[u8]) -> Heard {
+pub fn send(server: &Server, bytes: &[u8]) -> Answers {
     let mut stream = connect(server);
     // The server may close the connection before all bytes are sent.
     let _ = stream.write_all(bytes);
@@ -104,7 +104,7 @@ pub fn send(server: &Server, bytes: &[u8]) -> Heard {
 }
 
 /// Listens until the server closes the connection, or is silent for this time.
-pub fn listen(stream: &mut TcpStream, silence: Duration) -> Heard {
+pub fn listen(stream: &mut TcpStream, silence: Duration) -> Answers {
     stream.set_read_timeout(Some(silence)).unwrap();
     let mut bytes = Vec::new();
     let mut piece = vec![0; 65536];
@@ -124,7 +124,7 @@ pub fn listen(stream: &mut TcpStream, silence: Duration) -> Heard {
         .flat_map(|version| text.split(version).skip(1))
         .map(|rest| rest[..3].parse().unwrap())
         .collect();
-    Heard {
+    Answers {
         statuses,
         closed,
         bytes,

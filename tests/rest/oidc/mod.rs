@@ -6,7 +6,7 @@ mod provider;
 mod settings;
 
 use crate::Expected;
-use crate::sign_in::{ANN, Browser};
+use crate::sign_in::{ANN, ConsoleBrowser};
 use provider::{Account, CLIENT, Provider, SECRET};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -129,15 +129,15 @@ impl ProviderSetup {
 
     /// Signs in as the account that is signed in at the provider. Returns the browser, or the reason of
     /// the refusal.
-    fn sign_in(&self) -> Result<Browser, String> {
+    fn sign_in(&self) -> Result<ConsoleBrowser, String> {
         let Attempt { back, cookie } = self.attempt();
         self.finish_attempt(&back, &cookie)
     }
 
-    fn finish_attempt(&self, back: &str, cookie: &str) -> Result<Browser, String> {
+    fn finish_attempt(&self, back: &str, cookie: &str) -> Result<ConsoleBrowser, String> {
         let page = self.page(back, cookie);
         assert_eq!(page.status, 303);
-        let mut browser = Browser::new(&self.server);
+        let mut browser = ConsoleBrowser::new(&self.server);
         let fragment = page.location.strip_prefix("/sign-in#").unwrap();
         let Some(part) = fragment.strip_prefix("session=") else {
             assert!(page.cookie("wharf").is_none());
@@ -157,7 +157,7 @@ impl ProviderSetup {
     }
 }
 
-fn session(browser: &Browser) -> Value {
+fn session(browser: &ConsoleBrowser) -> Value {
     browser.get("/api/session/").is(200)
 }
 

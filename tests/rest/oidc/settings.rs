@@ -2,7 +2,7 @@
 
 use super::provider::{Account, Provider, SECRET};
 use super::{EXAMPLE_COM, Page, Setup, settings};
-use crate::sign_in::{ANN, Browser};
+use crate::sign_in::{ANN, ConsoleBrowser};
 use crate::{Expected, start};
 use serde_json::Value;
 use std::fs::{self, Permissions};
@@ -61,7 +61,7 @@ fn a_provider_out_of_reach_fails_neither_the_start_nor_other_ways_to_sign_in() {
         (refused.status, refused.location.as_str()),
         (303, "/sign-in#unreachable")
     );
-    Browser::new(&server).accept(&server, ANN);
+    ConsoleBrowser::new(&server).accept(&server, ANN);
     let provider = Provider::start_at(&address, Account::new("ann-1", ANN));
     let setup = Setup {
         server,
@@ -80,7 +80,7 @@ fn a_provider_out_of_reach_fails_neither_the_start_nor_other_ways_to_sign_in() {
 #[test]
 fn without_a_provider_there_is_no_way_to_one() {
     let (server, _) = start();
-    let browser = Browser::new(&server);
+    let browser = ConsoleBrowser::new(&server);
     let options = browser.get("/auth/options/").is(200);
     assert_eq!(options["provider"], Value::Null);
     for path in ["/auth/oidc/", "/auth/oidc/callback/?state=x&code=y"] {

@@ -4,7 +4,7 @@ mod authenticator;
 mod refused;
 
 use crate::bill::fake_clock;
-use crate::sign_in::{ANN, Browser, PASSWORD, invitation};
+use crate::sign_in::{ANN, ConsoleBrowser, PASSWORD, invitation};
 use crate::{Expected, start};
 use authenticator::Authenticator;
 use serde_json::{Value, json};
@@ -15,19 +15,24 @@ const SIGN_IN: &str = "/auth/passkey/sign-in/";
 const NEW: &str = "/auth/passkey/options/";
 const PASSKEYS: &str = "/auth/passkey/";
 
-fn post(browser: &Browser, path: &str, body: &Value) -> Answer {
+fn post(browser: &ConsoleBrowser, path: &str, body: &Value) -> Answer {
     browser.send("POST", path, body)
 }
 
 /// Sends the use of a passkey for a new challenge.
-fn sign_in(browser: &Browser, authenticator: &mut Authenticator) -> Answer {
+fn sign_in(browser: &ConsoleBrowser, authenticator: &mut Authenticator) -> Answer {
     let options = post(browser, BEGIN, &Value::Null).is(200);
     let credential = authenticator.sign_in(&options);
     post(browser, SIGN_IN, &json!({ "credential": credential }))
 }
 
 /// Accepts an invitation with a passkey.
-fn accept(browser: &mut Browser, server: &Server, authenticator: &mut Authenticator, email: &str) {
+fn accept(
+    browser: &mut ConsoleBrowser,
+    server: &Server,
+    authenticator: &mut Authenticator,
+    email: &str,
+) {
     let token = invitation(server, email);
     let begin = json!({ "token": token });
     let options = post(browser, "/auth/invite/passkey/options/", &begin);
@@ -38,14 +43,14 @@ fn accept(browser: &mut Browser, server: &Server, authenticator: &mut Authentica
 }
 
 /// Adds a passkey to the account of a browser that is signed in.
-fn add(browser: &Browser, authenticator: &mut Authenticator, name: &Value) -> Answer {
+fn add(browser: &ConsoleBrowser, authenticator: &mut Authenticator, name: &Value) -> Answer {
     let options = post(browser, NEW, &Value::Null).is(200);
     let credential = authenticator.make(&options);
     let body = json!({ "name": name, "credential": credential });
     post(browser, PASSKEYS, &body)
 }
 
-fn listed(browser: &Browser) -> Vec<Value> {
+fn listed(browser: &ConsoleBrowser) -> Vec<Value> {
     let list = browser.get(PASSKEYS).is(200);
     list.as_array().unwrap().clone()
 }
@@ -60,7 +65,7 @@ fn assert_refused(answer: Answer) {
 #[test]
 fn an_invitation_becomes_a_passkey_that_signs_in() {
     let (server, key) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     let options = browser.get("/auth/options/").is(200);
     assert_eq!(options["passkey"], true);
     let token = invitation(&server, ANN);
@@ -85,7 +90,7 @@ fn an_invitation_becomes_a_passkey_that_signs_in() {
     assert_eq!(session["email"], json!(ANN));
     assert_eq!(session["has_password"], false);
 
-    let mut other = Browser::new(&server);
+    let mut other = ConsoleBrowser::new(&server);
     let signed_in = sign_in(&other, &mut authenticator);
     other.keep_cookie(signed_in);
     assert!(other.is_signed_in());
@@ -114,10 +119,10 @@ fn an_invitation_becomes_a_passkey_that_signs_in() {
 #[test]
 fn a_user_adds_names_and_removes_passkeys_but_not_the_last_way_in() {
     let (server, key) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     let mut first = Authenticator::new(&server);
     accept(&mut browser, &server, &mut first, ANN);
-    let remove = |browser: &Browser, id: &str| {
+    let remove = |browser: &ConsoleBrowser, id: &str| {
         browser.send("DELETE", &format!("{PASSKEYS}{id}/"), &Value::Null)
     };
     let id = |passkey: &Value| passkey["id"].as_str().unwrap().to_owned();
@@ -157,7 +162,7 @@ fn a_user_adds_names_and_removes_passkeys_but_not_the_last_way_in() {
     assert_eq!(names, ["Passkey", "Telefon ☎"]);
 
     // Passkeys of others do not exist.
-    let mut stranger = Browser::new(&server);
+    let mut stranger = ConsoleBrowser::new(&server);
     stranger.accept(&server, "bob@example.com");
     assert!(listed(&stranger).is_empty());
     for missing in [second_id.as_str(), "0123456789abcdef", "x"] {
@@ -196,7 +201,7 @@ fn a_change_of_the_ways_to_sign_in_needs_a_recent_sign_in() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-10d").unwrap();
     let server = clock.server("").unwrap();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     let mut passkey = Authenticator::new(&server);
     accept(&mut browser, &server, &mut passkey, ANN);
     let options = post(&browser, NEW, &Value::Null).is(200);
@@ -226,7 +231,7 @@ fn a_change_of_the_ways_to_sign_in_needs_a_recent_sign_in() {
 #[test]
 fn a_disabled_user_has_no_way_in_and_passkeys_survive_a_kill() {
     let (mut server, _) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     let mut passkey = Authenticator::new(&server);
     accept(&mut browser, &server, &mut passkey, ANN);
     server.cli(&["user", "disable", ANN]).unwrap();
@@ -234,7 +239,7 @@ fn a_disabled_user_has_no_way_in_and_passkeys_survive_a_kill() {
     server.cli(&["user", "enable", ANN]).unwrap();
     server.kill().unwrap();
     server.run().unwrap();
-    let browser = Browser::new(&server);
+    let browser = ConsoleBrowser::new(&server);
     // The port is another one, and the passkey is of the host.
     passkey.origin = Authenticator::new(&server).origin;
     assert_eq!(sign_in(&browser, &mut passkey).status, 204);
@@ -255,7 +260,7 @@ fn a_console_without_a_host_name_offers_no_passkeys() {
         let ports = Ports::take().settings();
         let settings = format!("base_url = \"{url}\"\n{ports}{node}");
         let server = Server::start(&settings).unwrap();
-        let browser = Browser::new(&server);
+        let browser = ConsoleBrowser::new(&server);
         let options = browser.get("/auth/options/").is(200);
         assert_eq!(options["passkey"], offered, "{url}");
         let status = if offered { 200 } else { 404 };

@@ -2,14 +2,14 @@
 
 use super::authenticator::Authenticator;
 use super::{BEGIN, NEW, PASSKEYS, SIGN_IN, accept, assert_refused, post, sign_in};
-use crate::sign_in::{ANN, Browser};
+use crate::sign_in::{ANN, ConsoleBrowser};
 use crate::{Expected, start};
 use serde_json::{Value, json};
 
 #[test]
 fn a_challenge_is_answered_once_by_the_passkey_itself_on_the_console() {
     let (server, _) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     let mut passkey = Authenticator::new(&server);
     accept(&mut browser, &server, &mut passkey, ANN);
     let used = passkey.counter;
@@ -84,7 +84,7 @@ fn a_challenge_is_answered_once_by_the_passkey_itself_on_the_console() {
 #[test]
 fn a_passkey_with_unknown_or_no_transports_is_accepted() {
     let (server, _) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     accept(&mut browser, &server, &mut Authenticator::new(&server), ANN);
     for (transports, attachment) in [
         (json!([]), json!("platform")),
@@ -104,7 +104,7 @@ fn a_passkey_with_unknown_or_no_transports_is_accepted() {
         let mut used = passkey.sign_in(&options);
         used["authenticatorAttachment"] = attachment;
         let credential = json!({ "credential": used });
-        post(&Browser::new(&server), SIGN_IN, &credential).is(204);
+        post(&ConsoleBrowser::new(&server), SIGN_IN, &credential).is(204);
     }
     let options = post(&browser, NEW, &Value::Null).is(200);
     let mut made = Authenticator::new(&server).make(&options);
@@ -122,7 +122,7 @@ fn a_passkey_with_unknown_or_no_transports_is_accepted() {
 #[test]
 fn every_damaged_credential_is_a_wrong_field_and_no_fault() {
     let (server, _) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     let mut passkey = Authenticator::new(&server);
     accept(&mut browser, &server, &mut passkey, ANN);
     // Each credential answers a challenge of its own, so that its damage decides.

@@ -8,14 +8,14 @@ pub const ANN: &str = "ann@example.com";
 pub const PASSWORD: &str = "correct horse battery";
 
 /// A browser with the console open.
-pub struct Browser {
+pub struct ConsoleBrowser {
     api: Api,
     pub cookie: String,
     /// The part of the token that the cookie lacks.
     pub part: String,
 }
 
-impl Browser {
+impl ConsoleBrowser {
     /// A browser that is not signed in.
     pub fn new(server: &Server) -> Self {
         Self {

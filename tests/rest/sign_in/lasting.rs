@@ -1,6 +1,6 @@
 //! Lasting access: keys and approved programs need a recent sign-in, expire by default, and end by request.
 
-use super::{ANN, Browser, PASSWORD};
+use super::{ANN, ConsoleBrowser, PASSWORD};
 use crate::bill::fake_clock;
 use crate::{Expected, start};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn a_key_and_a_program_need_a_recent_sign_in() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-10d").unwrap();
     let server = clock.server("").unwrap();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
     clock.set("-9d").unwrap();
     server.cli(&["clock", "adopt"]).unwrap();
@@ -48,7 +48,7 @@ fn seconds(time: &Value) -> i64 {
 #[test]
 fn keys_of_a_session_expire_after_90_days_unless_their_user_says_otherwise() {
     let (server, key) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
     let make = |body: Value| browser.send("POST", "/api/key/", &body);
     let made = make(json!({ "expires_at": null })).is(201);
@@ -95,7 +95,7 @@ fn keys_of_a_session_expire_after_90_days_unless_their_user_says_otherwise() {
 #[test]
 fn signing_out_everywhere_revokes_the_keys_made_since_a_time() {
     let (server, operators) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
     let make = || {
         // Times of creation differ.

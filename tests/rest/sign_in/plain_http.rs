@@ -1,7 +1,7 @@
 //! Sessions over plain HTTP, where a browser sends the cookie to servers in instances too; and the exact
 //! origin of the console.
 
-use super::{ANN, Browser, PASSWORD};
+use super::{ANN, ConsoleBrowser, PASSWORD};
 use crate::{Expected, start};
 use serde_json::{Value, json};
 use wharf_testkit::workspace::wharf_binary;
@@ -13,11 +13,11 @@ const STREAM: (&str, &str) = ("Accept", "text/event-stream");
 #[test]
 fn over_plain_http_the_cookie_alone_opens_nothing() {
     let (server, _) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
-    let mut other = Browser::new(&server);
+    let mut other = ConsoleBrowser::new(&server);
     other.sign_in(PASSWORD);
-    let status = |browser: &Browser, method: &str, path: &str, headers: &[(&str, &str)]| {
+    let status = |browser: &ConsoleBrowser, method: &str, path: &str, headers: &[(&str, &str)]| {
         let headers = [headers, &[SAME_ORIGIN]].concat();
         let sent = browser.send_bare(method, path, &headers, &Value::Null);
         sent.status
@@ -42,7 +42,7 @@ fn over_plain_http_the_cookie_alone_opens_nothing() {
     assert_eq!(status(&browser, "GET", "/api/instance/", &upgrade), 401);
 
     // A ticket is of one session, for one stream.
-    let stream = |browser: &Browser, ticket: &str| {
+    let stream = |browser: &ConsoleBrowser, ticket: &str| {
         let path = format!("/api/instance/{ticket}");
         status(browser, "GET", &path, &upgrade)
     };
@@ -50,7 +50,10 @@ fn over_plain_http_the_cookie_alone_opens_nothing() {
     assert_eq!(stream(&browser, &ticket), 200);
     assert_eq!(stream(&browser, &ticket), 401);
     assert_eq!(stream(&other, &browser.ticket("")), 401);
-    assert_eq!(stream(&Browser::new(&server), &browser.ticket("")), 401);
+    assert_eq!(
+        stream(&ConsoleBrowser::new(&server), &browser.ticket("")),
+        401
+    );
     let plain = format!("/api/session/{}", browser.ticket(""));
     assert_eq!(status(&browser, "GET", &plain, &[]), 401);
 
@@ -69,7 +72,7 @@ fn over_plain_http_the_cookie_alone_opens_nothing() {
 fn two_servers_on_one_host_have_cookies_of_their_own() {
     let names = [(); 2].map(|()| {
         let (server, _) = start();
-        let mut browser = Browser::new(&server);
+        let mut browser = ConsoleBrowser::new(&server);
         browser.accept(&server, ANN);
         let name = browser.cookie.split('=').next().unwrap().to_owned();
         server.finish().unwrap();
@@ -92,7 +95,7 @@ fn the_origin_of_the_console_is_exactly_that_of_base_url() {
     let (_, token) = link.trim().split_once('#').unwrap();
     let own = ("Origin", "https://wharf.example.org");
     let host = ("Host", "wharf.example.org");
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     let body = json!({ "token": token, "password": PASSWORD });
     let foreign = [
         &[("Origin", "http://wharf.example.org")][..],

@@ -1,6 +1,6 @@
 //! Addresses: every door takes every spelling of one for one user, and refuses what is none.
 
-use super::{Browser, PASSWORD};
+use super::{ConsoleBrowser, PASSWORD};
 use crate::{Expected, start};
 use serde_json::json;
 use wharf_tests::{Api, small};
@@ -16,7 +16,7 @@ const SPELLINGS: [&str; 4] = [
 fn spellings_of_an_address_are_one_user_at_every_door() {
     let (server, _) = start();
     let [first, second, third, canonical] = SPELLINGS;
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     let link = server.cli(&["user", "invite", first]).unwrap();
     let (_, token) = link.trim().split_once('#').unwrap();
     let body = json!({ "token": token, "password": PASSWORD });
@@ -40,7 +40,7 @@ fn spellings_of_an_address_are_one_user_at_every_door() {
     assert_eq!(lines.count(), 1, "{users}");
     for spelling in SPELLINGS {
         let body = json!({ "email": spelling, "password": PASSWORD });
-        let signed_in = Browser::new(&server).send("POST", "/auth/sign-in/", &body);
+        let signed_in = ConsoleBrowser::new(&server).send("POST", "/auth/sign-in/", &body);
         assert_eq!(signed_in.status, 204, "{spelling}");
     }
     server.cli(&["user", "disable", third]).unwrap();

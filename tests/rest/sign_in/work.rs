@@ -1,6 +1,6 @@
 //! The work of refused sign-ins: equal, whether the user exists or not.
 
-use super::{ANN, Browser, PASSWORD};
+use super::{ANN, ConsoleBrowser, PASSWORD};
 use crate::start;
 use serde_json::json;
 use std::io::{Read, Write};
@@ -26,7 +26,7 @@ fn hashes(server: &Server, key: &str) -> u64 {
 #[test]
 fn each_refusal_of_a_password_computes_one_hash() {
     let (server, _) = start();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
     server.cli(&["key", "new", "bob@example.com"]).unwrap();
     browser.accept(&server, "eve@example.com");
@@ -45,7 +45,7 @@ fn each_refusal_of_a_password_computes_one_hash() {
     ] {
         let before = count();
         let body = json!({ "email": email, "password": password });
-        let refused = Browser::new(&server).send("POST", "/auth/sign-in/", &body);
+        let refused = ConsoleBrowser::new(&server).send("POST", "/auth/sign-in/", &body);
         assert_eq!(refused.status, 400, "{case}");
         assert_eq!(count() - before, 1, "{case}");
     }

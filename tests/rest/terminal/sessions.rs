@@ -2,7 +2,7 @@
 
 use super::ends::ends;
 use super::{SshServer, open, start};
-use crate::sign_in::{ANN, Browser, PASSWORD};
+use crate::sign_in::{ANN, ConsoleBrowser, PASSWORD};
 use crate::{Expected, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Refused, Server, Terminal};
@@ -10,8 +10,8 @@ use wharf_tests::{Refused, Server, Terminal};
 /// The words about a session or key that is not valid.
 const INVALID: &str = "not valid any more";
 
-fn signed_in(server: &Server) -> Browser {
-    let mut browser = Browser::new(server);
+fn signed_in(server: &Server) -> ConsoleBrowser {
+    let mut browser = ConsoleBrowser::new(server);
     browser.sign_in(PASSWORD);
     browser
 }
@@ -19,7 +19,7 @@ fn signed_in(server: &Server) -> Browser {
 /// Opens a terminal as a page of an origin does. A browser sends its `Origin` with each WebSocket.
 fn from(
     server: &Server,
-    browser: &Browser,
+    browser: &ConsoleBrowser,
     headers: &[(&'static str, &str)],
     (instance, query): (&Value, &str),
 ) -> Result<Terminal, Refused> {
@@ -28,7 +28,7 @@ fn from(
     Terminal::try_open_from(server.base_url(), &headers, uuid(instance), &query).unwrap()
 }
 
-fn of(server: &Server, browser: &Browser, instance: &Value, query: &str) -> Terminal {
+fn of(server: &Server, browser: &ConsoleBrowser, instance: &Value, query: &str) -> Terminal {
     let origin = [("Origin", server.base_url())];
     let mut terminal = from(server, browser, &origin, (instance, query)).unwrap();
     terminal.wait_for_from(0, "ready> ").unwrap();
@@ -39,7 +39,7 @@ fn of(server: &Server, browser: &Browser, instance: &Value, query: &str) -> Term
 fn a_terminal_ends_with_the_session_that_opened_it() {
     let (server, key, instance) = start("");
     let _ssh = SshServer::of(&instance).unwrap();
-    let mut first = Browser::new(&server);
+    let mut first = ConsoleBrowser::new(&server);
     first.accept(&server, ANN);
     let [second, third] = [(); 2].map(|()| signed_in(&server));
     let mut terminals = [&first, &second, &third].map(|b| of(&server, b, &instance, ""));
@@ -76,7 +76,7 @@ fn a_terminal_ends_with_the_session_that_opened_it() {
 fn all_terminals_of_a_user_end_when_the_user_is_disabled() {
     let (server, key, instance) = start("");
     let _ssh = SshServer::of(&instance).unwrap();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
     let mut of_session = of(&server, &browser, &instance, "");
     let mut of_key = open(&key, &instance);
@@ -93,7 +93,7 @@ fn all_terminals_of_a_user_end_when_the_user_is_disabled() {
 fn a_page_elsewhere_opens_no_terminal_with_the_cookie() {
     let (server, key, instance) = start("");
     let _ssh = SshServer::of(&instance).unwrap();
-    let mut browser = Browser::new(&server);
+    let mut browser = ConsoleBrowser::new(&server);
     browser.accept(&server, ANN);
     let at = (&instance, "");
     for headers in [

@@ -2,7 +2,7 @@
 
 mod networks;
 
-pub use networks::Network;
+pub use networks::FakeNetwork;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub struct FakeInstance {
 pub struct Fake {
     pub instances: RefCell<BTreeMap<String, FakeInstance>>,
     /// The networks of owners.
-    pub networks: RefCell<BTreeMap<String, Network>>,
+    pub networks: RefCell<BTreeMap<String, FakeNetwork>>,
     /// Whether the node is in OVN mode.
     pub ovn: bool,
     /// The result of the last operation.

@@ -1,6 +1,6 @@
 //! OVN mode: the network of the owner and the forwards of the ports come and go with the instance.
 
-use super::engine::{Fake, Network};
+use super::engine::{Fake, FakeNetwork};
 use super::{
     INSTALLATION, at_every_request_of, create, delete, move_here, settle, settle_as, spec, stop,
     target,
@@ -149,11 +149,11 @@ fn an_orphan_goes_with_its_forwards() {
 }
 
 /// Puts a network with this change in place of the owner's.
-fn with_network(change: impl FnOnce(&mut Network)) -> Fake {
+fn with_network(change: impl FnOnce(&mut FakeNetwork)) -> Fake {
     let fake = fake();
-    let mut found = Network {
+    let mut found = FakeNetwork {
         body: network(),
-        ..Network::default()
+        ..FakeNetwork::default()
     };
     change(&mut found);
     fake.networks.borrow_mut().insert(NETWORK.into(), found);
@@ -178,7 +178,7 @@ fn a_network_in_creation_and_one_in_use_are_waited_for() {
     let pending = with_network(|found| found.status = "Pending".into());
     let foreign = with_network(|found| found.body["config"]["user.wharf.owner"] = "owner0".into());
     let nic = json!({ "devices": { "eth0": { "network": NETWORK } } });
-    let user = super::engine::Instance {
+    let user = super::engine::FakeInstance {
         body: nic,
         ..Default::default()
     };
@@ -192,7 +192,7 @@ fn a_network_in_creation_and_one_in_use_are_waited_for() {
 #[test]
 fn an_address_of_another_network_is_a_conflict() {
     let fake = fake();
-    let mut other = Network::default();
+    let mut other = FakeNetwork::default();
     other.forwards.insert(ADDRESS.into(), json!({}));
     fake.networks.borrow_mut().insert("other".into(), other);
     let result = create(&fake, &spec());
