@@ -1,29 +1,36 @@
-//! `wharf config-ssh`: entries for OpenSSH's configuration, so that `ssh NAME.wharf` and editors work.
+//! `wharf config-ssh`: an entry of OpenSSH's configuration, so that `ssh NAME.wharf` and editors work.
 
 use crate::connection::Connection;
-use crate::known_hosts::{self, KnownHosts};
+use crate::editor_key;
+use crate::failure::failure_message;
+use crate::known_hosts;
 use crate::output::{line, note};
 use crate::profiles::home;
-use crate::ssh::{AGENT_KEYS, FILES_ONLY, SshAddress, is_safe};
-use anyhow::{Context, Result};
+use crate::ssh::{AGENT_KEYS, FILES_ONLY, is_safe, proxy_command};
+use anyhow::{Context, Error, Result, ensure};
 use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
+use wharf_client::Client;
+use wharf_client::types::{InstanceFields, State};
 
 /// The file of the entries, beside OpenSSH's own.
 const OWN: &str = "wharf_config";
 /// The line of OpenSSH's configuration that reads the entries.
 const INCLUDE: &str = "Include wharf_config";
 /// The domain of the names.
-const DOMAIN: &str = "wharf";
+pub const DOMAIN: &str = "wharf";
 
-/// Make your instances known to OpenSSH as NAME.wharf
+/// Make your instances known to OpenSSH as NAME.wharf, also those of later
+///
+/// Makes a key, saves it on the server, and adds it to your running instances by one login each, so that
+/// editors can log in without a password.
 #[derive(Args)]
 pub struct ConfigSsh {
     /// Print the changes instead of making them
     #[arg(long)]
     dry_run: bool,
-    /// Remove the entries
+    /// Remove the entry; the key stays
     #[arg(long)]
     remove: bool,
     #[command(flatten)]
@@ -35,73 +42,89 @@ impl ConfigSsh {
         let directory = home()?.join(".ssh");
         let (own, config) = (directory.join(OWN), target_of(directory.join("config")));
         let before = read(&config)?;
-        let mut keys = KnownHosts::new();
-        let (entries, after) = if self.remove {
-            (None, without_include(&before))
-        } else {
-            (Some(self.entries(&mut keys).await?), with_include(&before))
-        };
-        let is_changed = before != after;
-        if self.dry_run {
-            let file = known_hosts::file()?;
-            for (alias, key) in keys
-                .iter()
-                .flat_map(|(a, keys)| keys.iter().map(move |k| (a, k)))
-            {
-                line(&format!("{} would have: {alias} {key}", file.display()))?;
+        if self.remove {
+            let after = without_include(&before);
+            if self.dry_run {
+                return print_changes(&own, None, &config, before != after);
             }
-            return print_changes(&own, entries.as_deref(), &config, is_changed);
+            if own.exists() {
+                fs::remove_file(&own)?;
+            }
+            if before != after {
+                write(&config, &after)?;
+            }
+            note("OpenSSH's configuration has no entries of Wharf.");
+            return Ok(());
         }
+        let (client, target) = (self.connection.client()?, self.connection.target()?);
+        let user = client.get_session().fetch().await?.login_user;
+        let text = entry(&user, target.profile.as_deref())?;
+        let after = with_include(&before);
+        if self.dry_run {
+            return print_changes(&own, Some(&text), &config, before != after);
+        }
+        let key = editor_key::made()?;
         wharf_secure_fs::make_dir(&directory)?;
-        known_hosts::remember(&keys)?;
-        match &entries {
-            Some(text) => write(&own, text.as_bytes())?,
-            None if own.exists() => fs::remove_file(&own)?,
-            None => {}
-        }
-        if is_changed {
+        write(&own, text.as_bytes())?;
+        if before != after {
             write(&config, &after)?;
         }
-        match entries {
-            Some(text) => {
-                let number = text
-                    .lines()
-                    .filter(|line| line.starts_with("Host "))
-                    .count();
-                note(&format!(
-                    "{} has {number} instances; try `ssh NAME.{DOMAIN}`.",
-                    own.display()
-                ));
-            }
-            None => note("OpenSSH's configuration has no entries of Wharf."),
+        editor_key::save(&client, &key).await?;
+        if target.profile.is_none() {
+            note(
+                "The server is that of WHARF_URL and WHARF_API_KEY, which OpenSSH needs too; \
+                 `wharf login` makes a profile instead.",
+            );
         }
+        self.add(&client, &user, &key).await?;
+        note(&format!(
+            "{} is written; try `ssh NAME.{DOMAIN}`.",
+            own.display()
+        ));
         Ok(())
     }
 
-    /// An entry for each instance with SSH. Collects their host keys.
-    async fn entries(&self, keys: &mut KnownHosts) -> Result<String> {
-        let client = self.connection.client()?;
+    /// Adds the key to the running instances. Some may have no SSH server, or another password.
+    async fn add(&self, client: &Client, user: &str, key: &str) -> Result<()> {
         let list = client.list_instances(None, None).fetch().await?;
-        let mut text = "# Written by `wharf config-ssh`, which replaces this file.\n".to_owned();
-        for instance in list.iter().filter(|instance| is_safe(&instance.name)) {
-            let Some(command) = &instance.ssh_command else {
-                continue;
+        let running = |instance: &&InstanceFields| instance.state == State::Running;
+        for instance in list.iter().map(|instance| &**instance).filter(running) {
+            let added = match client.check_tunnel(&instance.uuid).await {
+                Ok(()) => {
+                    let keys = known_hosts::of(client, &instance.uuid).await?;
+                    known_hosts::replace(&format!("wharf-{}", instance.uuid), keys)?;
+                    editor_key::append(&self.connection, &instance.uuid, user, key)
+                }
+                Err(error) => Err(error.into()),
             };
-            text.push_str(&format!("\nHost {}.{DOMAIN}\n", instance.name));
-            let address = SshAddress::of(&instance.uuid, command)?;
-            let known = known_hosts::of(&client, &instance.uuid).await?;
-            for option in address.options(!known.is_empty())? {
-                text.push_str(&format!("    {option}\n"));
+            if let Err(error) = added {
+                let why = failure_message(&error).unwrap_or_default();
+                note(&format!("{} did not get the key: {why}", instance.name));
             }
-            keys.insert(address.alias, known);
         }
-        text.push_str(&format!(
-            "\n# A server ends the connection after six keys, and the password needs its turn.\n\
-             Match originalhost *.{DOMAIN} exec \"sh -c 'test $(ssh-add -L 2>/dev/null | wc -l) -gt \
-             {AGENT_KEYS}'\"\n    {FILES_ONLY}\n"
-        ));
-        Ok(text)
+        Ok(())
     }
+}
+
+/// The entry for all instances. `profile` is that of the server.
+fn entry(user: &str, profile: Option<&str>) -> Result<String> {
+    ensure!(is_safe(user), "the server names a strange user: {user:?}");
+    let file = |path: PathBuf| Ok::<_, Error>(path.to_str().context("a path")?.replace('%', "%%"));
+    let (known_hosts, key) = (file(known_hosts::file()?)?, file(editor_key::file()?)?);
+    // Older versions of OpenSSH pass on a host name with a quote, which would end the quotes around it.
+    let proxy = proxy_command("'%n'", profile)?;
+    Ok(format!(
+        "# Written by `wharf config-ssh`, which replaces this file.\n\n\
+         Host *.{DOMAIN} \"!*'*\"\n    \
+             ProxyCommand {proxy}\n    \
+             User {user}\n    \
+             IdentityFile \"{key}\"\n    \
+             UserKnownHostsFile \"{known_hosts}\"\n    \
+             StrictHostKeyChecking accept-new\n\n\
+         # A server ends the connection after six keys, and the password needs its turn.\n\
+         Match originalhost *.{DOMAIN} exec \"sh -c 'test $(ssh-add -L 2>/dev/null | wc -l) -gt \
+         {AGENT_KEYS}'\"\n    {FILES_ONLY}\n"
+    ))
 }
 
 /// Links that lead to a file. The kernel follows as many.

@@ -1,6 +1,7 @@
 //! `wharf create`.
 
 use crate::connection::Connection;
+use crate::editor_key;
 use crate::failure::Failure;
 use crate::output::{note, one_of, progress};
 use crate::shortage;
@@ -118,7 +119,8 @@ impl Create {
         body.public_key = match (&self.key, &self.ssh_key) {
             (Some(file), _) => Some(public_key(file)?),
             (None, Some(name)) => Some(saved(client, name).await?.public_key),
-            (None, None) => None,
+            // Editors log in with it.
+            (None, None) => editor_key::public()?,
         };
         if self.s3_endpoint.is_some() {
             body.s3_endpoint_url.clone_from(&self.s3_endpoint);

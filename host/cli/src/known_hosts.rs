@@ -31,6 +31,23 @@ fn is_safe(key: &str) -> bool {
 
 /// Replaces the keys of instances in the file. Instances without keys stay as they are.
 pub fn remember(keys: &KnownHosts) -> Result<()> {
+    change(|before| with(before, keys))
+}
+
+/// Replaces the keys of one alias in the file, also by none.
+pub fn replace(alias: &str, keys: Vec<String>) -> Result<()> {
+    let others = |before: &str| {
+        let is_other = |line: &&str| line.split(' ').next() != Some(alias);
+        let others = before.lines().filter(is_other);
+        others
+            .map(|line| line.to_owned() + "\n")
+            .collect::<String>()
+    };
+    let keys = [(alias.to_owned(), keys)].into();
+    change(|before| with(&others(before), &keys))
+}
+
+fn change(after: impl FnOnce(&str) -> String) -> Result<()> {
     let file = file()?;
     wharf_secure_fs::make_dir(&profiles::directory()?)?;
     // Two commands at once do not lose each other's keys.
@@ -40,7 +57,7 @@ pub fn remember(keys: &KnownHosts) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         read => read.with_context(|| format!("cannot read {}", file.display()))?,
     };
-    let after = with(&before, keys);
+    let after = after(&before);
     if after == before {
         return Ok(());
     }

@@ -4,6 +4,7 @@
 mod account;
 mod api;
 mod ask_password;
+mod carry;
 mod completions;
 mod config_ssh;
 mod connection;
@@ -11,13 +12,16 @@ mod console;
 mod cost;
 mod create;
 mod device;
+mod editor_key;
 mod events;
 mod failure;
+mod forward;
 mod keys;
 mod known_hosts;
 mod lifecycle;
 mod login;
 mod names;
+mod open;
 pub mod output;
 mod profiles;
 mod remove;
@@ -27,6 +31,7 @@ mod show;
 mod ssh;
 mod ssh_keys;
 mod stats;
+mod tunnel;
 mod wait;
 
 pub use ask_password::answer_if_asked;
@@ -52,6 +57,9 @@ pub enum UserCommand {
     /// Show an instance with its cost, and the fingerprints of its SSH host keys
     Show(InstanceArgs),
     Ssh(ssh::Ssh),
+    Forward(forward::Forward),
+    Open(open::Open),
+    Tunnel(tunnel::Tunnel),
     /// Open a terminal of a running instance through the server; Ctrl-] ends it
     Console(InstanceArgs),
     Wait(wait::Wait),
@@ -97,6 +105,9 @@ impl UserCommand {
                 Self::Create(create) => create.run().await,
                 Self::Show(named) => show::show(&named).await,
                 Self::Ssh(ssh) => ssh.run().await,
+                Self::Forward(forward) => forward.run().await,
+                Self::Open(open) => open.run().await,
+                Self::Tunnel(tunnel) => tunnel.run().await,
                 Self::Console(named) => console::open(&named).await,
                 Self::Wait(wait) => wait.run().await,
                 Self::Stop(named) => lifecycle::stop(&named).await,

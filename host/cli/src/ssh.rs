@@ -2,11 +2,11 @@
 
 use crate::ask_password;
 use crate::connection::Connection;
-use crate::failure::Failure;
 use crate::known_hosts;
 use crate::names;
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result, bail, ensure};
 use clap::Args;
+use std::env;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -21,6 +21,9 @@ pub struct Ssh {
     /// Private key to log in with; without it OpenSSH's own choice, then the password of the instance
     #[arg(short, long, value_name = "FILE")]
     identity: Option<PathBuf>,
+    /// Connect through the server; the default for an instance without a public SSH port
+    #[arg(long)]
+    tunnel: bool,
     #[command(flatten)]
     connection: Connection,
     /// Command to run instead of a shell
@@ -30,14 +33,38 @@ pub struct Ssh {
 
 /// The SSH server of an instance.
 pub struct SshAddress {
-    pub user: String,
-    pub host: String,
-    pub port: u16,
+    user: String,
+    way: Way,
     /// The name of the host key, unique for each instance: ports are used again.
     pub alias: String,
 }
 
+/// The way to an SSH server.
+#[derive(Debug, PartialEq, Eq)]
+enum Way {
+    Port {
+        host: String,
+        port: u16,
+    },
+    /// A command of OpenSSH that connects its stdin and stdout.
+    Proxy(String),
+}
+
 impl SshAddress {
+    /// The address through a tunnel.
+    pub fn of_tunnel(connection: &Connection, uuid: &str, user: &str) -> Result<Self> {
+        ensure!(
+            [uuid, user].iter().all(|part| is_safe(part)),
+            "the server names a strange user: {user:?}"
+        );
+        let profile = connection.profile.as_deref();
+        Ok(Self {
+            user: user.to_owned(),
+            way: Way::Proxy(proxy_command(uuid, profile)?),
+            alias: format!("wharf-{uuid}"),
+        })
+    }
+
     /// Reads the address from the SSH command of an instance. The parts go to OpenSSH, so they have safe
     /// characters only.
     pub fn of(uuid: &str, shown: &str) -> Result<Self> {
@@ -52,27 +79,64 @@ impl SshAddress {
         }
         Ok(Self {
             user: user.to_owned(),
-            // A URL has an IPv6 address in brackets, and OpenSSH has it without.
-            host: host.trim_matches(['[', ']']).to_owned(),
-            port: port.parse().with_context(strange)?,
+            way: Way::Port {
+                // A URL has an IPv6 address in brackets, and OpenSSH has it without.
+                host: host.trim_matches(['[', ']']).to_owned(),
+                port: port.parse().with_context(strange)?,
+            },
             alias: format!("wharf-{uuid}"),
         })
     }
 
     /// Options of OpenSSH, as `Name Value`. A host key that Wharf does not know is accepted once.
-    pub fn options(&self, is_known: bool) -> Result<[String; 6]> {
+    fn options(&self, is_known: bool) -> Result<Vec<String>> {
         let known_hosts = known_hosts::file()?;
         let known_hosts = known_hosts.to_str().context("the path of known_hosts")?;
         let strict = if is_known { "yes" } else { "accept-new" };
-        Ok([
-            format!("HostName {}", self.host),
-            format!("Port {}", self.port),
+        let mut options = match &self.way {
+            Way::Port { host, port } => vec![format!("HostName {host}"), format!("Port {port}")],
+            Way::Proxy(command) => vec![format!("ProxyCommand {command}")],
+        };
+        options.extend([
             format!("User {}", self.user),
             format!("HostKeyAlias {}", self.alias),
             format!("UserKnownHostsFile \"{known_hosts}\""),
             format!("StrictHostKeyChecking {strict}"),
-        ])
+        ]);
+        Ok(options)
     }
+}
+
+/// A command of OpenSSH for a tunnel to the SSH server of an instance. It has the full path of this program,
+/// because editors start OpenSSH without the path of a shell.
+pub fn proxy_command(instance: &str, profile: Option<&str>) -> Result<String> {
+    let own = env::current_exe().context("the path of this program")?;
+    let own = own.to_str().context("the path of this program")?;
+    let profile = profile.map_or(String::new(), |name| format!(" --profile {}", quoted(name)));
+    Ok(format!(
+        "{} tunnel {instance} 22 --stdio{profile}",
+        quoted(own)
+    ))
+}
+
+/// A word as a shell reads it from OpenSSH, which replaces what follows a `%`.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''").replace('%', "%%"))
+}
+
+/// OpenSSH's client with the options for an address. It asks this program for the password.
+pub fn command(
+    connection: &Connection,
+    address: &SshAddress,
+    uuid: &str,
+    is_known: bool,
+) -> Result<Command> {
+    let mut ssh = Command::new("ssh");
+    for option in address.options(is_known)? {
+        ssh.arg("-o").arg(option);
+    }
+    ask_password::prepare(&mut ssh, connection, uuid)?;
+    Ok(ssh)
 }
 
 /// The keys of an ssh-agent that leave room for those in files and for the password. A server counts each
@@ -107,25 +171,24 @@ impl Ssh {
             }
             state => bail!("{name} is {state}; start it with `wharf restart {name}`"),
         }
-        let Some(command) = &instance.ssh_command else {
-            let flavor = &instance.flavor;
-            let message = format!("{name} has the flavor {flavor}, which has no SSH");
-            return Err(Failure::Usage(message).into());
+        let address = match &instance.ssh_command {
+            Some(command) if !self.tunnel => SshAddress::of(&instance.uuid, command)?,
+            _ => {
+                // Its refusal has the reason; OpenSSH would only tell of a closed connection.
+                client.check_tunnel(&instance.uuid).await?;
+                let user = client.get_session().fetch().await?.login_user;
+                SshAddress::of_tunnel(&self.connection, &instance.uuid, &user)?
+            }
         };
-        let address = SshAddress::of(&instance.uuid, command)?;
         let is_known = !keys.is_empty();
         known_hosts::remember(&[(address.alias.clone(), keys)].into())?;
-        let mut ssh = Command::new("ssh");
-        for option in address.options(is_known)? {
-            ssh.arg("-o").arg(option);
-        }
+        let mut ssh = command(&self.connection, &address, &instance.uuid, is_known)?;
         if let Some(identity) = &self.identity {
             ssh.arg("-i").arg(identity);
         }
         if self.identity.is_some() || is_agent_full() {
             ssh.arg("-o").arg(FILES_ONLY);
         }
-        ask_password::prepare(&mut ssh, &self.connection, &instance.uuid)?;
         ssh.arg("--").arg(&address.alias).args(&self.command);
         let error = Error::new(ssh.exec());
         Err(error.context("cannot run ssh; install OpenSSH's client"))
@@ -134,19 +197,20 @@ impl Ssh {
 
 #[cfg(test)]
 mod tests {
-    use super::{SshAddress, is_safe};
+    use super::{SshAddress, Way, is_safe, quoted};
 
     #[test]
     fn an_address_has_nothing_that_openssh_would_interpret() {
         let of = |command: &str| SshAddress::of("0f8f", command);
+        let way = |host: &str, port| {
+            let host = host.to_owned();
+            Way::Port { host, port }
+        };
         let address = of("ssh -p 20001 user@ssh.example.org").unwrap();
-        assert_eq!(
-            (address.port, address.host.as_str()),
-            (20001, "ssh.example.org")
-        );
+        assert_eq!(address.way, way("ssh.example.org", 20001));
         for host in ["2001:db8::1", "[2001:db8::1]"] {
             let address = of(&format!("ssh -p 1 user@{host}")).unwrap();
-            assert_eq!(address.host, "2001:db8::1");
+            assert_eq!(address.way, way("2001:db8::1", 1));
         }
         for strange in [
             "ssh -p 20001 user@-oProxyCommand=x",
@@ -157,6 +221,7 @@ mod tests {
         ] {
             assert!(of(strange).is_err(), "{strange}");
         }
+        assert_eq!(quoted("/a b/it's 5%"), r"'/a b/it'\''s 5%%'");
         assert!(is_safe("[::1]") && !is_safe("a b") && !is_safe("a;b"));
     }
 }

@@ -32,8 +32,10 @@ mod generated;
 mod reply;
 mod request;
 mod secret;
+mod socket;
 mod terminal;
 pub mod tls;
+mod tunnel;
 mod unreachable;
 
 pub use client::Client;
@@ -45,4 +47,5 @@ pub use reply::Reply;
 pub use request::Request;
 pub use secret::Secret;
 pub use terminal::{TerminalEvent, TerminalInput, TerminalOutput};
+pub use tunnel::{Bytes, TunnelEvent, TunnelInput, TunnelOutput};
 pub use unreachable::Unreachable;

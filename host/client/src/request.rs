@@ -3,6 +3,7 @@
 use crate::error::Refusal;
 use crate::events::EventStream;
 use crate::reply::Reply;
+use crate::unreachable::Destination;
 use crate::{Client, Error};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, Method};
@@ -42,6 +43,11 @@ impl<'c, T> Request<'c, T> {
             url.query_pairs_mut().append_pair(name, &value.to_string());
         }
         self
+    }
+
+    /// The way to the server.
+    pub(crate) fn way(&self) -> &Destination {
+        &self.client.way
     }
 
     /// Sets the body.

@@ -1,19 +1,11 @@
 //! Terminals of instances, on WebSockets.
 
-use crate::request::UPGRADED;
+use crate::socket::Socket;
 use crate::{Client, Error};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use http::Method;
-use http::header::{
-    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
-    SEC_WEBSOCKET_VERSION, UPGRADE,
-};
 use serde_json::{Value, json};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::handshake::client::generate_key;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
@@ -21,8 +13,6 @@ const PATH: &str = "/api/instance/{uuid}/terminal/";
 const PROTOCOL: &str = "wharf.terminal.v1";
 /// The most bytes of one message of input; the server takes 1 MiB.
 const MAX_INPUT: usize = 64 * 1024;
-
-type Socket = WebSocketStream<reqwest::Upgraded>;
 
 /// The side of an open terminal that writes.
 #[derive(Debug)]
@@ -56,28 +46,12 @@ impl Client {
         (cols, rows): (u16, u16),
         session: Option<&str>,
     ) -> Result<(TerminalInput, TerminalOutput), Error> {
-        let key = generate_key();
         let request = self.operation::<()>(Method::GET, PATH, &[instance]);
         let request = request
             .query("cols", Some(cols))
             .query("rows", Some(rows))
-            .query("session", session)
-            .header(CONNECTION, "Upgrade")
-            .header(UPGRADE, "websocket")
-            .header(SEC_WEBSOCKET_VERSION, "13")
-            .header(SEC_WEBSOCKET_KEY, &key)
-            .header(SEC_WEBSOCKET_PROTOCOL, PROTOCOL);
-        let response = request.response().await?;
-        let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT);
-        if response.status().as_u16() != UPGRADED
-            || accepted
-                .is_none_or(|accepted| accepted != derive_accept_key(key.as_bytes()).as_str())
-        {
-            return Err(Error::Setup("the server opened no WebSocket".into()));
-        }
-        let upgraded = response.upgrade().await;
-        let stream = upgraded.map_err(|error| self.way.unreachable(error))?;
-        let socket = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
+            .query("session", session);
+        let socket = request.socket(PROTOCOL).await?;
         let (input, socket) = socket.split();
         let mut output = TerminalOutput {
             socket,

@@ -23,7 +23,8 @@ pub struct FlavorConfig {
     pub description: Option<String>,
     /// Image in the engine's syntax, required. A node's `image_prefix` replaces `localhost/wharf/`.
     pub image: String,
-    /// Whether SSH listens on port 22 inside. Default false. Either `ssh` or `web_port` is required.
+    /// Whether SSH listens on port 22 inside. Default false. Either `ssh` or `web_port` is required; with
+    /// both, the port of SSH is private.
     #[serde(default)]
     pub ssh: bool,
     /// Port of the web page inside. Default: none.
@@ -103,13 +104,10 @@ fn check_one(flavor: &FlavorConfig) -> Result<(), ConfigError> {
                 "must be true if `web_port` is not set: users reach an instance by SSH or by its page",
             );
         }
-        (true, Some(_)) => {
-            return wrong(
-                &setting("web_port"),
-                "must be left out if `ssh` is true: users reach an instance by SSH or by its page",
-            );
+        (_, Some(0)) => return wrong(&setting("web_port"), "must be from 1 to 65535"),
+        (true, Some(22)) => {
+            return wrong(&setting("web_port"), "must differ from 22, the port of SSH");
         }
-        (false, Some(0)) => return wrong(&setting("web_port"), "must be from 1 to 65535"),
         _ if flavor.web_auth == WebAuth::Token => {
             return wrong(
                 &setting("web_auth"),

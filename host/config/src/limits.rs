@@ -102,6 +102,9 @@ pub struct LimitsConfig {
     /// Time in s after which a terminal without a client ends. Default 120, enough for a reload of its
     /// page or a change of networks.
     pub terminal_unattended_s: u64,
+    /// Maximum number of open tunnels of one user. Default 100. Each holds up to 1 MiB of memory if its client
+    /// or its port does not read. Further ones get a 429. 0 switches tunnels off.
+    pub tunnels_per_user: usize,
     /// Free space in MiB on the disk of `data_dir` below which changes are refused that free nothing.
     /// Default 256, which is room for months of deletions and events. 0 switches it off.
     pub disk_reserve_mib: u64,
@@ -169,6 +172,7 @@ impl Default for LimitsConfig {
             terminals: 200,
             terminals_per_user: 20,
             terminal_unattended_s: 120,
+            tunnels_per_user: 100,
             disk_reserve_mib: 256,
             records_per_user_per_day: 200_000,
         }

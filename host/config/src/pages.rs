@@ -107,6 +107,15 @@ impl PagesConfig {
     pub fn is_tls(&self) -> bool {
         self.cert.is_some()
     }
+
+    /// The port in addresses of pages. A proxy with TLS has the usual one.
+    pub fn public_port(&self, is_https: bool) -> u16 {
+        if is_https && !self.is_tls() {
+            443
+        } else {
+            self.listen.port()
+        }
+    }
 }
 
 impl Config {
@@ -114,16 +123,9 @@ impl Config {
     pub fn page_url(&self, label: &str) -> Option<String> {
         let pages = self.pages.as_ref()?;
         let host = format!("{label}.{}", pages.domain);
-        let scheme = if self.pages_are_https() {
-            "https"
-        } else {
-            "http"
-        };
-        // A proxy has the usual port.
-        let port = match (pages.is_tls(), scheme) {
-            (false, "https") => 443,
-            _ => pages.listen.port(),
-        };
+        let is_https = self.pages_are_https();
+        let scheme = if is_https { "https" } else { "http" };
+        let port = pages.public_port(is_https);
         Some(BaseUrl::of(scheme, &host, port).origin().to_owned() + "/")
     }
 

@@ -53,7 +53,7 @@ pub use open::rows_in;
 pub use projection::Projection;
 pub use read::Read;
 pub use rows::{AuditHead, BilledAs, EventRow, MoveRow, ProvisioningSpec};
-pub use schema::{DbSchema, MigrationStep};
+pub use schema::{DbSchema, FeatureTables, MigrationStep};
 pub use scrub::Scrubbed;
 pub use table::{Declared, Entries, Facts, Table, TableRow};
 pub use tables::{

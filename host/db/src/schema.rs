@@ -20,10 +20,13 @@ pub struct MigrationStep {
     pub run: fn(&mut Draft<'_>) -> Result<(), Error>,
 }
 
-/// The tables of the features beside those of this crate.
+/// The tables of a feature.
+pub type FeatureTables = &'static [&'static dyn Declared];
+
+/// The tables of the crates above this one.
 pub struct DbSchema {
-    /// The tables of each feature.
-    pub tables: &'static [&'static [&'static dyn Declared]],
+    /// The tables of each crate, by feature.
+    pub tables: &'static [&'static [FeatureTables]],
     /// The steps from format 5 on, in order; each makes the next format. All that a file needs run in one
     /// transaction, before anything else reads the rows, and each runs once for a file.
     pub steps: &'static [MigrationStep],
@@ -41,8 +44,9 @@ impl DbSchema {
 
     /// All tables, those of this crate first.
     pub fn all(&self) -> impl Iterator<Item = &'static dyn Declared> {
+        let others = self.tables.iter().copied().flatten();
         let own = std::iter::once(&tables::TABLES);
-        own.chain(self.tables).copied().flatten().copied()
+        own.chain(others).copied().flatten().copied()
     }
 
     /// The tables whose rows are removed with those of this one.

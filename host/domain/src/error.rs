@@ -129,6 +129,12 @@ pub enum Error {
     /// The service has no place for another terminal.
     #[error("no terminal is free")]
     NoTerminalFree,
+    /// The user has this number of tunnels, which is the most.
+    #[error("too many tunnels: {0}")]
+    TooManyTunnels(usize),
+    /// A port of the instance was not reached; the text says why.
+    #[error("{0}")]
+    Unconnected(&'static str),
     /// Too many requests are in progress.
     #[error("overloaded")]
     Overloaded,

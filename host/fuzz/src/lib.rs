@@ -16,10 +16,10 @@ use wharf::api::{create, ports, public_key, update};
 use wharf::http::respond::HttpError;
 use wharf::http::{Named, routes};
 use wharf::schema::{Body, Schemas};
-use wharf_control::Selector;
 use wharf_domain::draft::CreateDraft;
 use wharf_domain::ids::InstanceId;
 use wharf_domain::name::Name;
+use wharf_instances::Selector;
 
 static SCHEMAS: LazyLock<Option<Schemas>> = LazyLock::new(|| Schemas::compile().ok());
 

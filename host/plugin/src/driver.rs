@@ -4,7 +4,7 @@ use super::bindings::types;
 use super::bindings::{NodeDriver as WitDriver, driver_types as wit};
 use super::call::{Call, CallRunner, TRANSFER, TRANSFER_LIST};
 use super::config::NodeLimits;
-use super::convert::{driver as convert, error as convert_error};
+use super::convert::{driver as convert, error_from_guest};
 use super::guest::Guest;
 use super::load::DriverPlugin;
 use super::metrics::Queued;
@@ -482,7 +482,7 @@ impl NodeDriver {
             .runner
             .run(call, |store| body(store, node))
             .await?
-            .map_err(convert_error::from_guest)
+            .map_err(error_from_guest)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::bindings::FlavorProviderPre;
 use super::cache::Cache;
 use super::call::{Call, CallRunner, TRANSFER};
-use super::convert::{blueprint as convert, error as convert_error, flavor as convert_flavor};
+use super::convert::{blueprint as convert, error_from_guest, flavor as convert_flavor};
 use super::error::LoadError;
 use super::guest::Guest;
 use super::load::{first_call, flavor_provider};
@@ -127,7 +127,7 @@ impl Flavors {
                     .await
             })
             .await?
-            .map_err(convert_error::from_guest)?;
+            .map_err(error_from_guest)?;
         convert::from_guest(blueprint, request).map(Arc::new)
     }
 }

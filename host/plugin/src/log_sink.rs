@@ -1,7 +1,7 @@
 //! A guest's log lines and its output. They are logged in the span of their call.
 
 use crate::bindings::log;
-use crate::convert::text::clean;
+use crate::convert::clean;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

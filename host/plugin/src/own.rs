@@ -18,6 +18,8 @@ pub struct OwnFlavor {
     pub flavor: Flavor,
     /// Image name in the engine's syntax.
     pub image: String,
+    /// Whether SSH listens on port 22 inside.
+    pub ssh: bool,
     /// Port and path of the web page, if it has one.
     pub web: Option<(u16, String)>,
     /// Replacement for the image's command, unless empty.
@@ -39,7 +41,7 @@ impl OwnFlavor {
             line("user", &request.login_user),
             secret("password", FileContent::SecretCrypt(SecretKind::Password)),
         ];
-        if self.flavor.ssh
+        if self.ssh
             && let Some(key) = &request.public_key
         {
             files.push(line("authorized_keys", key));
@@ -59,7 +61,7 @@ impl OwnFlavor {
                 Some((_, path)) => Health::Http(path.clone()),
                 None => Health::Ssh,
             },
-            ssh: self.flavor.ssh,
+            ssh: self.ssh,
             web_port: self.web.as_ref().map(|(port, _)| *port),
         })
     }

@@ -9,12 +9,13 @@ use crate::{file_permissions, http, node_rules};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use wharf_config::Config;
-use wharf_control::check::{Books, Finding, Judged, Machine, Networks, Severity};
-use wharf_control::{App, Operator};
 use wharf_db::Db;
 use wharf_domain::driver::NodeHealth;
 use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
+use wharf_instances::App;
+use wharf_operations::Operator;
+use wharf_operations::check::{Books, Finding, Judged, Machine, Networks, Severity};
 
 /// Probes one node, and judges its configuration. A server of this configuration may be running.
 pub async fn node(config: &Config, name: &str) -> Result<(NodeHealth, Vec<Finding>)> {
@@ -40,7 +41,7 @@ pub async fn node(config: &Config, name: &str) -> Result<(NodeHealth, Vec<Findin
         .await
         .with_context(|| format!("node {name}"))?;
     let Judged { mut findings, .. } =
-        wharf_control::check::judge(config, &books, &plugins, &drivers).await;
+        wharf_operations::check::judge(config, &books, &plugins, &drivers).await;
     let own = format!("node.{name}.");
     findings.retain(|finding| finding.setting.starts_with(&own));
     Ok((health, findings))
@@ -61,7 +62,7 @@ pub async fn all(config: &Config) -> Result<Vec<Finding>> {
     let Judged {
         mut findings,
         on_machine,
-    } = wharf_control::check::judge(config, &books, &plugins, &drivers).await;
+    } = wharf_operations::check::judge(config, &books, &plugins, &drivers).await;
     findings.extend(node_rules::missing(&on_machine, true));
     if http::is_plain_http(config, config.listen) {
         findings.push(Finding {
@@ -141,7 +142,7 @@ impl Operation for ListClaims {
 /// Refuses a node without instances whose private network something else has. The result holds the
 /// reservations of the nodes' networks.
 pub async fn networks(app: &App) -> Result<Option<Machine>, StartError> {
-    let Networks { machine, fatal } = app.check_networks().await?;
+    let Networks { machine, fatal } = wharf_operations::check::networks(app).await?;
     if !fatal.is_empty() {
         let lines: Vec<_> = fatal.iter().map(ToString::to_string).collect();
         return Err(StartError::Network(lines.join("\n")));
@@ -157,7 +158,7 @@ pub async fn networks(app: &App) -> Result<Option<Machine>, StartError> {
 
 /// Logs the findings about a running server. It is not privileged, so it may not see the node's rules.
 pub async fn log(app: &App) {
-    let judged = match app.judge().await {
+    let judged = match wharf_operations::check::judge_server(app).await {
         Ok(judged) => judged,
         Err(error) => {
             tracing::warn!(error = %error.chain(), "the configuration is not checked");

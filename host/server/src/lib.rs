@@ -22,4 +22,3 @@ mod reload;
 pub mod schema;
 pub mod server;
 mod supervised_tasks;
-mod webhook;

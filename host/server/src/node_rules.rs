@@ -1,8 +1,8 @@
 //! The node's rules, which keep instances from the node and from each other. Only root sees them.
 
 use std::process::{Command, Stdio};
-use wharf_control::check::{Finding, Severity};
 use wharf_domain::ids::NodeId;
+use wharf_operations::check::{Finding, Severity};
 
 /// The page with the rules.
 const REMEDY: &str = "load the rules of docs/networking.md with nft";

@@ -9,11 +9,15 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use wharf_accounts::Accounts;
 use wharf_cli::output::json;
 use wharf_config::Config;
-use wharf_control::{Accounts, Clock, Keys, Operator, SecretsSource, SharedInventory};
 use wharf_db::Db;
 use wharf_domain::error::Error;
+use wharf_ground::clock::Clock;
+use wharf_ground::config::SharedConfig;
+use wharf_instances::SharedInventory;
+use wharf_operations::{Operator, SecretsSource};
 
 /// An operation with its arguments. The admin socket carries it as JSON.
 pub trait Operation: Serialize + DeserializeOwned + Send + Sync + 'static {
@@ -65,7 +69,6 @@ pub struct Opened {
     db: Db,
     inventory: SharedInventory,
     clock: Clock,
-    keys: Keys,
     accounts: Accounts,
     config: Arc<Config>,
 }
@@ -76,15 +79,15 @@ impl Performer {
             return Ok(Self::Server(server));
         }
         let (db, inventory, clock) = open_db(config)?;
-        let keys = Keys::load(db.clone(), clock.clone())?;
-        let accounts = Accounts::load(db.clone(), clock.clone(), keys.access().clone())?;
+        let config = Arc::new(config.clone());
+        let shared = SharedConfig::new(Arc::clone(&config));
+        let accounts = Accounts::load(db.clone(), clock.clone(), shared)?;
         Ok(Self::Database(Box::new(Opened {
             db,
             inventory,
             clock,
-            keys,
             accounts,
-            config: Arc::new(config.clone()),
+            config,
         })))
     }
 
@@ -96,7 +99,6 @@ impl Performer {
         };
         let operator = Operator {
             db: &opened.db,
-            keys: &opened.keys,
             accounts: &opened.accounts,
             inventory: &opened.inventory,
             config: Arc::clone(&opened.config),

@@ -3,7 +3,8 @@
 use crate::http;
 use crate::node_tls::{self, WrongNodeTls};
 use wharf_config::ConfigError;
-use wharf_control::App;
+use wharf_ground::config::SharedConfig;
+use wharf_instances::App;
 
 #[derive(Debug, thiserror::Error)]
 enum ReloadError {
@@ -17,8 +18,8 @@ enum ReloadError {
 
 /// Reads the configuration file and the certificates again. If one of them cannot be used, nothing
 /// changes, and the log says why.
-pub fn reload(app: &App, interface: &http::Server) {
-    match try_reload(app, interface) {
+pub fn reload(app: &App, config: &SharedConfig, interface: &http::Server) {
+    match try_reload(app, config, interface) {
         Ok(changed) => tracing::info!(?changed, "the configuration is reloaded"),
         Err(error) => {
             let error = anyhow::Error::from(error);
@@ -27,8 +28,12 @@ pub fn reload(app: &App, interface: &http::Server) {
     }
 }
 
-fn try_reload(app: &App, interface: &http::Server) -> Result<Vec<String>, ReloadError> {
-    let (config, changed) = app.config().reload()?;
+fn try_reload(
+    app: &App,
+    present: &SharedConfig,
+    interface: &http::Server,
+) -> Result<Vec<String>, ReloadError> {
+    let (config, changed) = present.get().reload()?;
     let renewed = node_tls::read_all(&config.node)?;
     interface.reload(&config)?;
     for (node, tls) in renewed {
@@ -36,6 +41,6 @@ fn try_reload(app: &App, interface: &http::Server) -> Result<Vec<String>, Reload
             driver.transport().renew(tls);
         }
     }
-    app.reconfigure(config);
+    present.replace(config);
     Ok(changed)
 }

@@ -3,26 +3,22 @@
 use crate::file_permissions::{self, WrongPermissions};
 use crate::node_tls::{self, NodeTls, WrongNodeTls};
 use crate::supervised_tasks::SupervisedTasks;
-use crate::{check, http, reload, webhook};
+use crate::{check, http, reload};
 use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
+use wharf_accounts::Accounts;
 use wharf_config::{Config, FlavorConfig, NodeConfig};
-use wharf_control::reconciler;
-use wharf_control::retention;
-use wharf_control::scrub;
-use wharf_control::terminal_watch;
-use wharf_control::{
-    App, Clock, Nudge, Parts, SCHEMA, SharedInventory, Vault, VaultError, clock_watch,
-};
 use wharf_db::{Db, DbBounds, DbOpenError, Inspected, Read, inspect};
+use wharf_domain::audit::Actor;
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::error::Error;
 use wharf_domain::flavor::Flavor;
@@ -30,6 +26,17 @@ use wharf_domain::ids::NodeId;
 use wharf_domain::instance::ResourceType;
 use wharf_domain::placement::{Cluster, Inventory, NodeSetup, Pools};
 use wharf_engine::{EndpointError, EngineEndpoint, Transport};
+use wharf_ground::clock::Clock;
+use wharf_ground::clock_watch;
+use wharf_ground::config::SharedConfig;
+use wharf_ground::scrub;
+use wharf_ground::vault::{Vault, VaultError};
+use wharf_hooks::Webhooks;
+use wharf_instances::reconciler;
+use wharf_instances::retention;
+use wharf_instances::terminal_watch;
+use wharf_instances::{App, Parts, SharedInventory};
+use wharf_operations::schema::SCHEMA;
 use wharf_plugin::{CacheUse, LoadError, NodeDriver, OwnFlavor, Plugins, PluginsConfig};
 use wharf_simulated::{SimulatedEngine, SimulatedError};
 
@@ -132,7 +139,7 @@ pub fn inspect_db(config: &Config) -> Result<Inspected, StartError> {
 pub async fn compare_engines(config: &Config, db: &Db) -> Result<Vec<String>, StartError> {
     let cache = CacheUse::Keep(config.data_dir.join(CACHE));
     let (_plugins, drivers) = drivers(config, &installation(db)?, cache).await?;
-    Ok(wharf_control::compare_engines(db, &drivers).await?)
+    Ok(wharf_operations::engines::compare_engines(db, &drivers).await?)
 }
 
 /// Loads the plugins, and makes the driver of each node, for a check. It writes nothing into `data_dir`,
@@ -162,58 +169,84 @@ pub async fn serve(
 ) -> Result<(), StartError> {
     raise_open_files();
     let config = Arc::new(config);
-    let database = open_db(&config)?;
-    check_nodes(&config, &database.0)?;
+    let shared = SharedConfig::new(Arc::clone(&config));
+    let (db, inventory, clock) = open_db(&config)?;
+    check_nodes(&config, &db)?;
+    let accounts = Accounts::load(db.clone(), clock.clone(), shared.clone())?;
+    let accounts = Arc::new(accounts);
     let threads = reconciler::Threads::start().map_err(StartError::Threads)?;
-    let (app, nudged) = assemble(&config, database, &threads).await?;
+    let installation = installation(&db)?;
+    let cache = CacheUse::Keep(config.data_dir.join(CACHE));
+    let (plugins, drivers) = drivers(&config, &installation, cache).await?;
+    let vault = Vault::open(&config.data_dir, &db).await?;
+    let webhooks = Arc::new(Webhooks::new(
+        shared.clone(),
+        db.clone(),
+        clock.clone(),
+        vault.clone(),
+        Arc::clone(&accounts),
+    ));
+    let (app, nudged) = App::new(Parts {
+        config: shared.clone(),
+        db: db.clone(),
+        inventory,
+        clock: clock.clone(),
+        plugins,
+        drivers,
+        vault,
+        installation,
+        guests: threads.handle(),
+    });
     let _reserved = check::networks(&app).await?;
-    let listen = |source| StartError::Listen {
-        listen: config.listen.to_string(),
-        source,
-    };
-    let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
-    let address = listener.local_addr().map_err(listen)?;
+    let (rest, address) = bind(config.listen).await?;
     let metrics = match config.metrics_listen {
-        Some(address) => {
-            let bound = TcpListener::bind(address).await;
-            Some(bound.map_err(|source| StartError::Listen {
-                listen: address.to_string(),
-                source,
-            })?)
-        }
+        Some(address) => Some(bind(address).await?),
         None => None,
     };
-    if let Some(address) = metrics
-        .as_ref()
-        .and_then(|listener| listener.local_addr().ok())
-    {
+    if let Some((_, address)) = &metrics {
         tracing::info!(%address, "metrics are served without a key");
     }
-    app.listening(address);
+    let pages = match &config.pages {
+        Some(pages) => Some(bind(pages.listen).await?),
+        None => None,
+    };
+    shared.listening(address, pages.as_ref().map(|(_, address)| *address));
+    let listeners = http::Listeners {
+        rest,
+        metrics: metrics.map(|(listener, _)| listener),
+        pages: pages.map(|(listener, _)| listener),
+    };
     let (stopping, stopped) = watch::channel(false);
     // The last requests still need the reconciler.
     let (ending, ended) = watch::channel(false);
     let mut background = SupervisedTasks::default();
-    let watch = clock_watch::run(Arc::clone(&app), ended.clone());
+    let watch = clock_watch::run(db.clone(), clock.clone(), ended.clone());
     background.spawn("the watch of the clock", watch);
     let retention = retention::run(Arc::clone(&app), ended.clone());
     background.spawn("the removal of old records", retention);
-    let scrub = scrub::run(Arc::clone(&app), ended.clone());
+    let scrub = scrub::run(db, clock, ended.clone());
     background.spawn("the scrub of the database", scrub);
-    let terminals = terminal_watch::run(Arc::clone(&app), stopped.clone());
+    let of_terminals = Arc::clone(&accounts);
+    let is_valid = move |actor: &Actor| of_terminals.is_valid(actor);
+    let terminals = terminal_watch::run(Arc::clone(&app), is_valid, stopped.clone());
     background.spawn("the watch of terminals", terminals);
-    let webhooks = webhook::run(Arc::clone(&app), ended.clone());
-    background.spawn("the delivery to webhooks", webhooks);
+    let deliveries = wharf_hooks::run(Arc::clone(&webhooks), ended.clone());
+    background.spawn("the delivery to webhooks", deliveries);
     let reconciler = reconciler::run(Arc::clone(&app), nudged, ended);
     background.spawn_on(&threads.handle(), "the reconciler", reconciler);
-    let mut interface =
-        http::Server::start(&config, (listener, metrics), Arc::clone(&app), stopped)?;
+    let mut interface = http::Server::start(
+        &config,
+        listeners,
+        Arc::clone(&app),
+        Arc::clone(&accounts),
+        webhooks,
+        stopped,
+    )?;
     http::warn_of_plain_http(&config, address);
     listening(address);
     let ended = {
         let mut stop = pin!(stop);
-        let mut key_uses = pin!(app.keys().write_uses_regularly());
-        let mut sessions = pin!(app.keep_sessions());
+        let mut upkeep = pin!(accounts.maintain());
         let mut checked = pin!(check::log(&app));
         let mut is_checked = false;
         loop {
@@ -222,9 +255,8 @@ pub async fn serve(
                 () = app.lost() => break Err(StartError::Lost),
                 name = background.ended() => break Err(StartError::Task(name)),
                 name = interface.ended() => break Err(StartError::Task(name)),
-                Some(()) = reload.recv() => reload::reload(&app, &interface),
-                () = &mut key_uses => {}
-                () = &mut sessions => {}
+                Some(()) = reload.recv() => reload::reload(&app, &shared, &interface),
+                () = &mut upkeep => {}
                 () = &mut checked, if !is_checked => is_checked = true,
             }
         }
@@ -233,8 +265,7 @@ pub async fn serve(
     let _ = stopping.send(true);
     interface.finished().await;
     if !matches!(ended, Err(StartError::Lost)) {
-        let (keys, sessions) = (app.keys().write_uses(), app.accounts().write_uses());
-        if let Err(error) = keys.await.and(sessions.await) {
+        if let Err(error) = accounts.write_uses().await {
             tracing::warn!(error = %error.chain(), "cannot write the last uses of keys and sessions");
         }
     }
@@ -242,9 +273,22 @@ pub async fn serve(
     // The next start continues the interrupted work.
     drop(tokio::time::timeout(DRAIN_TIMEOUT, background.finished()).await);
     // The database file is closed when its last reference is dropped.
-    drop(app);
+    drop((app, accounts));
     threads.end(DRAIN_TIMEOUT).await;
     ended
+}
+
+/// Opens a socket. Returns its address too, which differs from the setting if its port is 0.
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let bound = async {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    bound.await.map_err(|source| StartError::Listen {
+        listen: address.to_string(),
+        source,
+    })
 }
 
 /// Instances that the refusal of a start lists.
@@ -294,29 +338,6 @@ fn raise_open_files() {
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, open_files = ?limit.current, "cannot raise the limit on open files");
     }
-}
-
-async fn assemble(
-    config: &Arc<Config>,
-    (db, inventory, clock): (Db, SharedInventory, Clock),
-    threads: &reconciler::Threads,
-) -> Result<(Arc<App>, mpsc::Receiver<Nudge>), StartError> {
-    let installation = installation(&db)?;
-    let cache = CacheUse::Keep(config.data_dir.join(CACHE));
-    let (plugins, drivers) = drivers(config, &installation, cache).await?;
-    let vault = Vault::open(&config.data_dir, &db).await?;
-    let parts = Parts {
-        config: Arc::clone(config),
-        db,
-        inventory,
-        clock,
-        plugins,
-        drivers,
-        vault,
-        installation,
-        guests: threads.handle(),
-    };
-    Ok(App::new(parts)?)
 }
 
 /// The value of the label of all objects of this installation in engines.
@@ -371,8 +392,9 @@ fn own_flavor(given: &FlavorConfig) -> OwnFlavor {
             name: given.name.clone(),
             description: description.unwrap_or_else(|| format!("The image {}.", given.image)),
             resource_types: vec![ResourceType::Container],
-            ssh: given.ssh,
+            ssh: given.ssh && web.is_none(),
             web: web.is_some(),
+            web_auth: given.web_auth,
             s3_prefill: false,
             ai: false,
             gpu_aware: false,
@@ -383,6 +405,7 @@ fn own_flavor(given: &FlavorConfig) -> OwnFlavor {
             },
         },
         image: given.image.clone(),
+        ssh: given.ssh,
         web,
         command: given.command.clone(),
     }

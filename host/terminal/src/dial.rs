@@ -35,7 +35,12 @@ impl Allowance {
 
     /// The bytes so far were of use.
     pub fn renew(&self) {
-        self.0.store(ALLOWANCE, Ordering::Relaxed);
+        self.renew_to(ALLOWANCE);
+    }
+
+    /// The bytes so far were of use, and this number may follow.
+    pub fn renew_to(&self, bytes: u64) {
+        self.0.store(bytes, Ordering::Relaxed);
     }
 
     fn take(&self, bytes: u64) -> io::Result<()> {

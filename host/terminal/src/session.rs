@@ -1,7 +1,8 @@
 //! One terminal: its shell, and the channels to and from its client.
 
+use super::login::SshTarget;
 use super::output::Output;
-use super::shell::{Shell, SshTarget};
+use super::shell::Shell;
 use super::terminals::Opener;
 use super::{TerminalEnd, TerminalSize};
 use bytes::Bytes;

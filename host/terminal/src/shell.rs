@@ -1,120 +1,32 @@
 //! A shell over SSH, as OpenSSH's client opens it.
 
-use super::dial::{Allowance, Hangup, dial};
+use super::dial::Allowance;
+use super::login::{Connection, HostKeyCheck, KEEPALIVE, SshTarget, failed};
 use super::output::Output;
 use super::{TerminalEnd, TerminalSize};
 use bytes::Bytes;
-use russh::client::{self, AuthResult, Handle, connect_stream};
-use russh::keys::{HashAlg, PublicKeyOrCertificate};
+use russh::client::{self, Handle};
 use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Pty};
-use std::fmt;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use wharf_domain::host_key::HostKey;
-use wharf_domain::secret::SecretText;
 
 /// The type of terminal that browsers' terminals emulate.
 const TERM: &str = "xterm-256color";
 
-/// Bytes that the SSH server may send before they are read, and packets that may wait.
-const WINDOW: u32 = 256 * 1024;
-const PACKETS: usize = 4;
-
-/// A server that sends nothing is asked for a sign of life after this time. The connection is lost
-/// after three that stay unanswered.
-const KEEPALIVE: Duration = Duration::from_secs(20);
-
-/// Decides whether a host key, which its server has proven to have, is that of the instance.
-pub type IsKnown = Box<dyn Fn(HostKey) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
-
-/// The SSH server of an instance, and the login.
-pub struct SshTarget {
-    pub host: String,
-    pub port: u16,
-    pub user: String,
-    pub password: SecretText,
-    /// A server with another key is sent nothing.
-    pub is_known: IsKnown,
-}
-
-impl fmt::Debug for SshTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}:{}", self.user, self.host, self.port)
-    }
-}
-
 /// A shell with a terminal.
 pub struct Shell {
-    _hangup: Hangup,
-    allowance: Allowance,
-    _connection: Handle<HostKeyCheck>,
+    connection: Connection,
     output: ChannelReadHalf,
     input: ChannelWriteHalf<client::Msg>,
-}
-
-/// Checks the host key.
-struct HostKeyCheck(IsKnown);
-
-impl client::Handler for HostKeyCheck {
-    type Error = russh::Error;
-
-    async fn check_server_key(
-        &mut self,
-        shown: &PublicKeyOrCertificate,
-    ) -> Result<bool, Self::Error> {
-        match host_key(shown) {
-            Some(shown) => Ok(self.0(shown).await),
-            None => Ok(false),
-        }
-    }
-}
-
-/// The host key that an SSH server shows; none for a certificate.
-pub fn host_key(shown: &PublicKeyOrCertificate) -> Option<HostKey> {
-    let PublicKeyOrCertificate::PublicKey { key, .. } = shown else {
-        return None;
-    };
-    Some(HostKey {
-        algorithm: key.algorithm().as_str().to_owned(),
-        fingerprint: key.fingerprint(HashAlg::Sha256).to_string(),
-        public_key: key.to_openssh().ok()?,
-    })
 }
 
 impl Shell {
     /// Opens a shell.
     pub async fn open(target: SshTarget, size: TerminalSize) -> Result<Self, TerminalEnd> {
-        let config = client::Config {
-            window_size: WINDOW,
-            channel_buffer_size: PACKETS,
-            keepalive_interval: Some(KEEPALIVE),
-            ..client::Config::default()
-        };
-        let dialled = dial(&target.host, target.port).await;
-        let (stream, hangup) =
-            dialled.map_err(|error| failed(&error.into(), TerminalEnd::Unreachable))?;
-        let allowance = stream.allowance();
-        let connected =
-            connect_stream(Arc::new(config), stream, HostKeyCheck(target.is_known)).await;
-        let mut connection = connected.map_err(|error| match error {
-            russh::Error::UnknownKey => TerminalEnd::HostKey,
-            error => failed(&error, TerminalEnd::Unreachable),
-        })?;
-        let login =
-            connection.authenticate_password(target.user, target.password.expose().to_owned());
-        match login.await {
-            Ok(AuthResult::Success) => {}
-            Ok(AuthResult::Failure { .. }) => return Err(TerminalEnd::Password),
-            Err(error) => return Err(failed(&error, TerminalEnd::Lost)),
-        }
-        let opened = begin(&connection, size).await;
+        let connection = Connection::open(target).await?;
+        let opened = begin(&connection.handle, size).await;
         let (output, input) = opened.map_err(|error| failed(&error, TerminalEnd::NoShell))?;
         Ok(Self {
-            _hangup: hangup,
-            allowance,
-            _connection: connection,
+            connection,
             output,
             input,
         })
@@ -127,6 +39,7 @@ impl Shell {
         mut inputs: mpsc::Receiver<Bytes>,
         mut sizes: watch::Receiver<TerminalSize>,
     ) -> TerminalEnd {
+        let allowance = &self.connection.allowance;
         let writer = &self.input;
         let set = async |size: TerminalSize| {
             let TerminalSize { cols, rows } = size;
@@ -165,7 +78,7 @@ impl Shell {
         // The answers to keepalives are no output.
         let allow = async {
             loop {
-                self.allowance.renew();
+                allowance.renew();
                 tokio::time::sleep(KEEPALIVE).await;
             }
         };
@@ -173,7 +86,7 @@ impl Shell {
             end = resize => end,
             end = write => end,
             end = allow => end,
-            end = read(&mut self.output, output, &self.allowance) => end,
+            end = read(&mut self.output, output, allowance) => end,
         }
     }
 }
@@ -218,10 +131,4 @@ async fn begin(
         }
     }
     Ok((output, input))
-}
-
-/// The end for the client; the error is for the operator.
-fn failed(error: &russh::Error, end: TerminalEnd) -> TerminalEnd {
-    tracing::debug!(%error, ?end, "no terminal was opened");
-    end
 }

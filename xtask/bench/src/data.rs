@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use wharf::server::open_db;
+use wharf_accounts::key::{Keys, NewKey};
 use wharf_config::Config;
-use wharf_control::{Keys, NewKey, SharedInventory, Vault};
 use wharf_db::{Changes, Db, PROVISIONING_SPECS, ProvisioningSpec, Read as _, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::blueprint::{Blueprint, BlueprintFile, FileContent, Health, Image};
@@ -29,6 +29,8 @@ use wharf_domain::placement::PlacementRequest;
 use wharf_domain::scope::Scopes;
 use wharf_domain::secret::{Encrypted, InstanceSecrets, SecretText};
 use wharf_domain::state::InstanceState;
+use wharf_ground::vault::Vault;
+use wharf_instances::SharedInventory;
 use wharf_testkit::process::wait_until;
 
 /// Concurrent creates.

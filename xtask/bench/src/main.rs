@@ -54,8 +54,8 @@ pub struct Options {
     /// Small sizes and no engines, about a minute: a test of the program, not of the speed.
     #[arg(long)]
     quick: bool,
-    /// Only measurements whose name contains this: engine, vm, peers, read, create, start,
-    /// idle, tls, scale, shares.
+    /// Only measurements whose name contains this: engine, page, vm, peers, read, create,
+    /// start, idle, tls, scale, shares.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// The directory of the table (bench.json) and the curves (*.svg) [default: target/bench].

@@ -437,6 +437,16 @@ impl Client {
     pub fn get_sign_in_options(&self) -> Request<'_, types::SignInOptions> {
         self.operation(Method::GET, "/auth/options/", &[])
     }
+    /// Enter a page by name.
+    ///
+    /// Returns the address that lets this browser see the page of an instance below the domain of pages. It is
+    /// valid once, for 30 seconds, in the browser with the cookie of `state`.
+    pub fn enter_page(
+        &self,
+        body: &types::PageEntry,
+    ) -> Request<'_, types::PageAddress> {
+        self.operation(Method::POST, "/auth/page/", &[]).json(body)
+    }
     /// List your passkeys.
     pub fn list_passkeys(&self) -> Request<'_, types::PasskeyList> {
         self.operation(Method::GET, "/auth/passkey/", &[])

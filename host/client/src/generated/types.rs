@@ -760,6 +760,24 @@ pub struct Offer {
     /// `largest_free`.
     pub largest_free: ::std::vec::Vec<Free>,
 }
+/// `PageAddress`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct PageAddress {
+    /// The address.
+    pub url: ::std::string::String,
+}
+/// `PageEntry`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[non_exhaustive]
+pub struct PageEntry {
+    /// The label of the page
+    pub host: ::std::string::String,
+    /// The value that the page's host gave this browser.
+    pub state: ::std::string::String,
+    /// Path and query on the page, with one slash at the front; without it, `/`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub to: ::std::option::Option<::std::string::String>,
+}
 /// `Passkey`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct Passkey {
@@ -1660,6 +1678,17 @@ impl KeyRequest {
             expires_at: ::std::default::Default::default(),
             name: ::std::default::Default::default(),
             scopes: ::std::default::Default::default(),
+        }
+    }
+}
+impl PageEntry {
+    /// Creates a request with the required fields.
+    #[allow(clippy::new_without_default)]
+    pub fn new(host: ::std::string::String, state: ::std::string::String) -> Self {
+        Self {
+            host,
+            state,
+            to: ::std::default::Default::default(),
         }
     }
 }

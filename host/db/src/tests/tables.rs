@@ -36,7 +36,7 @@ crate::tables! {
 }
 
 static TOY_SCHEMA: DbSchema = DbSchema {
-    tables: &[TABLES],
+    tables: &[&[TABLES]],
     steps: &[],
 };
 

@@ -1,7 +1,6 @@
 //! Conversion of blueprints.
 
-use super::nonsense;
-use super::text::{clean, is_kebab};
+use super::{clean, is_kebab, nonsense};
 use crate::bindings::types as wit;
 use std::collections::HashSet;
 use wharf_domain::blueprint::{Blueprint, BlueprintFile, FileContent, Health, Image};

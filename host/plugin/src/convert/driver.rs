@@ -1,7 +1,6 @@
 //! Conversion of drivers' arguments and results.
 
-use super::text::{clean, short};
-use super::{blueprint, nonsense, resource_type_to_guest, size_to_guest};
+use super::{blueprint, clean, nonsense, resource_type_to_guest, short, size_to_guest};
 use crate::bindings::{driver_types as wit, survey};
 use std::time::Duration;
 use tracing::warn;

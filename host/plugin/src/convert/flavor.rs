@@ -1,8 +1,8 @@
 //! Conversion of flavors and of requests for blueprints.
 
-use super::text::{clean, is_kebab};
 use super::{
-    nonsense, resource_type_from_guest, resource_type_to_guest, size_from_guest, size_to_guest,
+    clean, is_kebab, nonsense, resource_type_from_guest, resource_type_to_guest, size_from_guest,
+    size_to_guest,
 };
 use crate::bindings::{flavors as wit, types};
 use wharf_domain::driver::PluginError;

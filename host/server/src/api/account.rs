@@ -4,11 +4,15 @@ use super::{Api, EndpointReply, TIME, render};
 use crate::schema::{Body, RequestSchema};
 use serde::Serialize;
 use serde_json::json;
+use wharf_accounts::Visitor;
+use wharf_accounts::identity::Identity;
+use wharf_accounts::passkey::RelyingParty;
+use wharf_accounts::session::NewSession;
 use wharf_config::OidcConfig;
-use wharf_control::{Caller, Credential, Identity, NewSession, RelyingParty, Visitor};
 use wharf_domain::error::Error;
 use wharf_domain::secret::SecretText;
 use wharf_domain::time::Timestamp;
+use wharf_ground::caller::{Caller, Credential};
 
 /// The ways to sign in.
 pub fn options(api: &Api) -> Result<EndpointReply, Error> {
@@ -44,7 +48,7 @@ impl Credentials {
 /// Shows an invitation.
 pub fn invite(api: &Api, body: &[u8]) -> Result<EndpointReply, Error> {
     let [token] = texts(&api.schemas.invite, body, ["token"])?;
-    let invite = api.app.accounts().invite(&token.unwrap_or_default())?;
+    let invite = api.accounts.invitation(&token.unwrap_or_default())?;
     let wire = json!({ "email": invite.email, "expires_at": invite.expires_at.to_rfc3339() });
     Ok(EndpointReply::Done(render(&wire, 128)?))
 }
@@ -53,7 +57,7 @@ pub fn invite(api: &Api, body: &[u8]) -> Result<EndpointReply, Error> {
 pub async fn accept(api: &Api, visitor: &Visitor, body: &[u8]) -> Result<NewSession, Error> {
     let given = texts(&api.schemas.accept, body, ["token", "password"])?;
     let [token, password] = given.map(|text| SecretText::new(text.unwrap_or_default()));
-    let accounts = api.app.accounts();
+    let accounts = &api.accounts;
     accounts
         .accept_with_password(visitor, token, password)
         .await
@@ -61,7 +65,7 @@ pub async fn accept(api: &Api, visitor: &Visitor, body: &[u8]) -> Result<NewSess
 
 /// Issues a ticket for a WebSocket or an event stream of a page.
 pub fn ticket(api: &Api, caller: &Caller, part: &str) -> Result<EndpointReply, Error> {
-    let accounts = api.app.accounts();
+    let accounts = &api.accounts;
     let ticket = accounts.issue_ticket(caller, SecretText::new(part))?;
     let wire = json!({ "ticket": ticket.expose() });
     Ok(EndpointReply::Secret(render(&wire, 128)?))
@@ -74,10 +78,7 @@ pub async fn password(api: &Api, caller: &Caller, body: &[u8]) -> Result<Endpoin
         current.map(SecretText::new),
         SecretText::new(new.unwrap_or_default()),
     );
-    api.app
-        .accounts()
-        .change_password(caller, current, new)
-        .await?;
+    api.accounts.change_password(caller, current, new).await?;
     Ok(EndpointReply::Gone)
 }
 
@@ -95,7 +96,7 @@ pub async fn sign_out_everywhere(
         });
         checked.errors.into_result()?;
     }
-    api.app.sign_out_everywhere(caller, since).await
+    api.accounts.sign_out_everywhere(caller, since).await
 }
 
 /// Reads text fields; a missing one is optional.
@@ -149,7 +150,7 @@ impl IdentityWire {
 pub fn session(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
     let (kind, created_at, expires_at) = match caller.credential {
         Credential::Session => {
-            let times = api.app.session(caller);
+            let times = api.accounts.session(caller);
             let [created, expires] = [
                 times.map(|times| times.created_at),
                 times.map(|times| times.expires_at),
@@ -157,18 +158,18 @@ pub fn session(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
             ("session", created, expires)
         }
         Credential::Key => {
-            let created = api.app.keys().created_at(&caller.key_id)?;
+            let created = api.accounts.keys.created_at(&caller.key_id)?;
             ("key", created, caller.expires_at)
         }
     };
     let config = api.app.config();
-    let identities = api.app.accounts().identities(caller)?.into_iter();
+    let identities = api.accounts.identities(caller)?.into_iter();
     let wire = AccountWire {
         email: &caller.email,
         kind,
         created_at: created_at.map(Timestamp::to_rfc3339),
         expires_at: expires_at.map(Timestamp::to_rfc3339),
-        has_password: api.app.accounts().has_password(caller)?,
+        has_password: api.accounts.has_password(caller)?,
         identities: identities.map(IdentityWire::new).collect(),
         login_user: &config.login_user,
         ssh_host: &config.ssh_host,

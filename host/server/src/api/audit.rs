@@ -4,8 +4,9 @@ use super::list::Page;
 use super::{Api, render};
 use bytes::Bytes;
 use std::borrow::Cow;
-use wharf_control::{AuditOrder, Caller};
 use wharf_domain::error::{Error, FieldErrors};
+use wharf_ground::audit::{AuditOrder, page_of};
+use wharf_ground::caller::Caller;
 
 /// Approximate bytes of one record.
 const RECORD_BYTES: usize = 256;
@@ -35,7 +36,7 @@ pub fn page(
     page: Page,
 ) -> Result<(Bytes, Option<Page>), Error> {
     // An extra row shows whether a page follows.
-    let mut records = api.app.audit(caller, order, page.after, page.limit + 1)?;
+    let mut records = page_of(api.app.db(), caller.user, order, page.after, page.limit + 1)?;
     let more = records.len() > page.limit;
     records.truncate(page.limit);
     let last = records.last().filter(|_| more);

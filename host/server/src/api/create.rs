@@ -2,7 +2,6 @@
 
 use super::{Api, EndpointReply, Sight, public_key, s3_url, wire};
 use crate::schema::{Body, Checked, Schemas};
-use wharf_control::{Caller, IdempotencyKey};
 use wharf_domain::capacity::CpuTier;
 use wharf_domain::draft::{CreateDraft, Field, Offer, S3_FIELDS};
 use wharf_domain::error::{Error, FieldErrors};
@@ -10,6 +9,8 @@ use wharf_domain::instance::ResourceType;
 use wharf_domain::name::Name;
 use wharf_domain::request::CreateRequest;
 use wharf_domain::secret::SecretText;
+use wharf_ground::caller::Caller;
+use wharf_instances::IdempotencyKey;
 
 /// Creates an instance. A retry with the idempotency key of an earlier request gets its answer.
 pub async fn run(

@@ -1,11 +1,17 @@
 //! `DELETE /api/instance/{uuid}/`.
 
 use super::{Api, EndpointReply};
-use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
+use wharf_ground::caller::Caller;
+use wharf_instances::{Condition, Selector};
 
 /// Gone for its user from now on.
-pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
-    api.app.delete(caller, selector).await?;
+pub async fn run(
+    api: &Api,
+    caller: &Caller,
+    selector: &Selector,
+    condition: &Condition,
+) -> Result<EndpointReply, Error> {
+    api.app.delete(caller, selector, condition).await?;
     Ok(EndpointReply::Gone)
 }

@@ -5,10 +5,11 @@ use super::{Api, EndpointReply, render};
 use crate::schema::Body;
 use serde::Serialize;
 use serde_json::json;
-use wharf_control::device::{DeviceAnswer, INTERVAL, LIFETIME};
-use wharf_control::{Caller, Visitor};
+use wharf_accounts::Visitor;
+use wharf_accounts::device::{DeviceAnswer, INTERVAL, LIFETIME};
 use wharf_domain::error::Error;
 use wharf_domain::scope::{Scope, Scopes};
+use wharf_ground::caller::Caller;
 
 /// The name of a key whose program gave none.
 const NAME: &str = "wharf login";
@@ -27,7 +28,7 @@ pub fn begin(api: &Api, visitor: &Visitor, body: &[u8]) -> Result<EndpointReply,
     let checked = api.schemas.device.check(Body::parse(body)?);
     let name = checked.text("name").unwrap_or(NAME).to_owned();
     checked.errors.into_result()?;
-    let device = api.app.begin_device(name, visitor.network)?;
+    let device = api.accounts.begin_device(name, visitor.network)?;
     let base_url = api.app.config().base_url();
     let wire = DeviceWire {
         device_code: device.device_code.expose(),
@@ -44,7 +45,7 @@ pub fn token(api: &Api, body: &[u8]) -> Result<EndpointReply, Error> {
     let checked = api.schemas.device_token.check(Body::parse(body)?);
     let device_code = checked.text("device_code").unwrap_or_default().to_owned();
     checked.errors.into_result()?;
-    let (error, detail) = match api.app.ask_device(&device_code) {
+    let (error, detail) = match api.accounts.ask_device(&device_code) {
         DeviceAnswer::Granted(key, email) => {
             let wire = json!({ "key": key.expose(), "email": email });
             return Ok(EndpointReply::Secret(render(&wire, 192)?));
@@ -81,9 +82,11 @@ pub async fn approve(api: &Api, caller: &Caller, body: &[u8]) -> Result<Endpoint
     let expiry = expiry(&mut checked);
     checked.errors.into_result()?;
     if deny {
-        api.app.deny_device(&user_code)?
+        api.accounts.deny_device(&user_code)?
     } else {
-        let approved = api.app.approve_device(caller, &user_code, scopes, expiry);
+        let approved = api
+            .accounts
+            .approve_device(caller, &user_code, scopes, expiry);
         approved.await?;
     }
     Ok(EndpointReply::Gone)

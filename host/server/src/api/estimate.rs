@@ -4,8 +4,8 @@ use super::shortage::ShortageWire;
 use super::wire::{decimal, usd};
 use super::{Api, EndpointReply, create, render};
 use serde::Serialize;
-use wharf_control::Caller;
 use wharf_domain::error::Error;
+use wharf_ground::caller::Caller;
 
 #[derive(Serialize)]
 struct EstimateWire<'a> {

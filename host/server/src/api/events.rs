@@ -3,10 +3,12 @@
 use super::{Api, render};
 use bytes::Bytes;
 use std::borrow::Cow;
-use wharf_control::{Caller, Invalid, OwnerEvents, Selector};
+use wharf_accounts::access::Invalid;
 use wharf_db::TopicCounts;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::InstanceId;
+use wharf_ground::caller::Caller;
+use wharf_instances::{OwnerEvents, Selector};
 
 /// The default and the largest `limit`.
 const LIMIT: usize = 100;
@@ -147,7 +149,7 @@ pub fn ended(why: Invalid) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::{Query, changed};
-    use wharf_control::Selector;
+    use wharf_instances::Selector;
 
     fn parse(query: &str) -> Result<Query, Vec<String>> {
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));

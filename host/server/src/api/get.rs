@@ -1,8 +1,9 @@
 //! `GET /api/instance/{uuid}/`.
 
 use super::{Api, EndpointReply, Sight, wire};
-use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
+use wharf_ground::caller::Caller;
+use wharf_instances::Selector;
 
 /// One instance.
 pub fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {

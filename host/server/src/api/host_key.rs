@@ -2,8 +2,9 @@
 
 use super::{Api, EndpointReply, render};
 use serde::Serialize;
-use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
+use wharf_ground::caller::Caller;
+use wharf_instances::Selector;
 
 /// One host key.
 #[derive(Serialize)]

@@ -3,10 +3,12 @@
 use super::{Api, EndpointReply, TIME, render};
 use crate::schema::{Body, Checked};
 use serde::Serialize;
-use wharf_control::{Caller, Expiry, KeyInfo};
+use wharf_accounts::key::KeyInfo;
+use wharf_accounts::lasting::Expiry;
 use wharf_domain::error::Error;
 use wharf_domain::scope::{Scope, Scopes};
 use wharf_domain::time::Timestamp;
+use wharf_ground::caller::Caller;
 
 /// The expiry of a key that does not expire.
 const NEVER: &str = "never";
@@ -26,7 +28,7 @@ struct KeyWire {
 
 /// The keys that are not revoked.
 pub fn list(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
-    let keys = api.app.keys().list(Some(caller.user))?;
+    let keys = api.accounts.keys.list(Some(caller.user))?;
     let valid = keys.into_iter().filter(|key| key.revoked_at.is_none());
     let keys: Vec<KeyWire> = valid.map(wire).collect();
     Ok(EndpointReply::Done(render(&keys, 256 * keys.len() + 2)?))
@@ -54,7 +56,7 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointR
     });
     let name = checked.text("name").unwrap_or_default().to_owned();
     checked.errors.into_result()?;
-    let made = api.app.make_key(caller, name, scopes, expiry);
+    let made = api.accounts.make_key(caller, name, scopes, expiry);
     let (created, new) = made.await?;
     let wire = KeyWire {
         id: created.id,
@@ -82,7 +84,7 @@ pub(super) fn expiry(checked: &mut Checked) -> Expiry {
 
 /// Revokes a key of the caller, possibly the one of this request.
 pub async fn revoke(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
-    let keys = api.app.keys();
+    let keys = &api.accounts.keys;
     keys.revoke(id, Some(caller.user), &caller.origin()).await?;
     Ok(EndpointReply::Gone)
 }

@@ -5,8 +5,8 @@ pub use super::list_cache::List;
 use super::{Api, Sight, wire};
 use std::borrow::Cow;
 use std::sync::Arc;
-use wharf_control::Caller;
 use wharf_domain::error::{Error, FieldErrors};
+use wharf_ground::caller::Caller;
 
 /// The largest `limit`, and that of a request with `after` alone.
 const MAX_LIMIT: usize = 1000;

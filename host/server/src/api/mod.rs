@@ -15,6 +15,7 @@ pub mod keys;
 pub mod list;
 mod list_cache;
 pub mod offer;
+pub mod page;
 pub mod passkeys;
 pub mod ports;
 pub mod preferences;
@@ -43,8 +44,10 @@ use bytes::Bytes;
 use list_cache::ListCache;
 use serde::Serialize;
 use std::sync::Arc;
-use wharf_control::App;
+use wharf_accounts::Accounts;
 use wharf_domain::error::Error;
+use wharf_hooks::Webhooks;
+use wharf_instances::App;
 
 /// The size limit of the cache of rendered lists in bytes: thousands of lists of ten instances. An entry is
 /// valid until one of its instances changes.
@@ -53,23 +56,36 @@ const LIST_CACHE_BYTES: u64 = 64 << 20;
 /// The state that endpoints share.
 pub struct Api {
     app: Arc<App>,
+    accounts: Arc<Accounts>,
+    webhooks: Arc<Webhooks>,
     schemas: Schemas,
     lists: ListCache,
 }
 
 impl Api {
     /// Compiles the schemas.
-    pub fn new(app: Arc<App>) -> Result<Self, SchemaError> {
+    pub fn new(
+        app: Arc<App>,
+        accounts: Arc<Accounts>,
+        webhooks: Arc<Webhooks>,
+    ) -> Result<Self, SchemaError> {
         Ok(Self {
             lists: ListCache::new(LIST_CACHE_BYTES),
             schemas: Schemas::compile()?,
             app,
+            accounts,
+            webhooks,
         })
     }
 
-    /// The use cases.
+    /// The use cases of instances.
     pub fn app(&self) -> &App {
         &self.app
+    }
+
+    /// The store of credentials.
+    pub fn accounts(&self) -> &Accounts {
+        &self.accounts
     }
 }
 

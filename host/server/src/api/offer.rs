@@ -3,8 +3,8 @@
 use super::wire::{SizeWire, decimal};
 use super::{Api, EndpointReply, render};
 use serde::Serialize;
-use wharf_control::Caller;
 use wharf_domain::error::Error;
+use wharf_ground::caller::Caller;
 
 #[derive(Serialize)]
 struct OfferWire {

@@ -4,10 +4,13 @@ use super::{Api, EndpointReply, render};
 use crate::schema::{Body, Checked, RequestSchema};
 use serde::Serialize;
 use serde_json::Value;
+use wharf_accounts::Visitor;
+use wharf_accounts::passkey::{Passkey, RelyingParty};
+use wharf_accounts::session::NewSession;
 use wharf_config::OidcConfig;
-use wharf_control::{Caller, NewSession, Passkey, RelyingParty, Visitor};
 use wharf_domain::error::Error;
 use wharf_domain::secret::SecretText;
+use wharf_ground::caller::Caller;
 
 /// Approximate bytes of one passkey.
 const PASSKEY_BYTES: usize = 192;
@@ -44,7 +47,7 @@ pub fn begin_invited(
 ) -> Result<EndpointReply, Error> {
     let checked = checked(&api.schemas.invite, body)?;
     let token = checked.text("token").unwrap_or_default();
-    let accounts = api.app.accounts();
+    let accounts = &api.accounts;
     options(&accounts.begin_invited_passkey(console, visitor, token)?)
 }
 
@@ -58,7 +61,7 @@ pub async fn accept(
     let checked = checked(&api.schemas.accept_passkey, body)?;
     let token = SecretText::new(checked.text("token").unwrap_or_default());
     let credential = checked.value("credential").unwrap_or(&Value::Null);
-    let accounts = api.app.accounts();
+    let accounts = &api.accounts;
     accounts
         .accept_with_passkey(console, visitor, token, credential)
         .await
@@ -70,7 +73,7 @@ pub fn begin_sign_in(
     console: &RelyingParty,
     visitor: &Visitor,
 ) -> Result<EndpointReply, Error> {
-    options(&api.app.accounts().begin_passkey_sign_in(console, visitor)?)
+    options(&api.accounts.begin_passkey_sign_in(console, visitor)?)
 }
 
 /// Signs the owner of a passkey in.
@@ -82,7 +85,7 @@ pub async fn sign_in(
 ) -> Result<NewSession, Error> {
     let checked = checked(&api.schemas.passkey_sign_in, body)?;
     let credential = checked.value("credential").unwrap_or(&Value::Null);
-    let accounts = api.app.accounts();
+    let accounts = &api.accounts;
     accounts
         .sign_in_with_passkey(console, visitor, credential)
         .await
@@ -95,7 +98,7 @@ pub fn begin(
     visitor: &Visitor,
     caller: &Caller,
 ) -> Result<EndpointReply, Error> {
-    options(&api.app.accounts().begin_passkey(console, visitor, caller)?)
+    options(&api.accounts.begin_passkey(console, visitor, caller)?)
 }
 
 /// Adds a passkey of the caller.
@@ -108,7 +111,7 @@ pub async fn add(
     let checked = checked(&api.schemas.passkey, body)?;
     let name = checked.text("name").map(str::to_owned);
     let credential = checked.value("credential").unwrap_or(&Value::Null);
-    let accounts = api.app.accounts();
+    let accounts = &api.accounts;
     let added = accounts
         .add_passkey(console, caller, name, credential)
         .await?;
@@ -121,7 +124,7 @@ pub async fn add(
 /// Lists the passkeys of the caller.
 pub fn list(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
     let console = console(api);
-    let passkeys = api.app.accounts().passkeys(console.as_ref(), caller)?;
+    let passkeys = api.accounts.passkeys(console.as_ref(), caller)?;
     let passkeys: Vec<PasskeyWire> = passkeys.into_iter().map(PasskeyWire::new).collect();
     let bytes = PASSKEY_BYTES * passkeys.len() + 2;
     Ok(EndpointReply::Done(render(&passkeys, bytes)?))
@@ -136,7 +139,7 @@ pub async fn rename(
 ) -> Result<EndpointReply, Error> {
     let checked = checked(&api.schemas.passkey_name, body)?;
     let name = checked.text("name").unwrap_or_default().to_owned();
-    let accounts = api.app.accounts();
+    let accounts = &api.accounts;
     accounts.rename_passkey(caller, id, name).await?;
     Ok(EndpointReply::Gone)
 }
@@ -144,7 +147,7 @@ pub async fn rename(
 /// Removes a passkey of the caller.
 pub async fn remove(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
     let (console, issuer) = (console(api), issuer(api));
-    let accounts = api.app.accounts();
+    let accounts = &api.accounts;
     accounts
         .remove_passkey(console.as_ref(), issuer.as_deref(), caller, id)
         .await?;
@@ -154,7 +157,7 @@ pub async fn remove(api: &Api, caller: &Caller, id: &str) -> Result<EndpointRepl
 /// Unlinks an identity of the caller.
 pub async fn unlink(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
     let (console, issuer) = (console(api), issuer(api));
-    let accounts = api.app.accounts();
+    let accounts = &api.accounts;
     accounts
         .unlink_identity(console.as_ref(), issuer.as_deref(), caller, id)
         .await?;

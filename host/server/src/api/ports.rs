@@ -2,18 +2,20 @@
 
 use super::{Api, EndpointReply, Sight, wire};
 use crate::schema::{Body, Schemas};
-use wharf_control::{Caller, Selector};
 use wharf_domain::error::{Error, FieldErrors};
+use wharf_ground::caller::Caller;
+use wharf_instances::{Condition, Selector};
 
 /// Opens a port of a VM.
 pub async fn add(
     api: &Api,
     caller: &Caller,
     selector: &Selector,
+    condition: &Condition,
     body: &[u8],
 ) -> Result<EndpointReply, Error> {
     let port = asked(api, caller, selector, body).await?;
-    let view = api.app.add_port(caller, selector, port).await?;
+    let view = api.app.add_port(caller, selector, condition, port).await?;
     let sight = Sight::of(caller.scopes);
     let body = wire::ports(&view, sight, format!("Port {port} is open."))?;
     Ok(EndpointReply::Done(body))
@@ -24,10 +26,14 @@ pub async fn remove(
     api: &Api,
     caller: &Caller,
     selector: &Selector,
+    condition: &Condition,
     body: &[u8],
 ) -> Result<EndpointReply, Error> {
     let port = asked(api, caller, selector, body).await?;
-    let view = api.app.remove_port(caller, selector, port).await?;
+    let view = api
+        .app
+        .remove_port(caller, selector, condition, port)
+        .await?;
     let sight = Sight::of(caller.scopes);
     let body = wire::ports(&view, sight, format!("Port {port} is closed."))?;
     Ok(EndpointReply::Done(body))

@@ -4,9 +4,9 @@ use super::{Api, EndpointReply, render};
 use crate::schema::Body;
 use serde::Serialize;
 use serde_json::Value;
-use wharf_control::Caller;
 use wharf_domain::error::Error;
 use wharf_domain::scope::Scope;
+use wharf_ground::caller::Caller;
 
 #[derive(Serialize)]
 struct PreferencesWire {

@@ -3,8 +3,8 @@
 use super::{Api, EndpointReply, render};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use wharf_control::Caller;
 use wharf_domain::error::Error;
+use wharf_ground::caller::Caller;
 
 /// One quantity; the limit is null if there is none.
 #[derive(Serialize)]

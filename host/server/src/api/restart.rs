@@ -1,13 +1,19 @@
 //! `POST /api/instance/{uuid}/restart/`.
 
 use super::{Api, EndpointReply, Sight, wire};
-use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
 use wharf_domain::state::InstanceState;
+use wharf_ground::caller::Caller;
+use wharf_instances::{Condition, Selector};
 
 /// Starts a stopped instance.
-pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
-    let view = api.app.restart(caller, selector).await?;
+pub async fn run(
+    api: &Api,
+    caller: &Caller,
+    selector: &Selector,
+    condition: &Condition,
+) -> Result<EndpointReply, Error> {
+    let view = api.app.restart(caller, selector, condition).await?;
     let state = InstanceState::Running.as_str();
     let sight = Sight::of(caller.scopes);
     let done = match api.app.growing(view.instance.id) {

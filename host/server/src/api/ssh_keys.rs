@@ -4,8 +4,9 @@ use super::public_key::{self, fingerprint};
 use super::{Api, EndpointReply, render};
 use crate::schema::Body;
 use serde::Serialize;
-use wharf_control::{Caller, SshKey};
+use wharf_accounts::ssh_key::SshKey;
 use wharf_domain::error::Error;
+use wharf_ground::caller::Caller;
 
 /// Approximate bytes of one key.
 const KEY_BYTES: usize = 384;
@@ -33,7 +34,7 @@ impl SshKeyWire {
 
 /// The saved keys.
 pub fn list(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
-    let keys = api.app.ssh_keys(caller)?.into_iter();
+    let keys = api.accounts.ssh_keys(caller)?.into_iter();
     let keys: Vec<SshKeyWire> = keys.map(SshKeyWire::new).collect();
     Ok(EndpointReply::Done(render(
         &keys,
@@ -48,7 +49,7 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointR
     let name = checked.text("name").unwrap_or_default().to_owned();
     checked.errors.into_result()?;
     let public_key = public_key.unwrap_or_default();
-    let saved = api.app.save_ssh_key(caller, name, public_key).await?;
+    let saved = api.accounts.save_ssh_key(caller, name, public_key).await?;
     Ok(EndpointReply::KeyCreated(render(
         &SshKeyWire::new(saved),
         KEY_BYTES,
@@ -57,6 +58,6 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointR
 
 /// Deletes a saved key.
 pub async fn delete(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
-    api.app.delete_ssh_key(caller, id).await?;
+    api.accounts.delete_ssh_key(caller, id).await?;
     Ok(EndpointReply::Gone)
 }

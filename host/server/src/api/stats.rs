@@ -2,8 +2,9 @@
 
 use super::{Api, EndpointReply, render};
 use serde::Serialize;
-use wharf_control::{Caller, Selector, Stats};
 use wharf_domain::error::Error;
+use wharf_ground::caller::Caller;
+use wharf_instances::{Selector, Stats};
 
 /// The stats object: specification 2.5.
 #[derive(Serialize)]
@@ -44,7 +45,7 @@ fn gib(bytes: u64) -> f64 {
 mod tests {
     use super::wire;
     use std::time::Duration;
-    use wharf_control::Stats;
+    use wharf_instances::Stats;
 
     #[test]
     fn units() {

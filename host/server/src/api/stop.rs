@@ -1,14 +1,20 @@
 //! `POST /api/instance/{uuid}/stop/`.
 
 use super::{Api, EndpointReply, Sight, wire};
-use wharf_control::{Caller, Selector, Stopped};
 use wharf_domain::error::Error;
 use wharf_domain::state::InstanceState;
+use wharf_ground::caller::Caller;
+use wharf_instances::{Condition, Selector, Stopped};
 
 /// Stops a running instance. The result says `shut_off` for a container too, although later reads
 /// say `exited`: specification 4.5.
-pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
-    let (view, outcome) = api.app.stop(caller, selector).await?;
+pub async fn run(
+    api: &Api,
+    caller: &Caller,
+    selector: &Selector,
+    condition: &Condition,
+) -> Result<EndpointReply, Error> {
+    let (view, outcome) = api.app.stop(caller, selector, condition).await?;
     let state = InstanceState::ShutOff.as_str();
     let done = match outcome {
         Stopped::Done => "stopped",

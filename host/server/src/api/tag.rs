@@ -4,7 +4,7 @@
 use super::wire::{self, Sight};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
-use wharf_control::Condition;
+use wharf_instances::Condition;
 
 /// Bytes of the digest; collisions of 128 bits do not occur by chance.
 const BYTES: usize = 16;

@@ -3,8 +3,9 @@
 use super::Api;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use wharf_control::{Caller, Selector, TerminalRequest};
 use wharf_domain::error::{Error, FieldErrors};
+use wharf_ground::caller::Caller;
+use wharf_instances::{Selector, TerminalRequest};
 use wharf_terminal::{Attachment, AttachmentEvent, TerminalEnd, TerminalSize};
 
 /// The size of a terminal whose client gives none.

@@ -2,20 +2,23 @@
 
 use super::{Api, EndpointReply, Sight, wire};
 use crate::schema::{Body, Schemas};
-use wharf_control::{Caller, Selector};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::name::Name;
 use wharf_domain::request::UpdateRequest;
+use wharf_ground::caller::Caller;
+use wharf_instances::{Condition, Selector};
 
 /// Renames, resizes, or both.
 pub async fn run(
     api: &Api,
     caller: &Caller,
     selector: &Selector,
+    condition: &Condition,
     body: &[u8],
 ) -> Result<EndpointReply, Error> {
     let (request, errors) = read(&api.schemas, body)?;
-    let view = api.app.update(caller, selector, request, errors).await?;
+    let updated = api.app.update(caller, selector, condition, request, errors);
+    let view = updated.await?;
     let sight = Sight::of(caller.scopes);
     Ok(EndpointReply::Instance(
         wire::instance(&view, sight)?,

@@ -4,10 +4,11 @@ use super::wire::usd;
 use super::{Api, EndpointReply, TIME, render};
 use serde::Serialize;
 use std::borrow::Cow;
-use wharf_control::{Caller, CorrectionLine};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::month::Month;
 use wharf_domain::time::Timestamp;
+use wharf_ground::caller::Caller;
+use wharf_instances::CorrectionLine;
 
 /// A plus sign in a query is a space.
 const PLUS: &str = "must have a plus sign as %2B, such as 2027-01-01T00:00:00%2B01:00";

@@ -4,11 +4,11 @@ use super::list::Page;
 use super::{Api, EndpointReply, render};
 use crate::schema::Body;
 use serde::Serialize;
-use wharf_control::Caller;
 use wharf_domain::error::Error;
 use wharf_domain::secret::SecretText;
 use wharf_domain::time::Timestamp;
 use wharf_domain::webhook::{Delivery, DeliveryState, Webhook, WebhookId};
+use wharf_ground::caller::Caller;
 
 /// Approximate bytes of a webhook and of a delivery.
 const WEBHOOK_BYTES: usize = 384;
@@ -73,7 +73,7 @@ fn parse(id: &str) -> Result<WebhookId, Error> {
 
 /// The webhooks, oldest first.
 pub fn list(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
-    let webhooks = api.app.webhooks(caller)?.into_iter();
+    let webhooks = api.webhooks.list(caller)?.into_iter();
     let webhooks: Vec<WebhookWire> = webhooks
         .map(|webhook| WebhookWire::new(webhook, None))
         .collect();
@@ -88,14 +88,14 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointR
     let types = checked.texts("types").unwrap_or_default();
     let types = types.into_iter().map(str::to_owned).collect();
     checked.errors.into_result()?;
-    let (webhook, secret) = api.app.new_webhook(caller, url, types).await?;
+    let (webhook, secret) = api.webhooks.create(caller, url, types).await?;
     let wire = WebhookWire::new(webhook, Some(&secret));
     Ok(EndpointReply::KeyCreated(render(&wire, WEBHOOK_BYTES)?))
 }
 
 /// One webhook.
 pub fn get(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
-    let webhook = api.app.webhook(caller, parse(id)?)?;
+    let webhook = api.webhooks.get(caller, parse(id)?)?;
     Ok(EndpointReply::Done(render(
         &WebhookWire::new(webhook, None),
         WEBHOOK_BYTES,
@@ -104,20 +104,20 @@ pub fn get(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error>
 
 /// Deletes a webhook.
 pub async fn delete(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
-    api.app.delete_webhook(caller, parse(id)?).await?;
+    api.webhooks.delete(caller, parse(id)?).await?;
     Ok(EndpointReply::Gone)
 }
 
 /// Replaces the secret.
 pub async fn rotate(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
-    let (webhook, secret) = api.app.rotate_webhook(caller, parse(id)?).await?;
+    let (webhook, secret) = api.webhooks.rotate(caller, parse(id)?).await?;
     let wire = WebhookWire::new(webhook, Some(&secret));
     Ok(EndpointReply::Secret(render(&wire, WEBHOOK_BYTES)?))
 }
 
 /// Requests a delivery of a test.
 pub async fn test(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
-    requested(api.app.test_webhook(caller, parse(id)?).await?)
+    requested(api.webhooks.test(caller, parse(id)?).await?)
 }
 
 /// Requests a delivery again.
@@ -127,7 +127,7 @@ pub async fn redeliver(
     (id, number): (&str, &str),
 ) -> Result<EndpointReply, Error> {
     let number = number.parse().map_err(|_| Error::Missing("Delivery"))?;
-    requested(api.app.redeliver(caller, parse(id)?, number).await?)
+    requested(api.webhooks.redeliver(caller, parse(id)?, number).await?)
 }
 
 fn requested((number, delivery): (u64, Delivery)) -> Result<EndpointReply, Error> {
@@ -143,7 +143,7 @@ pub fn deliveries(
     id: &str,
     page: Page,
 ) -> Result<EndpointReply, Error> {
-    let (webhook, found) = api.app.deliveries(caller, parse(id)?, page.limit)?;
+    let (webhook, found) = api.webhooks.deliveries(caller, parse(id)?, page.limit)?;
     let wire = |(number, delivery)| {
         let due = webhook.pending.get(&number).copied();
         DeliveryWire::new((number, delivery), due)

@@ -5,11 +5,11 @@ use bytes::Bytes;
 use serde::Serialize;
 use std::net::Ipv4Addr;
 use wharf_config::host;
-use wharf_control::InstanceView;
 use wharf_domain::capacity;
 use wharf_domain::error::Error;
 use wharf_domain::money::{NANO, Rate};
 use wharf_domain::scope::{Scope, Scopes};
+use wharf_instances::InstanceView;
 
 /// Bytes to reserve for one rendered instance; most are a little shorter.
 const INSTANCE_BYTES: usize = 896;

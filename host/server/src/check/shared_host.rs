@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use wharf_config::Config;
-use wharf_control::check::{Finding, Severity};
+use wharf_operations::check::{Finding, Severity};
 
 /// Warns of a console on a host with ports of instances. Browsers send its cookies to all of them.
 pub(super) fn find(config: &Config) -> Option<Finding> {

@@ -7,10 +7,12 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use wharf_cli::output::{line, or_none};
-use wharf_control::{AuditEntry, Operator, audit_page, user_of_email};
 use wharf_db::AuditHead;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::time::Timestamp;
+use wharf_ground::audit::{AuditEntry, page};
+use wharf_ground::users::user_of_email;
+use wharf_operations::Operator;
 
 /// Show or verify the audit log
 #[derive(Args)]
@@ -92,7 +94,7 @@ impl Operation for ListAudit {
             let message = format!("no user has the address {user:?}");
             return Err(FieldErrors::one("user", message).into());
         }
-        let page = audit_page(operator.db, self.after, PAGE)?;
+        let page = page(operator.db, self.after, PAGE)?;
         let next = page.last().map(|(_, entry)| entry.id);
         let records = page.into_iter().filter(|(owner, entry)| {
             let of_user = self.user.is_none() || *owner == self.user;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wharf_cli::output::line;
-use wharf_control::Operator;
 use wharf_domain::error::{Error, FieldErrors};
+use wharf_operations::Operator;
 
 /// Write the database to a new file, while the server serves or while it is stopped
 #[derive(Args, Serialize, Deserialize)]

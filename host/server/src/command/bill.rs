@@ -8,11 +8,12 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use wharf_cli::output::Column::{Number, Text, Whole};
 use wharf_cli::output::{line, note, or_none, table};
-use wharf_control::bill::{self, BillLine};
-use wharf_control::{Operator, Selector};
 use wharf_domain::error::Error;
 use wharf_domain::money::{parse_usd, usd};
 use wharf_domain::time::Timestamp;
+use wharf_instances::Selector;
+use wharf_operations::Operator;
+use wharf_operations::bill::{self, BillLine};
 
 /// Show the cost of a user's instances and the total; or correct it
 #[derive(Args)]

@@ -6,7 +6,7 @@ use crate::check;
 use crate::log;
 use anyhow::{Result, bail};
 use clap::Args;
-use wharf_control::check::Severity;
+use wharf_operations::check::Severity;
 
 /// Judge a configuration and its nodes before a start; nothing is changed
 ///

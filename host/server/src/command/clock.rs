@@ -6,8 +6,9 @@ use anyhow::Result;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use wharf_cli::output::line;
-use wharf_control::{ClockState, Operator};
 use wharf_domain::error::Error;
+use wharf_ground::clock::ClockState;
+use wharf_operations::Operator;
 
 operator_commands! {
     pub enum Clock {
@@ -45,7 +46,7 @@ impl Operation for AdoptClock {
     type Reply = ClockState;
 
     async fn run(&self, operator: Operator<'_>) -> Result<ClockState, Error> {
-        operator.adopt_clock().await
+        operator.clock.adopt(operator.db).await
     }
 
     fn print(&self, state: &ClockState) -> Result<()> {

@@ -5,8 +5,8 @@ use super::operator::OperatorCommand;
 use crate::log;
 use anyhow::Result;
 use clap::Args;
-use wharf_control::SCHEMA;
 use wharf_db::Db;
+use wharf_operations::schema::SCHEMA;
 
 /// Give the space of removed rows back to the file system; the server must not be running
 #[derive(Args)]

@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use wharf_cli::UserEvents;
 use wharf_cli::output::line;
-use wharf_control::history::{self, EventLine};
-use wharf_control::{Operator, Selector};
 use wharf_domain::error::Error;
+use wharf_instances::Selector;
+use wharf_operations::Operator;
+use wharf_operations::history::{self, EventLine};
 
 /// Show the events of your instances: time, name, event, state, message
 ///

@@ -5,9 +5,10 @@ use anyhow::Result;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use wharf_cli::output::line;
-use wharf_control::{Operator, Selector};
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
+use wharf_instances::Selector;
+use wharf_operations::Operator;
 
 /// Remove an instance that will never come back, without its node
 ///

@@ -6,8 +6,10 @@ use crate::log;
 use crate::server::{compare_engines, inspect_db};
 use anyhow::{Result, bail};
 use clap::Args;
-use wharf_control::{SCHEMA, Vault};
 use wharf_db::Inspected;
+use wharf_ground::vault::Vault;
+use wharf_operations::schema::SCHEMA;
+use wharf_operations::secrets;
 
 /// Check the database on a copy; the server must not be running
 #[derive(Args)]
@@ -42,7 +44,9 @@ impl OperatorCommand for Fsck {
             println!("{}{mark}", finding.text);
         }
         let secrets = match Vault::read(&config.data_dir, &db) {
-            Ok(Some(vault)) => vault.fsck(&db).unwrap_or_else(|e| vec![e.to_string()]),
+            Ok(Some(vault)) => {
+                secrets::unreadable(&vault, &db).unwrap_or_else(|e| vec![e.to_string()])
+            }
             Ok(None) => Vec::new(),
             Err(error) => vec![error.to_string()],
         };

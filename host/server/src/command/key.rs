@@ -5,12 +5,13 @@ use crate::operation::Operation;
 use anyhow::Result;
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use wharf_accounts::key::KeyInfo;
 use wharf_cli::output::{line, or_none};
-use wharf_control::{KeyInfo, Operator};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::scope::{Scope, Scopes};
 use wharf_domain::time::Timestamp;
+use wharf_operations::Operator;
 
 operator_commands! {
     pub enum Key {
@@ -49,7 +50,7 @@ impl Operation for NewKey {
     type Reply = CreatedKey;
 
     async fn run(&self, operator: Operator<'_>) -> Result<CreatedKey, Error> {
-        let new = wharf_control::NewKey {
+        let new = wharf_accounts::key::NewKey {
             email: self.email.clone(),
             name: self.name.clone(),
             scopes: if self.scopes.is_empty() {
@@ -59,7 +60,11 @@ impl Operation for NewKey {
             },
             expires_at: self.expires_at,
         };
-        let created = operator.keys.new_key(new, &Origin::operator()).await?;
+        let created = operator
+            .accounts
+            .keys
+            .new_key(new, &Origin::operator())
+            .await?;
         tracing::info!(id = created.id, "API key created");
         Ok(CreatedKey {
             id: created.id,
@@ -86,7 +91,7 @@ impl Operation for ListKeys {
     type Reply = Vec<KeyInfo>;
 
     async fn run(&self, operator: Operator<'_>) -> Result<Vec<KeyInfo>, Error> {
-        operator.keys.list(None)
+        operator.accounts.keys.list(None)
     }
 
     fn print(&self, keys: &Vec<KeyInfo>) -> Result<()> {
@@ -122,7 +127,7 @@ impl Operation for RevokeKey {
 
     async fn run(&self, operator: Operator<'_>) -> Result<(), Error> {
         let origin = Origin::operator();
-        let revoked = operator.keys.revoke(&self.id, None, &origin);
+        let revoked = operator.accounts.keys.revoke(&self.id, None, &origin);
         revoked.await.map_err(|error| {
             let Error::KeyNotFound = error else {
                 return error;

@@ -10,10 +10,13 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wharf_cli::output::Column::{Number, Text};
 use wharf_cli::output::{line, or_none, table};
-use wharf_control::{LeftLine, LostLine, NodeLine, Operator};
 use wharf_domain::driver::NodeHealth;
 use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;
+use wharf_operations::Operator;
+use wharf_operations::drain::LeftLine;
+use wharf_operations::lost::LostLine;
+use wharf_operations::node_list::NodeLine;
 
 operator_commands! {
     pub enum Node {

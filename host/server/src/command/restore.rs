@@ -9,7 +9,8 @@ use crate::operation::{Operation, Performer};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
-use wharf_control::{SCHEMA, key_in};
+use wharf_ground::keyring::key_in;
+use wharf_operations::schema::SCHEMA;
 
 /// The access that a backup brings back.
 const BACK: &str = "access that was ended after the backup is valid again: revoked keys, ended sessions, \

@@ -7,8 +7,9 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wharf_cli::output::line;
-use wharf_control::{Operator, Rotation};
 use wharf_domain::error::Error;
+use wharf_operations::Operator;
+use wharf_operations::secrets::{Rotation, rotate};
 
 operator_commands! {
     pub enum Secrets {
@@ -31,7 +32,7 @@ impl Operation for RotateSecrets {
     async fn run(&self, operator: Operator<'_>) -> Result<Rotation, Error> {
         let vault = operator.vault().await;
         let vault = vault.map_err(|error| Error::caused("cannot open the key file", error))?;
-        vault.rotate(operator.db).await
+        rotate(&vault, operator.db).await
     }
 
     fn print(&self, rotation: &Rotation) -> Result<()> {

@@ -5,9 +5,10 @@ use anyhow::Result;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use wharf_cli::output::line;
-use wharf_control::{Operator, Suspended, SuspensionLine};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::InstanceId;
+use wharf_operations::Operator;
+use wharf_operations::suspend::{Suspended, SuspensionLine};
 
 /// Stop an instance or all of a user, and keep the owner from starting them; or list suspensions
 ///

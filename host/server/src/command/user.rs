@@ -6,11 +6,14 @@ use anyhow::Result;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use wharf_accounts::end_access::EndedAccess;
+use wharf_accounts::invite::Invitation;
 use wharf_cli::output::{line, note};
-use wharf_control::{EndedAccess, Invitation, Operator, UserQuota};
 use wharf_domain::email::canonical;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::quota::{Amounts, UserLimit};
+use wharf_operations::Operator;
+use wharf_operations::users::UserQuota;
 
 operator_commands! {
     pub enum User {
@@ -61,7 +64,7 @@ impl Operation for InviteUser {
     type Reply = Invitation;
 
     async fn run(&self, operator: Operator<'_>) -> Result<Invitation, Error> {
-        operator.invite(&self.email).await
+        operator.accounts.invite(&self.email).await
     }
 
     fn print(&self, invitation: &Invitation) -> Result<()> {
@@ -91,7 +94,7 @@ impl<const DISABLED: bool> Operation for SwitchUser<DISABLED> {
     type Reply = ();
 
     async fn run(&self, operator: Operator<'_>) -> Result<(), Error> {
-        operator.set_disabled(&self.email, DISABLED).await
+        operator.accounts.set_disabled(&self.email, DISABLED).await
     }
 }
 
@@ -118,7 +121,7 @@ impl Operation for EndAccess {
         if self.email.is_some() == self.all {
             return Err(FieldErrors::one("email", "name a user, or all").into());
         }
-        operator.end_access(self.email.as_deref()).await
+        operator.accounts.end_access(self.email.as_deref()).await
     }
 
     fn print(&self, users: &Vec<EndedAccess>) -> Result<()> {

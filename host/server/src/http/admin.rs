@@ -3,6 +3,8 @@
 //! has the database open.
 
 use super::body;
+use super::connection::Connections;
+use super::interface::Interface;
 use super::listen::{self, Served};
 use super::respond::{self, HttpError, Response};
 use super::start_error::InterfaceError;
@@ -25,8 +27,8 @@ use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
 use wharf_config::LimitsConfig;
-use wharf_control::App;
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
+use wharf_operations::Operator;
 
 /// The time for the body of a request. Its sender is on this machine.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -34,10 +36,10 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The JSON body of a request.
 struct AdminJson<T>(T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<App>> for AdminJson<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<Interface>> for AdminJson<T> {
     type Rejection = Response;
 
-    async fn from_request(request: Request, _: &Arc<App>) -> Result<Self, Response> {
+    async fn from_request(request: Request, _: &Arc<Interface>) -> Result<Self, Response> {
         let body = body::read(
             request.into_body(),
             body::MAX_BYTES,
@@ -56,7 +58,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for AdminJson<T> {
 /// Opens it. The result serves it until `stopped` turns true.
 pub(super) fn start(
     path: PathBuf,
-    app: Arc<App>,
+    interface: Arc<Interface>,
     limits: LimitsConfig,
     stopped: watch::Receiver<bool>,
 ) -> Result<impl Future<Output = ()> + Send + 'static, InterfaceError> {
@@ -65,10 +67,14 @@ pub(super) fn start(
         source,
     })?;
     let served = Served {
-        router: router(app),
+        service: Connections::new(
+            router(interface),
+            &limits,
+            Unsent::new(u64::MAX),
+            Arc::default(),
+        ),
         limits,
         tls: None,
-        unsent: Unsent::new(u64::MAX),
         proxies: Arc::default(),
         open: Gauge::default(),
     };
@@ -90,10 +96,10 @@ fn bind(path: &PathBuf) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-type Shared = State<Arc<App>>;
+type Shared = State<Arc<Interface>>;
 
 /// The routes of the admin service.
-pub struct AdminRouter(Router<Arc<App>>);
+pub struct AdminRouter(Router<Arc<Interface>>);
 
 impl AdminRouter {
     /// Adds an operation.
@@ -102,14 +108,14 @@ impl AdminRouter {
     }
 }
 
-fn router(app: Arc<App>) -> Router {
+fn router(interface: Arc<Interface>) -> Router {
     let AdminRouter(router) =
         command::serve_operations(AdminRouter(Router::new())).with::<ListClaims>();
     router
         .route("/installation", get(installation))
         .fallback(async || HttpError::UnknownPath)
         .method_not_allowed_fallback(async || HttpError::UnknownPath)
-        .with_state(app)
+        .with_state(interface)
 }
 
 fn respond<T: Serialize>(result: Result<T, Error>) -> Response {
@@ -124,11 +130,16 @@ fn respond<T: Serialize>(result: Result<T, Error>) -> Response {
     }
 }
 
-async fn perform<O: Operation>(State(app): Shared, AdminJson(operation): AdminJson<O>) -> Response {
-    respond(operation.run(app.operator()).await)
+async fn perform<O: Operation>(
+    State(interface): Shared,
+    AdminJson(operation): AdminJson<O>,
+) -> Response {
+    let api = &interface.api;
+    let operator = Operator::of(api.app(), api.accounts());
+    respond(operation.run(operator).await)
 }
 
 /// The value of the label `io.wharf.installation` on all objects of this installation in engines.
-async fn installation(State(app): Shared) -> Response {
-    respond::ok(&app.installation())
+async fn installation(State(interface): Shared) -> Response {
+    respond::ok(&interface.api.app().installation())
 }

@@ -16,14 +16,14 @@ use std::num::NonZero;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
-use wharf_control::Caller;
 use wharf_domain::email::canonical;
-use wharf_domain::ids::UserId;
+use wharf_domain::ids::{InstanceId, UserId};
+use wharf_ground::caller::Caller;
 
 /// The most proofs of one request. A page on another port of the host can add some.
 const MOST_PROOFS: usize = 4;
 
-/// The digest of an account's address, which may be long.
+/// The digest of an account's address, which may be long, or of an instance with a page.
 type Account = [u8; 32];
 
 /// The rates of attempts.
@@ -63,7 +63,20 @@ impl Attempts {
     /// takes none from other networks.
     fn take_account(&self, email: &str, network: Option<IpAddr>) -> Result<(), RateExceeded> {
         let address = canonical(email).unwrap_or_else(|_| email.to_owned());
-        let account = Sha256::digest(address.as_bytes()).into();
+        self.take_digest(Sha256::digest(address.as_bytes()).into(), network)
+    }
+
+    /// Takes an attempt on the password of an instance, whose page has a name.
+    pub(super) fn take_page(
+        &self,
+        instance: InstanceId,
+        network: IpAddr,
+    ) -> Result<(), RateExceeded> {
+        self.take_network(Some(network))?;
+        self.take_digest(Sha256::digest(instance.0.as_bytes()).into(), Some(network))
+    }
+
+    fn take_digest(&self, account: Account, network: Option<IpAddr>) -> Result<(), RateExceeded> {
         let taken = self.accounts_in_networks.take(&(account, network));
         taken.and_then(|()| self.accounts.take(&account))
     }
@@ -90,7 +103,7 @@ pub(super) struct SignInAttempt<B = NoBody> {
 impl<B> SignInAttempt<B> {
     /// Takes an attempt on an account, unless the browser is known to its user.
     pub(super) fn take_account(&self, interface: &Interface, email: &str) -> Result<(), HttpError> {
-        let accounts = interface.api.app().accounts();
+        let accounts = interface.api.accounts();
         let is_own = self
             .known
             .is_some_and(|user| accounts.has_address(user, email));
@@ -135,7 +148,7 @@ fn known_user(request: &Request, interface: &Interface) -> Option<UserId> {
     let app = interface.api.app();
     let cookies = Cookies::of(app, &app.config());
     let mut proofs = cookies.browsers(request.headers()).take(MOST_PROOFS);
-    proofs.find_map(|proof| app.accounts().user_of_browser(proof))
+    proofs.find_map(|proof| interface.api.accounts().user_of_browser(proof))
 }
 
 #[cfg(test)]

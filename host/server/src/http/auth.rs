@@ -14,9 +14,10 @@ use axum::response::IntoResponse;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE, UPGRADE};
 use std::sync::Arc;
-use wharf_control::{App, Caller, Credential};
+use wharf_accounts::Accounts;
 use wharf_domain::scope::Scope;
 use wharf_domain::secret::SecretText;
+use wharf_ground::caller::{Caller, Credential};
 
 /// The path whose requests need a scope of their own.
 const METRICS: &str = "/metrics";
@@ -39,10 +40,10 @@ pub(super) async fn authenticate(
     let path = request.uri().path();
     let is_metrics = path == METRICS;
     if is_metrics || path == "/api" || path.starts_with("/api/") {
-        let app = interface.api.app();
+        let (app, accounts) = (interface.api.app(), interface.api.accounts());
         let caller = if request.headers().contains_key(AUTHORIZATION) {
             bearer(request.headers())
-                .and_then(|key| authenticated(&request, |id| app.authenticate(key, id)))
+                .and_then(|key| authenticated(&request, |id| accounts.keys.authenticate(key, id)))
         } else {
             session(&interface, &request)
         };
@@ -81,12 +82,12 @@ pub(super) fn session(interface: &Interface, request: &Request) -> Option<Caller
     if request.headers().contains_key(AUTHORIZATION) || !request.headers().contains_key(COOKIE) {
         return None;
     }
-    let app = interface.api.app();
+    let (app, accounts) = (interface.api.app(), interface.api.accounts());
     let cookies = Cookies::of(app, &app.config());
     let part = if cookies.are_whole() {
         None
     } else {
-        Some(part(app, request)?)
+        Some(part(accounts, request)?)
     };
     let mut sessions = cookies.sessions(request.headers());
     sessions.find_map(|cookie| {
@@ -94,13 +95,15 @@ pub(super) fn session(interface: &Interface, request: &Request) -> Option<Caller
             Some(part) => SecretText::new(format!("{cookie}.{}", part.expose())),
             None => SecretText::new(cookie),
         };
-        authenticated(request, |id| app.authenticate_session(token.expose(), id))
+        authenticated(request, |id| {
+            accounts.authenticate_session(token.expose(), id)
+        })
     })
 }
 
 /// The part of a token that no cookie has: from the header, or for the ticket of a WebSocket or an event
 /// stream.
-fn part(app: &App, request: &Request) -> Option<SecretText> {
+fn part(accounts: &Accounts, request: &Request) -> Option<SecretText> {
     if let Some(part) = request.headers().get(PART) {
         return part.to_str().ok().map(SecretText::new);
     }
@@ -111,7 +114,7 @@ fn part(app: &App, request: &Request) -> Option<SecretText> {
     let query = request.uri().query().unwrap_or_default();
     let mut query = form_urlencoded::parse(query.as_bytes());
     let (_, ticket) = query.find(|(name, _)| name == "ticket")?;
-    app.accounts().spend_ticket(&ticket)
+    accounts.spend_ticket(&ticket)
 }
 
 /// The caller that `find` returns for a request id. The log entry and the connection note its user.

@@ -5,6 +5,7 @@ use super::activity::{Activity, BodyProgress};
 use super::body::RequestBody;
 use super::client::RequestClient;
 use super::linger::Linger;
+use super::listen::Serve;
 use super::respond;
 use super::unsent::{RequestFacts, Unread, Unsent, UnsentBody};
 use axum::Router;
@@ -106,13 +107,32 @@ impl Connections {
         }
     }
 
-    /// Serves a connection to its end, gracefully when `stopped` turns true.
-    pub(super) async fn serve<I>(
+    fn respond(
         &self,
-        io: I,
+        request: Request<Incoming>,
         activity: &Arc<Activity>,
-        mut stopped: watch::Receiver<bool>,
-    ) where
+    ) -> impl Future<Output = Result<http::Response<UnsentBody>, Unread>> + Send + use<> {
+        let running = RunningRequest::begin(activity);
+        let unsent = Arc::clone(&self.unsent);
+        let peer = activity.peer;
+        let client = peer.map(|peer| RequestClient::of(peer, request.headers(), &self.proxies));
+        let mut request = RequestBody::wrap(request, activity).map(Body::new);
+        request.extensions_mut().insert(Arc::clone(activity));
+        client.map(|client| request.extensions_mut().insert(client));
+        let asked = RequestFacts::new(&request);
+        let response = self.router.clone().call(request);
+        async move {
+            let Ok(response) = response.await;
+            let mut response = UnsentBody::track(response, &asked, &running.0, &unsent)?;
+            respond::finish(&mut response, running.0.has_unread_body());
+            Ok(response)
+        }
+    }
+}
+
+impl Serve for Connections {
+    async fn serve<I>(&self, io: I, activity: &Arc<Activity>, mut stopped: watch::Receiver<bool>)
+    where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let service = service_fn(|request| self.respond(request, activity));
@@ -149,28 +169,6 @@ impl Connections {
                 ConnectionAction::Close => connection.as_mut().graceful_shutdown(),
                 ConnectionAction::Drop => return,
             }
-        }
-    }
-
-    fn respond(
-        &self,
-        request: Request<Incoming>,
-        activity: &Arc<Activity>,
-    ) -> impl Future<Output = Result<http::Response<UnsentBody>, Unread>> + Send + use<> {
-        let running = RunningRequest::begin(activity);
-        let unsent = Arc::clone(&self.unsent);
-        let peer = activity.peer;
-        let client = peer.map(|peer| RequestClient::of(peer, request.headers(), &self.proxies));
-        let mut request = RequestBody::wrap(request, activity).map(Body::new);
-        request.extensions_mut().insert(Arc::clone(activity));
-        client.map(|client| request.extensions_mut().insert(client));
-        let asked = RequestFacts::new(&request);
-        let response = self.router.clone().call(request);
-        async move {
-            let Ok(response) = response.await;
-            let mut response = UnsentBody::track(response, &asked, &running.0, &unsent)?;
-            respond::finish(&mut response, running.0.has_unread_body());
-            Ok(response)
         }
     }
 }

@@ -37,11 +37,12 @@ const FILE: Rules = Rules {
 };
 
 /// The addresses that show the console.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "/",
     "/sign-in",
     "/invite",
     "/device",
+    "/page",
     "/instances",
     "/instances/new",
     "/instances/{name}",

@@ -13,10 +13,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use wharf_config::LimitsConfig;
-use wharf_control::Caller;
 use wharf_db::TopicCounts;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
+use wharf_ground::caller::Caller;
 
 /// Events in one batch.
 const BATCH: usize = 100;
@@ -123,7 +123,7 @@ impl EventStream {
             return Some(first);
         }
         let interface = Arc::clone(&self.interface);
-        let app = interface.api.app();
+        let (accounts, actor) = (interface.api.accounts(), self.caller.origin().actor);
         let heartbeat = Instant::now() + self.place.heartbeat;
         loop {
             // Marked before the state is read, or a change in between would be lost.
@@ -131,10 +131,10 @@ impl EventStream {
             if *self.stopped.borrow() {
                 return None;
             }
-            if !app.is_valid(&self.caller) {
+            if !accounts.is_valid(&actor) {
                 let others = self.others.as_mut()?;
                 let is_told = std::mem::replace(&mut others.is_over, true);
-                return (!is_told).then(|| ended(app.why_invalid(&self.caller)));
+                return (!is_told).then(|| ended(accounts.why_invalid(&self.caller)));
             }
             self.changed.mark_unchanged();
             match self.read() {

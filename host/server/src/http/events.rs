@@ -85,7 +85,7 @@ fn stream(
         first: Some(events::ready(after)),
         changed,
         stopped: interface.stopped.clone(),
-        access: app.access_changed(),
+        access: interface.api.accounts().access_changed(),
         others,
         place,
     };

@@ -20,8 +20,9 @@ use serde::de::DeserializeOwned;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
-use wharf_control::{Caller, Selector};
 use wharf_domain::error::Error;
+use wharf_ground::caller::Caller;
+use wharf_instances::{Condition, Selector};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -46,6 +47,8 @@ pub(super) struct OptionalJson(pub(super) Option<Json>);
 /// An authenticated request. It counts as running until it is dropped.
 pub(super) struct Call<B = NoBody> {
     pub(super) caller: Caller,
+    /// The condition on the instance that the request changes.
+    pub(super) condition: Condition,
     pub(super) body: B,
     _in_flight: OwnedSemaphorePermit,
 }
@@ -133,14 +136,15 @@ where
 
     async fn from_request(mut request: Request, state: &Arc<Interface>) -> Result<Self, HttpError> {
         // The middleware puts it there, so only a route outside of it has none.
-        let Some(Authenticated(mut caller)) = request.extensions_mut().remove() else {
+        let Some(Authenticated(caller)) = request.extensions_mut().remove() else {
             return Err(HttpError::Unauthorized);
         };
-        if !request.method().is_safe()
-            && let Some(strong) = tags(request.headers(), IF_MATCH)?.and_then(Tags::strong)
-        {
-            caller.condition = tag::condition(strong, Sight::of(caller.scopes));
-        }
+        let tags = if request.method().is_safe() {
+            None
+        } else {
+            tags(request.headers(), IF_MATCH)?.and_then(Tags::strong)
+        };
+        let condition = tags.map(|tags| tag::condition(tags, Sight::of(caller.scopes)));
         let party = BudgetOwner::User(caller.user);
         let connection = own_connection(request.extensions());
         // Responses that another key has left unread must not delay the end of something.
@@ -157,6 +161,7 @@ where
         let in_flight = Arc::clone(&state.in_flight).try_acquire_owned();
         Ok(Self {
             caller,
+            condition: condition.unwrap_or_default(),
             body,
             _in_flight: in_flight.map_err(|_| HttpError::Busy)?,
         })

@@ -40,6 +40,8 @@ pub enum HttpError {
     BodyBroken,
     /// HTTP/1.1 requires exactly one `Host`.
     Host,
+    /// The host is for pages of instances.
+    HostOfPages,
     /// A header with entity tags has another form.
     EntityTags(HeaderName),
     /// The `Idempotency-Key` is not valid.

@@ -6,6 +6,7 @@ use super::compress::Workers;
 use super::docs::Docs;
 use super::event_stream::Streams;
 use super::metrics::HttpMetrics;
+use super::pages::Pages;
 use super::rate::CallerRates;
 use super::unsent::Unsent;
 use crate::api::Api;
@@ -23,7 +24,9 @@ pub(super) struct Interface {
     /// A permit for each authenticated request that runs.
     pub(super) in_flight: Arc<Semaphore>,
     pub(super) rates: CallerRates,
-    pub(super) attempts: Attempts,
+    pub(super) attempts: Arc<Attempts>,
+    /// Pages by name, if the configuration has them.
+    pub(super) pages: Option<Pages>,
     pub(super) forwarded: Arc<Budget>,
     pub(super) provider: Provider,
     /// The memory of requests that wait for their bodies, and of bodies in use.

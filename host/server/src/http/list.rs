@@ -13,9 +13,9 @@ use axum::extract::State;
 use bytes::Bytes;
 use http::{HeaderMap, Uri};
 use std::sync::Arc;
-use wharf_control::Caller;
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
+use wharf_ground::caller::Caller;
 
 /// A list in the form the client asked for.
 struct Encoded {

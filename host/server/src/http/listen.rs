@@ -1,17 +1,15 @@
 //! The accept loop: takes connections, bounded in number, until the server stops.
 
 use super::activity::Activity;
-use super::connection::Connections;
 use super::peers::Peers;
-use super::unsent::Unsent;
 use arc_swap::ArcSwap;
-use axum::Router;
 use axum::serve::Listener;
 use prometheus_client::metrics::gauge::Gauge;
 use rustls::ServerConfig;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use wharf_config::{LimitsConfig, TrustedProxies};
@@ -19,13 +17,25 @@ use wharf_config::{LimitsConfig, TrustedProxies};
 /// The time for requests in progress to finish at shutdown. A stop, restart or resize answers before it ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Serves connections.
+pub(super) trait Serve: Send + Sync + 'static {
+    /// Serves a connection to its end, gracefully when `stopped` turns true.
+    fn serve<I>(
+        &self,
+        io: I,
+        activity: &Arc<Activity>,
+        stopped: watch::Receiver<bool>,
+    ) -> impl Future<Output = ()> + Send
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+}
+
 /// A service and the way it is reached.
-pub(super) struct Served {
-    pub(super) router: Router,
+pub(super) struct Served<S> {
+    pub(super) service: S,
     pub(super) limits: LimitsConfig,
     /// The certificate, which a reload replaces.
     pub(super) tls: Option<Arc<ArcSwap<ServerConfig>>>,
-    pub(super) unsent: Arc<Unsent>,
     pub(super) proxies: Arc<TrustedProxies>,
     /// The number of open connections.
     pub(super) open: Gauge,
@@ -33,23 +43,22 @@ pub(super) struct Served {
 
 /// Serves until `stopped` turns true, then finishes running requests within [`SHUTDOWN_TIMEOUT`].
 /// `address` is that of a peer whose connections are counted.
-pub(super) async fn serve<L: Listener>(
+pub(super) async fn serve<L: Listener, S: Serve>(
     mut listener: L,
     address: fn(&L::Addr) -> Option<IpAddr>,
-    served: Served,
+    served: Served<S>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let Served {
-        router,
+        service,
         limits,
         tls,
-        unsent,
         proxies,
         open,
     } = served;
     let header_timeout = Duration::from_millis(limits.header_timeout_ms);
-    let peers = Peers::new(&limits, Arc::clone(&proxies));
-    let connections = Arc::new(Connections::new(router, &limits, unsent, proxies));
+    let peers = Peers::new(&limits, proxies);
+    let service = Arc::new(service);
     let max = limits.max_connections.min(Semaphore::MAX_PERMITS);
     let permits = Arc::new(Semaphore::new(max));
     loop {
@@ -69,16 +78,16 @@ pub(super) async fn serve<L: Listener>(
             continue;
         }
         let tls = tls.as_ref().map(|tls| TlsAcceptor::from(tls.load_full()));
-        let (connections, stopped) = (Arc::clone(&connections), stopped.clone());
+        let (service, stopped) = (Arc::clone(&service), stopped.clone());
         let open = open.clone();
         tokio::spawn(async move {
             let _counted = (permit, peer, OpenGauge::new(open));
             let served = async {
                 let Some(tls) = tls else {
-                    return connections.serve(io, &activity, stopped).await;
+                    return service.serve(io, &activity, stopped).await;
                 };
                 match tokio::time::timeout(header_timeout, tls.accept(io)).await {
-                    Ok(Ok(io)) => connections.serve(io, &activity, stopped).await,
+                    Ok(Ok(io)) => service.serve(io, &activity, stopped).await,
                     Ok(Err(error)) => tracing::debug!("TLS handshake failed: {error}"),
                     Err(_) => tracing::debug!("TLS handshake timed out"),
                 }

@@ -15,8 +15,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use std::sync::Arc;
 use std::time::Duration;
-use wharf_control::App;
+use wharf_accounts::Accounts;
 use wharf_domain::error::Error;
+use wharf_instances::App;
 
 /// The form of the response, with its version.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -33,6 +34,7 @@ pub(super) struct HttpMetrics {
     pub(super) in_flight: Gauge,
     pub(super) connections: Gauge,
     pub(super) event_streams: Gauge,
+    pub(super) page_connections: Gauge,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -51,6 +53,7 @@ impl Default for HttpMetrics {
             in_flight: Gauge::default(),
             connections: Gauge::default(),
             event_streams: Gauge::default(),
+            page_connections: Gauge::default(),
         }
     }
 }
@@ -85,6 +88,11 @@ impl HttpMetrics {
             self.connections.clone(),
         );
         registry.register(
+            "page_connections",
+            "Open connections to pages by name",
+            self.page_connections.clone(),
+        );
+        registry.register(
             "event_streams",
             "Open streams of events",
             self.event_streams.clone(),
@@ -107,10 +115,11 @@ fn known(method: &Method) -> &'static str {
 }
 
 /// Creates a registry with all figures.
-pub(super) fn registry(http: &HttpMetrics, app: &App) -> Registry {
+pub(super) fn registry(http: &HttpMetrics, app: &App, accounts: &Accounts) -> Registry {
     let mut registry = Registry::with_prefix("wharf");
     http.register(&mut registry);
     app.register_metrics(&mut registry);
+    accounts.register_metrics(&mut registry);
     registry
 }
 

@@ -9,7 +9,7 @@ use crate::api::passkeys;
 use axum::extract::State;
 use axum::routing::{MethodRouter, delete, get, patch, post};
 use std::sync::Arc;
-use wharf_control::RelyingParty;
+use wharf_accounts::passkey::RelyingParty;
 
 /// The routes.
 pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 8] {

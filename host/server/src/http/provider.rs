@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::routing::{MethodRouter, get};
 use http::{HeaderMap, Uri};
 use std::sync::Arc;
-use wharf_control::NewSession;
+use wharf_accounts::session::NewSession;
 
 /// The page of the sign-in, which goes on to the console if there is a session.
 const PAGE: &str = "/sign-in";
@@ -56,7 +56,7 @@ async fn finish(
     let proven = interface.provider.finish(oidc, &base_url, query, browser);
     let begun: Result<NewSession, SignInFailure> = match proven.await {
         Ok(identity) => {
-            let accounts = interface.api.app().accounts();
+            let accounts = interface.api.accounts();
             let begun = accounts.sign_in_with_identity(&visit.visitor, identity, oidc.create_users);
             begun.await.map_err(SignInFailure::from)
         }

@@ -10,8 +10,8 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 use wharf_config::LimitsConfig;
-use wharf_control::Caller;
 use wharf_domain::ids::UserId;
+use wharf_ground::caller::Caller;
 
 /// The most buckets in memory. A key whose bucket was evicted begins with a full one.
 const MAX_BUCKETS: usize = 16_384;

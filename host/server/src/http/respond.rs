@@ -245,6 +245,11 @@ pub fn error(error: &Error) -> Response {
             StatusCode::TOO_MANY_REQUESTS,
             &format!("You have {limit} open terminals, which is the limit; close one first."),
         ),
+        Error::TooManyTunnels(limit) => detail(
+            StatusCode::TOO_MANY_REQUESTS,
+            &format!("You have {limit} open tunnels, which is the limit; close one first."),
+        ),
+        Error::Unconnected(why) => detail(StatusCode::BAD_GATEWAY, &format!("{}.", sentence(why))),
         Error::NoTerminalFree => retry_later("No terminal is free; try again shortly."),
         Error::Overloaded => http_error(&HttpError::Busy),
         Error::DiskFull => retry_later(DISK_FULL),
@@ -340,6 +345,10 @@ pub fn http_error(error: &HttpError) -> Response {
             StatusCode::BAD_REQUEST,
             "The request must have exactly one Host header.",
         ),
+        HttpError::HostOfPages => detail(
+            StatusCode::MISDIRECTED_REQUEST,
+            "This host is for pages of instances; the service has another one.",
+        ),
         HttpError::EntityTags(name) => {
             let (field, message) = entity_tags(name);
             error_of_field(field, message)
@@ -391,7 +400,7 @@ fn insufficient(shortage: &ShortageWire<'_>) -> Response {
 
 /// The protocol that the resource needs instead. HTTP/2 has no such headers, and they are left out.
 fn no_upgrade() -> Response {
-    let text = "A terminal is opened with a WebSocket of version 13 over HTTP/1.1.";
+    let text = "This path needs a WebSocket of version 13 over HTTP/1.1.";
     let mut response = detail(StatusCode::UPGRADE_REQUIRED, text);
     for (name, value) in [
         (CONNECTION, "upgrade"),

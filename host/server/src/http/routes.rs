@@ -4,10 +4,12 @@ use super::access_log::observe;
 use super::auth::authenticate;
 use super::console;
 use super::docs::Docs;
+use super::enter_page;
 use super::entity_tags::Conditions;
 use super::events;
 use super::extract::{Call, IdempotencyHeader, InPath, Json, Named, NoBody};
 use super::forwarded;
+use super::hosts;
 use super::interface::Interface;
 use super::list;
 use super::metrics::scrape;
@@ -16,6 +18,7 @@ use super::provider;
 use super::respond::{self, HttpError, Response};
 use super::sign_in;
 use super::terminal;
+use super::tunnel;
 use super::usage;
 use super::webhooks;
 use crate::api;
@@ -28,14 +31,14 @@ use axum::routing::{MethodRouter, delete as delete_method, get, post};
 use http::{HeaderMap, Uri};
 use serde_json::json;
 use std::sync::Arc;
-use wharf_control::AuditOrder;
 use wharf_domain::error::Error;
+use wharf_ground::audit::AuditOrder;
 
 type Shared = State<Arc<Interface>>;
 pub(super) type Routes<const N: usize> = [(&'static str, MethodRouter<Arc<Interface>>); N];
 
 /// Routes for callers with a key.
-pub(super) fn private() -> Routes<24> {
+pub(super) fn private() -> Routes<25> {
     [
         ("/api/instance/", get(list::handler).post(create)),
         (
@@ -51,6 +54,7 @@ pub(super) fn private() -> Routes<24> {
         ("/api/instance/{uuid}/host-key/", get(host_keys)),
         ("/api/session/", get(session)),
         ("/api/instance/{uuid}/terminal/", get(terminal::open)),
+        ("/api/instance/{uuid}/tunnel/", get(tunnel::open)),
         ("/api/quota/", get(quota)),
         ("/metrics", get(scrape)),
         ("/api/audit/", get(audit)),
@@ -87,7 +91,8 @@ pub fn paths() -> impl Iterator<Item = &'static str> {
 /// The routes under `/auth/`.
 fn auth() -> impl Iterator<Item = (&'static str, MethodRouter<Arc<Interface>>)> {
     let ways = passkeys::routes().into_iter().chain(provider::routes());
-    sign_in::routes().into_iter().chain(ways)
+    let pages = enter_page::routes();
+    sign_in::routes().into_iter().chain(ways).chain(pages)
 }
 
 /// Routes for everyone.
@@ -112,7 +117,11 @@ pub(super) fn router(interface: Arc<Interface>) -> Router {
     let sign_in = with_routes(auth()).layer(guard);
     let public = with_routes(public().into_iter().chain(console::routes()));
     let count = from_fn_with_state(Arc::clone(&interface), forwarded::count);
-    let counted = public.merge(sign_in).merge(private).layer(count);
+    let mut counted = public.merge(sign_in).merge(private).layer(count);
+    if let Some(pages) = &interface.api.app().config().pages {
+        let refuse = from_fn_with_state(pages.domain.clone(), hosts::refuse_pages);
+        counted = counted.layer(refuse);
+    }
     observe(counted, metrics).with_state(interface)
 }
 
@@ -158,28 +167,34 @@ async fn get_one(
 
 async fn update(State(interface): Shared, Named(selector): Named, call: Call<Json>) -> Response {
     let api = &interface.api;
-    call.respond(api::update::run(api, &call.caller, &selector, &call.body.0).await)
+    call.respond(
+        api::update::run(api, &call.caller, &selector, &call.condition, &call.body.0).await,
+    )
 }
 
 async fn delete(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    call.respond(api::delete::run(&interface.api, &call.caller, &selector).await)
+    let api = &interface.api;
+    call.respond(api::delete::run(api, &call.caller, &selector, &call.condition).await)
 }
 
 async fn stop(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    call.respond(api::stop::run(&interface.api, &call.caller, &selector).await)
+    let api = &interface.api;
+    call.respond(api::stop::run(api, &call.caller, &selector, &call.condition).await)
 }
 
 async fn restart(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    call.respond(api::restart::run(&interface.api, &call.caller, &selector).await)
+    let api = &interface.api;
+    call.respond(api::restart::run(api, &call.caller, &selector, &call.condition).await)
 }
 
 async fn recreate(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    call.respond(api::recreate::run(&interface.api, &call.caller, &selector).await)
+    let api = &interface.api;
+    call.respond(api::recreate::run(api, &call.caller, &selector, &call.condition).await)
 }
 
 async fn add_port(State(interface): Shared, Named(selector): Named, call: Call<Json>) -> Response {
     let api = &interface.api;
-    call.respond(api::ports::add(api, &call.caller, &selector, &call.body.0).await)
+    call.respond(api::ports::add(api, &call.caller, &selector, &call.condition, &call.body.0).await)
 }
 
 async fn remove_port(
@@ -188,7 +203,9 @@ async fn remove_port(
     call: Call<Json>,
 ) -> Response {
     let api = &interface.api;
-    call.respond(api::ports::remove(api, &call.caller, &selector, &call.body.0).await)
+    call.respond(
+        api::ports::remove(api, &call.caller, &selector, &call.condition, &call.body.0).await,
+    )
 }
 
 async fn stats(State(interface): Shared, Named(selector): Named, call: Call) -> Response {

@@ -4,45 +4,59 @@ use super::admin;
 use super::attempts::Attempts;
 use super::budget::{Budget, BudgetBounds};
 use super::compress::Workers;
+use super::connection::Connections;
 use super::docs::Docs;
 use super::event_stream::Streams;
 use super::forwarded;
 use super::interface::Interface;
 use super::listen::{self, Served};
 use super::metrics::{self, HttpMetrics};
+use super::pages::{self, PageListener, PageThreads, Pages};
 use super::rate::CallerRates;
 use super::routes;
 use super::start_error::InterfaceError;
-use super::tls;
+use super::tls::{Certificate, CertificateFiles};
 use super::unsent::Unsent;
 use crate::api::Api;
 use crate::oidc::Provider;
 use crate::supervised_tasks::SupervisedTasks;
-use arc_swap::ArcSwap;
 use axum::serve::ListenerExt;
 use prometheus_client::metrics::gauge::Gauge;
-use rustls::ServerConfig;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
+use wharf_accounts::Accounts;
 use wharf_config::Config;
-use wharf_control::App;
+use wharf_hooks::Webhooks;
+use wharf_instances::App;
 
 /// The running interface.
 pub struct Server {
     services: SupervisedTasks,
-    tls: Option<Arc<ArcSwap<ServerConfig>>>,
+    /// The certificates of the REST interface and of the pages.
+    certificate: Option<Arc<Certificate>>,
+    page_certificate: Option<Arc<Certificate>>,
+    _page_threads: Option<PageThreads>,
+}
+
+/// The sockets that are served.
+pub struct Listeners {
+    pub rest: TcpListener,
+    pub metrics: Option<TcpListener>,
+    pub pages: Option<TcpListener>,
 }
 
 impl Server {
-    /// Starts to serve: REST on the first listener, over TLS only if the configuration has it, metrics
-    /// on the second one, and the admin service on its socket. All end when `stopped` turns true.
+    /// Starts to serve on the listeners, over TLS only if the configuration has it, and the admin service on
+    /// its socket. All end when `stopped` turns true.
     pub fn start(
         config: &Config,
-        (listener, metrics_listener): (TcpListener, Option<TcpListener>),
+        listeners: Listeners,
         app: Arc<App>,
+        accounts: Arc<Accounts>,
+        webhooks: Arc<Webhooks>,
         stopped: watch::Receiver<bool>,
     ) -> Result<Self, InterfaceError> {
         fn broken(error: impl std::fmt::Display) -> InterfaceError {
@@ -51,17 +65,19 @@ impl Server {
         let limits = config.limits;
         let unsent = Unsent::new(limits.unsent_mib.saturating_mul(1 << 20));
         let metrics = HttpMetrics::default();
+        let attempts = Arc::new(Attempts::new());
         let interface = Interface {
-            registry: metrics::registry(&metrics, &app),
+            registry: metrics::registry(&metrics, &app, &accounts),
             metrics: metrics.clone(),
             docs: Docs::new(app.flavors(), &app.gpu_models()).map_err(broken)?,
-            api: Api::new(Arc::clone(&app)).map_err(broken)?,
+            pages: Pages::new(&app, &accounts, &attempts),
+            api: Api::new(app, accounts, webhooks).map_err(broken)?,
             body_timeout: Duration::from_millis(limits.body_timeout_ms),
             in_flight: Arc::new(Semaphore::new(
                 limits.max_connections.min(Semaphore::MAX_PERMITS),
             )),
             rates: CallerRates::new(&limits),
-            attempts: Attempts::new(),
+            attempts,
             forwarded: Budget::new(forwarded::bounds(&limits)),
             provider: Provider::new(),
             bodies: Budget::new(BudgetBounds::of_memory(
@@ -73,16 +89,32 @@ impl Server {
             stopped: stopped.clone(),
         };
         let proxies = Arc::new(config.trusted_proxies.clone());
-        let tls = config.tls.as_ref().map(tls::read).transpose()?;
-        let tls = tls.map(|tls| Arc::new(ArcSwap::new(tls)));
+        let certificate = CertificateFiles::of_interface(config);
+        let certificate = certificate.map(Certificate::read).transpose()?;
+        let page_certificate = pages::certificate(config)?;
         let interface = Arc::new(interface);
         let mut services = SupervisedTasks::default();
-        if let Some(listener) = metrics_listener {
+        for certificate in certificate.iter().chain(&page_certificate) {
+            let follow = Arc::clone(certificate).follow(stopped.clone());
+            services.spawn("the watch of certificates", follow);
+        }
+        let mut page_threads = None;
+        if let (Some(pages), Some(listener)) = (&interface.pages, listeners.pages) {
+            let listener = PageListener {
+                listener,
+                certificate: page_certificate.clone(),
+                open: metrics.page_connections.clone(),
+            };
+            let started = listener.start(config, &pages.gateway, &mut services, &stopped)?;
+            page_threads = Some(started);
+        }
+        let connections =
+            |router| Connections::new(router, &limits, Arc::clone(&unsent), Arc::clone(&proxies));
+        if let Some(listener) = listeners.metrics {
             let served = Served {
-                router: metrics::router(Arc::clone(&interface)),
+                service: connections(metrics::router(Arc::clone(&interface))),
                 tls: None,
                 limits,
-                unsent: Arc::clone(&unsent),
                 proxies: Arc::clone(&proxies),
                 open: Gauge::default(),
             };
@@ -91,27 +123,40 @@ impl Server {
             services.spawn("the metrics", scrapes);
         }
         let served = Served {
-            router: routes::router(interface),
-            tls: tls.clone(),
+            service: connections(routes::router(Arc::clone(&interface))),
+            tls: certificate
+                .as_ref()
+                .map(|certificate| Arc::clone(&certificate.present)),
             limits,
-            unsent,
-            proxies,
+            proxies: Arc::clone(&proxies),
             open: metrics.connections,
         };
-        let admin = admin::start(config.admin_socket(), app, limits, stopped.clone())?;
+        let admin = admin::start(config.admin_socket(), interface, limits, stopped.clone())?;
         // Responses are written whole, so waiting for more data to send only costs time.
-        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+        let listener = listeners
+            .rest
+            .tap_io(|stream| drop(stream.set_nodelay(true)));
         let address = |address: &SocketAddr| Some(address.ip());
         let rest = listen::serve(listener, address, served, stopped);
         services.spawn("the REST interface", rest);
         services.spawn("the admin service", admin);
-        Ok(Self { services, tls })
+        Ok(Self {
+            services,
+            certificate,
+            page_certificate,
+            _page_threads: page_threads,
+        })
     }
 
-    /// Reads the certificate again. Connections that are open keep the earlier one.
+    /// Reads the certificates again. Connections that are open keep the earlier ones.
     pub fn reload(&self, config: &Config) -> Result<(), InterfaceError> {
-        if let (Some(present), Some(tls)) = (&self.tls, &config.tls) {
-            present.store(tls::read(tls)?);
+        for (certificate, files) in [
+            (&self.certificate, CertificateFiles::of_interface(config)),
+            (&self.page_certificate, CertificateFiles::of_pages(config)),
+        ] {
+            if let (Some(certificate), Some(files)) = (certificate, files) {
+                certificate.reload(files)?;
+            }
         }
         Ok(())
     }

@@ -9,8 +9,8 @@ use crate::oidc::LIFETIME;
 use http::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
 use std::fmt::Display;
 use wharf_config::{Config, SessionConfig};
-use wharf_control::App;
 use wharf_domain::secret::SecretText;
+use wharf_instances::App;
 
 /// The header with the part of a token that no cookie has: in the response to a sign-in, and in the
 /// requests of a page.

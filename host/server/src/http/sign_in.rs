@@ -16,9 +16,11 @@ use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, get, post};
 use http::HeaderMap;
 use std::sync::Arc;
-use wharf_control::{Caller, NewSession, Visitor};
+use wharf_accounts::Visitor;
+use wharf_accounts::session::NewSession;
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
+use wharf_ground::caller::Caller;
 
 /// The path of the options, which are shown even if nobody can sign in.
 const OPTIONS: &str = "/auth/options/";
@@ -50,7 +52,7 @@ pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 11] {
 pub(super) fn remembered(response: Response, interface: &Interface, user: UserId) -> Response {
     let app = interface.api.app();
     // A browser without the proof signs in as others do.
-    match app.accounts().browser_proof(user) {
+    match interface.api.accounts().browser_proof(user) {
         Ok(Some(proof)) => {
             let cookie = Cookies::of(app, &app.config()).give_browser(&proof);
             respond::with_cookie(response, cookie)
@@ -197,7 +199,7 @@ async fn sign_in(State(interface): Shared, visit: SignInAttempt<Json>) -> Handle
         Err(error) => return Ok(visit.fail(&error)),
     };
     visit.take_account(&interface, &given.email)?;
-    let accounts = interface.api.app().accounts();
+    let accounts = interface.api.accounts();
     let signed_in = accounts
         .sign_in(&visit.visitor, &given.email, given.password)
         .await;
@@ -214,7 +216,7 @@ async fn ticket(State(interface): Shared, headers: HeaderMap, visit: Visit) -> H
 
 async fn sign_out(State(interface): Shared, visit: Visit) -> HandlerResult {
     let caller = visit.caller()?;
-    let accounts = interface.api.app().accounts();
+    let accounts = interface.api.accounts();
     let ended = accounts.end_sessions(caller, Some(&caller.key_id)).await;
     Ok(visit.signed_out(&interface, ended))
 }

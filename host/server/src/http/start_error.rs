@@ -21,6 +21,9 @@ pub enum InterfaceError {
         /// Why it cannot.
         source: std::io::Error,
     },
+    /// The threads of the pages cannot be started.
+    #[error("cannot start the threads of the pages")]
+    PageThreads(#[source] std::io::Error),
     /// An embedded schema or document is broken.
     #[error("the built-in interface description is broken: {0}")]
     Broken(String),

@@ -1,13 +1,13 @@
 //! A client of a terminal on its WebSocket: bytes in binary messages, and control in text messages.
 
 use super::activity::Activity;
+use super::liveness::Liveness;
 use crate::api::terminal::{self, Control, Notice};
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use parking_lot::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use wharf_terminal::{Attachment, AttachmentEvent, TerminalEnd};
@@ -42,7 +42,7 @@ pub(super) async fn serve(socket: WebSocket, attachment: Attachment, connection:
     let last = tokio::select! {
         last = receive(&mut receiver, &attachment, &paused, &life) => last,
         last = send(&mut sender, &attachment, pauses) => last,
-        last = life.ends() => last,
+        () = life.ends(SILENCE) => Last::Gone,
         event = attachment.cut() => Last::Event(event),
     };
     drop(attachment);
@@ -164,56 +164,6 @@ async fn send(
         if sender.send(message).await.is_err() {
             return Last::Gone;
         }
-    }
-}
-
-/// Signs of life of a client.
-struct Liveness(Mutex<Signs>);
-
-struct Signs {
-    heard: Instant,
-    /// The shell does not read, so nothing is heard.
-    waits: bool,
-}
-
-impl Default for Liveness {
-    fn default() -> Self {
-        Self(Mutex::new(Signs {
-            heard: Instant::now(),
-            waits: false,
-        }))
-    }
-}
-
-impl Liveness {
-    fn heard(&self) {
-        self.change(|signs| signs.heard = Instant::now());
-    }
-
-    fn waits(&self, waits: bool) {
-        self.change(|signs| {
-            *signs = Signs {
-                heard: Instant::now(),
-                waits,
-            };
-        });
-    }
-
-    /// Completes when the client was silent for too long.
-    async fn ends(&self) -> Last {
-        let mut look = interval(SILENCE / 6);
-        loop {
-            look.tick().await;
-            let is_over = self.change(|signs| !signs.waits && signs.heard.elapsed() >= SILENCE);
-            if is_over {
-                tracing::debug!("terminal: its client is silent");
-                return Last::Gone;
-            }
-        }
-    }
-
-    fn change<T>(&self, change: impl FnOnce(&mut Signs) -> T) -> T {
-        change(&mut self.0.lock())
     }
 }
 

@@ -1,36 +1,136 @@
-//! TLS for the REST interface, and the warning of an interface without it.
+//! TLS for the REST interface and the pages by name, and the warning of an interface without it.
 
 use super::start_error::InterfaceError;
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wharf_config::{Config, TlsConfig};
+use std::time::{Duration, SystemTime};
+use tokio::sync::watch;
+use wharf_config::Config;
+
+/// How often the files of a certificate are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// The files of a certificate, in PEM format, and the settings that name them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CertificateFiles {
+    cert: PathBuf,
+    key: PathBuf,
+    settings: [&'static str; 2],
+}
+
+impl CertificateFiles {
+    /// The files of the REST interface.
+    pub(super) fn of_interface(config: &Config) -> Option<Self> {
+        let tls = config.tls.as_ref()?;
+        Some(Self {
+            cert: tls.cert.clone(),
+            key: tls.key.clone(),
+            settings: ["tls.cert", "tls.key"],
+        })
+    }
+
+    /// The files of the pages by name.
+    pub(super) fn of_pages(config: &Config) -> Option<Self> {
+        let pages = config.pages.as_ref()?;
+        Some(Self {
+            cert: pages.cert.clone()?,
+            key: pages.key.clone()?,
+            settings: ["pages.cert", "pages.key"],
+        })
+    }
+
+    /// The times of the last changes.
+    fn changed_at(&self) -> [Option<SystemTime>; 2] {
+        [&self.cert, &self.key].map(|path| std::fs::metadata(path).ok()?.modified().ok())
+    }
+}
+
+/// A certificate that follows its files.
+pub(super) struct Certificate {
+    pub(super) present: Arc<ArcSwap<ServerConfig>>,
+    files: Mutex<(CertificateFiles, [Option<SystemTime>; 2])>,
+}
+
+impl Certificate {
+    /// Reads the files.
+    pub(super) fn read(files: CertificateFiles) -> Result<Arc<Self>, InterfaceError> {
+        let changed_at = files.changed_at();
+        Ok(Arc::new(Self {
+            present: Arc::new(ArcSwap::new(read(&files)?)),
+            files: Mutex::new((files, changed_at)),
+        }))
+    }
+
+    /// Reads the files again, which may be others. Connections that are open keep the earlier certificate.
+    pub(super) fn reload(&self, files: CertificateFiles) -> Result<(), InterfaceError> {
+        let changed_at = files.changed_at();
+        self.present.store(read(&files)?);
+        *self.files.lock() = (files, changed_at);
+        Ok(())
+    }
+
+    /// Reads the files again when they have changed, until `stopped` turns true.
+    pub(super) async fn follow(self: Arc<Self>, mut stopped: watch::Receiver<bool>) {
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        loop {
+            tokio::select! {
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+                _ = look.tick() => {}
+            }
+            self.look();
+        }
+    }
+
+    fn look(&self) {
+        let (files, before) = self.files.lock().clone();
+        let now = files.changed_at();
+        if now == before {
+            return;
+        }
+        // The other file may change a moment later, which is another change then.
+        self.files.lock().1 = now;
+        match read(&files) {
+            Ok(certificate) => {
+                self.present.store(certificate);
+                let file = files.cert.display();
+                tracing::info!(%file, "the certificate has changed and is read again");
+            }
+            Err(error) => tracing::warn!(
+                "the certificate has changed and cannot be used, so the earlier one stays: {error}"
+            ),
+        }
+    }
+}
 
 /// Reads the certificate chain and the key.
-pub(super) fn read(tls: &TlsConfig) -> Result<Arc<ServerConfig>, InterfaceError> {
+fn read(files: &CertificateFiles) -> Result<Arc<ServerConfig>, InterfaceError> {
     let wrong = |setting: &'static str, message: String| InterfaceError::Tls { setting, message };
     let file = |setting, path: &Path, error: String| {
         wrong(setting, format!("{}: {error}", path.display()))
     };
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&tls.cert)
+    let [of_cert, of_key] = files.settings;
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&files.cert)
         .and_then(Iterator::collect)
-        .map_err(|error| file("tls.cert", &tls.cert, error.to_string()))?;
+        .map_err(|error| file(of_cert, &files.cert, error.to_string()))?;
     if chain.is_empty() {
         let none = "no PEM certificate in the file".to_owned();
-        return Err(file("tls.cert", &tls.cert, none));
+        return Err(file(of_cert, &files.cert, none));
     }
-    let key = PrivateKeyDer::from_pem_file(&tls.key)
-        .map_err(|error| file("tls.key", &tls.key, error.to_string()))?;
+    let key = PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(|error| file(of_key, &files.key, error.to_string()))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| wrong("tls", error.to_string()))?
+        .map_err(|error| wrong(of_cert, error.to_string()))?
         .with_no_client_auth()
         .with_single_cert(chain, key)
-        .map_err(|error| wrong("tls.key", error.to_string()))?;
+        .map_err(|error| wrong(of_key, error.to_string()))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

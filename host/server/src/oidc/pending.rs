@@ -5,8 +5,8 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
-use wharf_control::Places;
 use wharf_domain::secret::SecretText;
+use wharf_ground::places::Places;
 
 /// The time that a user has at the provider.
 pub const LIFETIME: Duration = Duration::from_mins(10);

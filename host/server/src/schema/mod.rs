@@ -59,6 +59,8 @@ pub struct Schemas {
     pub device_token: RequestSchema,
     /// Schema of `POST /auth/device/approve/`.
     pub device_approval: RequestSchema,
+    /// Schema of `POST /auth/page/`.
+    pub page_entry: RequestSchema,
 }
 
 impl Schemas {
@@ -122,6 +124,9 @@ impl Schemas {
         let device_approval = json(include_str!(
             "../../../../schemas/generated/device-approval.json"
         ))?;
+        let page_entry = json(include_str!(
+            "../../../../schemas/generated/page-entry.json"
+        ))?;
         // Fields of responses or of creation exist, but not every request can set them.
         let mut known = property_names(&instance);
         for definition in instance
@@ -153,6 +158,7 @@ impl Schemas {
             device: RequestSchema::compile(&device, &BTreeSet::new())?,
             device_token: RequestSchema::compile(&device_token, &BTreeSet::new())?,
             device_approval: RequestSchema::compile(&device_approval, &BTreeSet::new())?,
+            page_entry: RequestSchema::compile(&page_entry, &BTreeSet::new())?,
         })
     }
 }

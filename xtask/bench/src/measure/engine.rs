@@ -21,7 +21,8 @@ use wharf_testkit::{images, progress, workspace};
 pub const IMAGE: &str = "localhost/wharf/base:1";
 /// The address of published ports.
 pub const LOCALHOST: &str = "127.0.0.1";
-const NETWORK: &str = "bench";
+/// The network of dockerd's own containers.
+pub const NETWORK: &str = "bench";
 /// The first SSH port of dockerd's own containers; Wharf's ports are below.
 const PORT: u16 = 18_500;
 /// Numbers of containers that are created at the same time.
@@ -214,23 +215,25 @@ impl Ours {
         })
     }
 
-    /// The time from the request for a virtual machine until it runs. It is removed then.
-    pub fn machine(&self, deadline: Duration) -> Result<Duration> {
-        let small = json!({
-            "resource_type": "vm", "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": 10,
-        });
+    /// The time from the request for an instance until it runs, without polling at first. The instance
+    /// is removed then.
+    pub fn one(&self, wanted: Value, quiet: Duration, deadline: Duration) -> Result<Duration> {
         let begin = Instant::now();
-        let created = self.user.send("POST", "/api/instance/", Some(small))?;
+        let created = self.user.send("POST", "/api/instance/", Some(wanted))?;
         let id = created["uuid"].as_str().context("uuid")?;
         let path = format!("/api/instance/{id}/");
+        std::thread::sleep(quiet.saturating_sub(begin.elapsed()));
         while self.user.send("GET", &path, None)?["state"] != "running" {
-            ensure!(begin.elapsed() < deadline, "the VM does not run");
+            ensure!(begin.elapsed() < deadline, "the instance does not run");
             pause(begin);
         }
         let running = begin.elapsed();
         self.user.send("DELETE", &path, None)?;
         while self.engine.get("/containers/json?all=true")? != json!([]) {
-            ensure!(begin.elapsed() < 2 * deadline, "the VM is not removed");
+            ensure!(
+                begin.elapsed() < 2 * deadline,
+                "the instance is not removed"
+            );
             pause(begin);
         }
         Ok(running)
@@ -335,26 +338,12 @@ impl Theirs {
             self.send("DELETE", &path, Body::Empty)
         })?;
         let gone = begin.elapsed();
-        self.remove_network()?;
+        remove_network(&self.client)?;
         Ok(Times {
             running: ssh,
             ssh,
             gone,
         })
-    }
-
-    /// Removes the network. dockerd at times takes an empty network for used, for a moment or for good.
-    fn remove_network(&self) -> Result<()> {
-        for _ in 0..50 {
-            let path = format!("/networks/{NETWORK}");
-            let request = Request::new("DELETE", &path).timeout(DEADLINE);
-            if self.client.send(request)?.status == 204 {
-                return Ok(());
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        progress::note(&format!("dockerd keeps the network {NETWORK:?}."));
-        Ok(())
     }
 
     fn has_network(&self) -> Result<bool> {
@@ -393,6 +382,20 @@ impl Theirs {
         }
         Ok(())
     }
+}
+
+/// Removes the network. dockerd at times takes an empty network for used, for a moment or for good.
+pub fn remove_network(client: &HttpClient) -> Result<()> {
+    for _ in 0..50 {
+        let path = format!("/networks/{NETWORK}");
+        let request = Request::new("DELETE", &path).timeout(DEADLINE);
+        if client.send(request)?.status == 204 {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    progress::note(&format!("dockerd keeps the network {NETWORK:?}."));
+    Ok(())
 }
 
 /// Sleeps between two polls: 5 ms, or less than 1 % of the time so far.

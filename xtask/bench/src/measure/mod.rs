@@ -3,6 +3,7 @@
 mod create;
 mod engine;
 mod idle;
+mod page;
 mod peers;
 mod read;
 mod scale;
@@ -17,8 +18,9 @@ use wharf_testkit::progress;
 
 type Measurement = fn(&Options, &mut Table) -> Result<()>;
 
-const ALL: [(&str, Measurement); 10] = [
+const ALL: [(&str, Measurement); 11] = [
     ("engine", engine::run),
+    ("page", page::run),
     ("vm", vm::run),
     ("peers", peers::run),
     ("read", read::run),

@@ -1,7 +1,6 @@
 use super::{Sight, action, decimal, instance, list, ports};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
-use wharf_control::InstanceView;
 use wharf_domain::capacity::{CpuTier, GpuDevice, Size};
 use wharf_domain::ids::{Generation, InstanceId, NodeId, UserId};
 use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
@@ -10,6 +9,7 @@ use wharf_domain::name::Name;
 use wharf_domain::secret::{Encrypted, SecretText};
 use wharf_domain::state::InstanceState;
 use wharf_domain::time::Timestamp;
+use wharf_instances::InstanceView;
 
 fn container() -> InstanceView {
     let size = Size {

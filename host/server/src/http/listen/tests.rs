@@ -1,4 +1,5 @@
 use super::{Activity, Served, serve};
+use crate::http::connection::Connections;
 use crate::http::unsent::Unsent;
 use axum::routing::any;
 use axum::{Extension, Router};
@@ -31,11 +32,11 @@ async fn start(limits: LimitsConfig) -> (SocketAddr, watch::Sender<bool>, JoinHa
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
+    let router = Router::new().fallback(any(echo));
     let served = Served {
-        router: Router::new().fallback(any(echo)),
+        service: Connections::new(router, &limits, Unsent::new(u64::MAX), Arc::default()),
         limits,
         tls: None,
-        unsent: Unsent::new(u64::MAX),
         proxies: Arc::default(),
         open: Gauge::default(),
     };

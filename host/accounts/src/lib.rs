@@ -1,0 +1,127 @@
+//! The store of credentials: API keys, sessions, the ways to sign in, and the programs that users approve.
+
+pub mod access;
+mod browser;
+pub mod device;
+pub mod end_access;
+mod hashing;
+pub mod identity;
+pub mod invite;
+pub mod key;
+mod key_end;
+pub mod key_rows;
+mod key_use;
+pub mod lasting;
+pub mod passkey;
+pub mod password;
+pub mod session;
+pub mod ssh_key;
+pub mod state;
+mod ticket;
+mod upkeep;
+pub mod ways;
+
+use access::Access;
+use arc_swap::ArcSwap;
+use device::Devices;
+use hashing::Hashing;
+use key::Keys;
+use parking_lot::Mutex;
+use passkey::Ceremonies;
+use prometheus_client::registry::Registry;
+use session::Sessions;
+use std::net::IpAddr;
+use std::sync::Arc;
+use ticket::Tickets;
+use wharf_db::{Db, FeatureTables};
+use wharf_domain::audit::{Actor, Origin};
+use wharf_domain::error::Error;
+use wharf_ground::clock::Clock;
+use wharf_ground::config::SharedConfig;
+
+/// The tables of this crate, by feature.
+pub const TABLES: &[FeatureTables] = &[
+    session::TABLES,
+    invite::TABLES,
+    password::TABLES,
+    state::TABLES,
+    passkey::TABLES,
+    identity::TABLES,
+    key_rows::TABLES,
+    ssh_key::TABLES,
+];
+
+/// The store of credentials. The database has all of them; memory holds the valid keys and the sessions
+/// for authentication.
+pub struct Accounts {
+    pub keys: Keys,
+    db: Db,
+    clock: Clock,
+    config: SharedConfig,
+    access: Access,
+    hashing: Hashing,
+    devices: Devices,
+    ceremonies: Ceremonies,
+    tickets: Tickets,
+    /// The map is replaced as a whole on each change, so that authentication needs no lock.
+    sessions: ArcSwap<Sessions>,
+    /// Held while memory follows the rows of a user.
+    refreshing: Mutex<()>,
+}
+
+impl Accounts {
+    /// Loads the keys and the sessions from the database.
+    pub fn load(db: Db, clock: Clock, config: SharedConfig) -> Result<Self, Error> {
+        let sessions = session::load(&db)?;
+        let keys = Keys::load(db.clone(), clock.clone())?;
+        Ok(Self {
+            access: keys.access().clone(),
+            keys,
+            db,
+            clock,
+            config,
+            hashing: Hashing::new(),
+            devices: Devices::default(),
+            ceremonies: Ceremonies::default(),
+            tickets: Tickets::default(),
+            sessions: ArcSwap::from_pointee(sessions),
+            refreshing: Mutex::default(),
+        })
+    }
+
+    /// The users that are disabled.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Adds the figures of accounts to a registry.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        registry.register(
+            "password_hashes",
+            "Hashes of passwords since the start; each sign-in by password computes one",
+            self.hashing.hashes(),
+        );
+    }
+}
+
+/// The sender of a request without a credential.
+#[derive(Debug, Clone)]
+pub struct Visitor {
+    /// Address of the client.
+    pub peer: Option<IpAddr>,
+    /// Network of the client, which limits count.
+    pub network: Option<IpAddr>,
+    /// Id of the request in the log.
+    pub request_id: Arc<str>,
+}
+
+impl Visitor {
+    /// The source of the changes that begin a session.
+    fn origin(&self, session: &str) -> Origin {
+        Origin {
+            actor: Actor::Session(session.to_owned()),
+            peer: self.peer,
+            request_id: Some(self.request_id.to_string()),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Delivers events to webhooks: one task for each webhook, which sends one request at a time.
+
+use super::Webhooks;
+use super::send::{Sender, UserPermits, places_of_user};
+use super::tasks::Tasks;
+use super::work::Work;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{interval, sleep};
+use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
+use wharf_domain::webhook::WebhookId;
+
+/// The longest time without a look at the rows, and the pause after an error. The clock may step while a
+/// delivery is due.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// Runs until `stop` changes. The next start repeats requests that were under way.
+pub async fn run(webhooks: Arc<Webhooks>, mut stop: watch::Receiver<bool>) {
+    let sender = Sender::new(Arc::clone(&webhooks));
+    let mut made = webhooks.new.notice.subscribe();
+    let mut looks = interval(LOOK_EVERY);
+    let mut looks_at_all = true;
+    let mut tasks = Tasks::new(LOOK_EVERY);
+    let mut places: HashMap<UserId, UserPermits> = HashMap::new();
+    loop {
+        made.mark_unchanged();
+        let found = if looks_at_all {
+            webhooks.ids()
+        } else {
+            Ok(webhooks.new.take())
+        };
+        match found {
+            Ok(found) => {
+                places.retain(|_, places| Arc::strong_count(places) > 1);
+                for (owner, id) in found {
+                    let places = places.entry(owner).or_insert_with(places_of_user);
+                    tasks.start(id, || {
+                        serve(
+                            Arc::clone(&webhooks),
+                            sender.clone(),
+                            Arc::clone(places),
+                            owner,
+                            id,
+                        )
+                    });
+                }
+            }
+            Err(error) => tracing::error!(error = %error.chain(), "cannot read the webhooks"),
+        }
+        looks_at_all = tokio::select! {
+            _ = stop.changed() => return,
+            _ = made.changed() => false,
+            _ = looks.tick() => true,
+            has_failed = tasks.ended() => has_failed,
+        };
+    }
+}
+
+/// Delivers to a webhook until it is deleted.
+async fn serve(
+    webhooks: Arc<Webhooks>,
+    sender: Sender,
+    of_user: UserPermits,
+    owner: UserId,
+    id: WebhookId,
+) {
+    let mut events = webhooks.db.events_of(owner);
+    let mut topics = webhooks.db.topics_of(owner);
+    let mut access = webhooks.accounts.access_changed();
+    let mut passed = 0;
+    loop {
+        // Marked before the rows are read, or a change in between would be lost.
+        for changes in [&mut events, &mut access] {
+            changes.mark_unchanged();
+        }
+        topics.mark_unchanged();
+        let was_disabled = webhooks.is_disabled(owner);
+        let pause = match step(&webhooks, (&sender, &of_user), (owner, id), &mut passed).await {
+            Ok(Step::Done) => continue,
+            Ok(Step::Gone) => return,
+            Ok(Step::Wait(pause)) => pause.map_or(LOOK_EVERY, |pause| pause.min(LOOK_EVERY)),
+            Err(error) => {
+                tracing::error!(webhook = %id, error = %error.chain(), "a webhook cannot be served");
+                sleep(LOOK_EVERY).await;
+                continue;
+            }
+        };
+        // Others end keys and sessions too.
+        let switched = async {
+            while webhooks.is_disabled(owner) == was_disabled {
+                if access.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            _ = events.changed() => {}
+            _ = topics.changed() => {}
+            () = switched => {}
+            () = sleep(pause) => {}
+        }
+    }
+}
+
+enum Step {
+    Done,
+    Gone,
+    Wait(Option<Duration>),
+}
+
+async fn step(
+    webhooks: &Webhooks,
+    (sender, of_user): (&Sender, &UserPermits),
+    (owner, id): (UserId, WebhookId),
+    passed: &mut u64,
+) -> Result<Step, Error> {
+    Ok(match webhooks.work(owner, id, passed).await? {
+        Work::Gone => Step::Gone,
+        Work::Wait(pause) => Step::Wait(pause),
+        Work::Deliver(job) => {
+            let attempted = sender.send(&job, of_user).await;
+            webhooks.done(owner, id, &job, attempted).await?;
+            Step::Done
+        }
+    })
+}

@@ -1,0 +1,176 @@
+//! Sends one request to the address of a webhook.
+
+use super::Webhooks;
+use super::address::{check_url, permits};
+use super::work::{Attempted, Job};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, redirect};
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use wharf_client::tls;
+use wharf_domain::error::{causes, chain};
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// The time for a whole request. Receivers that need longer answer first and work afterwards.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Requests at once of one user, so that slow receivers of a user delay no other user.
+const OF_USER: usize = 8;
+/// Requests at once of all users, which bounds memory and sockets.
+const AT_ONCE: usize = 1024;
+
+/// The requests of one user at once.
+pub(super) type UserPermits = Arc<Semaphore>;
+
+/// The places of a user.
+pub(super) fn places_of_user() -> UserPermits {
+    Arc::new(Semaphore::new(OF_USER))
+}
+
+/// Sends requests; clones share their limits.
+#[derive(Clone)]
+pub(super) struct Sender {
+    webhooks: Arc<Webhooks>,
+    /// None without trusted certificates in the operating system.
+    client: Option<Client>,
+    places: Arc<Semaphore>,
+}
+
+impl Sender {
+    pub(super) fn new(webhooks: Arc<Webhooks>) -> Self {
+        let client = client(Arc::clone(&webhooks));
+        let client =
+            client.inspect_err(|error| tracing::warn!(%error, "webhooks cannot be served"));
+        Self {
+            webhooks,
+            client: client.ok(),
+            places: Arc::new(Semaphore::new(AT_ONCE)),
+        }
+    }
+
+    /// Sends a request as soon as its user and the service have a place for it. The body of the response
+    /// is not read.
+    pub(super) async fn send(&self, job: &Job, of_user: &Semaphore) -> Attempted {
+        let failed = |error| Attempted {
+            status: None,
+            error: Some(error),
+            retry_after: None,
+        };
+        let Ok(_of_user) = of_user.acquire().await else {
+            return failed("the service is ending");
+        };
+        // The settings may have changed since the creation.
+        let (config, own) = self.webhooks.rules().await;
+        let Ok(url) = check_url(&config.webhook, &own, &job.url) else {
+            return failed("the operator does not permit this URL any more");
+        };
+        let Some(client) = &self.client else {
+            return failed("the service has no trusted certificates");
+        };
+        let Ok(_of_all) = self.places.acquire().await else {
+            return failed("the service is ending");
+        };
+        let (timestamp, signatures) = match job.sign() {
+            Ok(signed) => signed,
+            Err(error) => {
+                tracing::error!(id = %job.id, error = %error.chain(), "a webhook cannot be signed");
+                return failed("the service cannot sign the request");
+            }
+        };
+        let request = client
+            .post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", &job.id)
+            .header("webhook-timestamp", timestamp)
+            .header("webhook-signature", signatures)
+            .body(job.body.clone());
+        let (status, headers) = match request.send().await {
+            Ok(response) => (response.status(), response.headers().clone()),
+            Err(error) => {
+                tracing::debug!(id = %job.id, error = %chain(&error), "a webhook was not reached");
+                return failed(reason(&error));
+            }
+        };
+        let error = match status {
+            status if status.is_success() => None,
+            status if status.is_redirection() => Some("redirects are not followed"),
+            _ => Some("the receiver did not answer with a success"),
+        };
+        Attempted {
+            status: Some(status.as_u16()),
+            error,
+            retry_after: headers.get(RETRY_AFTER).and_then(seconds),
+        }
+    }
+}
+
+/// A number of seconds. The form with a date is rare, and the usual pause follows it.
+fn seconds(value: &HeaderValue) -> Option<Duration> {
+    let seconds = value.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+fn client(webhooks: Arc<Webhooks>) -> Result<Client, Box<dyn Error>> {
+    let client = Client::builder()
+        .user_agent(concat!("wharf/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        // A proxy would connect to addresses that Wharf has not checked.
+        .no_proxy()
+        .dns_resolver(Resolver(webhooks))
+        // A connection that is kept would outlive the check of its address.
+        .pool_max_idle_per_host(0)
+        .connect_timeout(CONNECT_LIMIT)
+        .timeout(LIMIT)
+        .tls_backend_preconfigured(tls::trusting_system()?)
+        .build()?;
+    Ok(client)
+}
+
+/// Resolves names to addresses that webhooks may reach. The client connects to these and no others.
+struct Resolver(Arc<Webhooks>);
+
+/// A name has no address that is permitted.
+#[derive(Debug, thiserror::Error)]
+#[error("no permitted address")]
+struct Refused;
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let webhooks = Arc::clone(&self.0);
+        Box::pin(async move {
+            let (config, own) = webhooks.rules().await;
+            // The client replaces the port.
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await;
+            let found = found.inspect_err(|error| {
+                tracing::debug!(name = name.as_str(), %error, "a webhook's host was not found");
+            });
+            let permitted: Vec<SocketAddr> = { found.into_iter().flatten() }
+                .filter(|address| permits(&config.webhook, &own, address.ip()))
+                .collect();
+            if permitted.is_empty() {
+                // One error for names without an address and for private ones, or the user could tell
+                // the names of the service's network from others.
+                Err(Refused.into())
+            } else {
+                Ok(Box::new(permitted.into_iter()) as Addrs)
+            }
+        })
+    }
+}
+
+/// The words for the user, which tell nothing about the network of the service.
+fn reason(error: &reqwest::Error) -> &'static str {
+    if causes(error).any(|cause| cause.is::<Refused>()) {
+        "the host has no public address"
+    } else if error.is_timeout() {
+        "the receiver did not answer in time"
+    } else if error.is_connect() {
+        "no connection to the receiver"
+    } else {
+        "the connection to the receiver broke off"
+    }
+}

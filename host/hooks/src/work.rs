@@ -1,0 +1,379 @@
+//! Deliveries: the next one of a webhook, and its result. Rows hold all of it, so that a crash only
+//! repeats the attempt that was under way.
+
+use super::Webhooks;
+use super::rows::{DELIVERIES, WEBHOOKS, all_webhooks, put_delivery};
+use super::secret::{decrypt, sign};
+use serde_json::json;
+use std::time::Duration;
+use wharf_db::{Changes, Read as _, Rows as _, Snapshot, View};
+use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
+use wharf_domain::secret::SecretText;
+use wharf_domain::time::Timestamp;
+use wharf_domain::webhook::{Delivery, DeliveryState, Webhook, WebhookId};
+use wharf_ground::clock::system_time;
+use wharf_ground::random::fill;
+use wharf_instances::OwnerEvent;
+
+/// New events wait while this number of deliveries is pending; they are durable as events.
+const MAX_PENDING: usize = 20;
+/// Events that are looked at together.
+const BATCH: usize = 100;
+/// Events of other types that are passed over before a write notes it.
+const UNWRITTEN: u64 = 1_000;
+
+/// The pause after the first failure, which doubles with each further one, and the longest one.
+const FIRST_PAUSE_MS: i64 = 2_000;
+const LONGEST_PAUSE_MS: i64 = 3_600_000;
+/// The time from the first attempt until a delivery is given up: 3 days.
+const GIVE_UP_MS: i64 = 3 * 24 * 3_600_000;
+/// The pause while the disk of the database has less than its reserve.
+const DISK_PAUSE: Duration = Duration::from_secs(5);
+/// The time without any success until a webhook is disabled: 5 days.
+const DISABLE_MS: i64 = 5 * 24 * 3_600_000;
+/// The status of a receiver that wants nothing more.
+const GONE: u16 = 410;
+
+/// The next step for a webhook.
+#[derive(Debug)]
+pub enum Work {
+    /// The webhook does not exist any more.
+    Gone,
+    /// A request to send.
+    Deliver(Box<Job>),
+    /// Nothing to do until something changes, or for this time.
+    Wait(Option<Duration>),
+}
+
+/// A request to the address of a webhook.
+#[derive(Debug)]
+pub struct Job {
+    pub url: String,
+    /// Number of the delivery; `None` for the first attempt with an event.
+    number: Option<u64>,
+    event: Option<u64>,
+    /// `webhook-id`, which is equal in all attempts with an event.
+    pub id: String,
+    secrets: Vec<SecretText>,
+    pub body: Vec<u8>,
+}
+
+impl Job {
+    /// Returns `webhook-timestamp` in seconds, and `webhook-signature` with each valid secret. Receivers
+    /// compare the time with theirs, so it is that of the system's clock when the request is sent.
+    pub fn sign(&self) -> Result<(i64, String), Error> {
+        let seconds = system_time().0.div_euclid(1000);
+        let secrets = self.secrets.iter();
+        let signatures = secrets.map(|secret| sign(secret, &self.id, seconds, &self.body));
+        let signatures: Vec<String> = signatures.collect::<Result<_, Error>>()?;
+        Ok((seconds, signatures.join(" ")))
+    }
+}
+
+/// The result of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempted {
+    pub status: Option<u16>,
+    /// Reason of a failure, in words for the user.
+    pub error: Option<&'static str>,
+    /// The pause that the receiver asks for.
+    pub retry_after: Option<Duration>,
+}
+
+enum Found {
+    Gone,
+    Wait(Option<Timestamp>),
+    /// Number of the delivery, number of the event, the event, time of the request.
+    Deliver(Box<Webhook>, Option<u64>, Option<u64>, Box<OwnerEvent>),
+    /// The event of a pending delivery is no longer kept.
+    Lost(u64),
+    /// The webhook wants no event up to this number.
+    Passed(u64),
+}
+
+impl Webhooks {
+    /// Returns the owners and ids of all webhooks.
+    pub(super) fn ids(&self) -> Result<Vec<(UserId, WebhookId)>, Error> {
+        let webhooks = self.db.read(all_webhooks)?;
+        Ok(webhooks.into_iter().map(|w| (w.owner, w.id)).collect())
+    }
+
+    /// Returns the next step for a webhook. `passed` is the number of the last event that it does not
+    /// want.
+    pub(super) async fn work(
+        &self,
+        owner: UserId,
+        id: WebhookId,
+        passed: &mut u64,
+    ) -> Result<Work, Error> {
+        loop {
+            if self.is_disabled(owner) {
+                return Ok(Work::Wait(None));
+            }
+            let now = self.clock.now();
+            let found = self.db.read(|rows| find(rows, owner, id, passed, now))?;
+            let (webhook, number, event, data) = match found {
+                Found::Gone => return Ok(Work::Gone),
+                Found::Wait(until) => {
+                    let wait = |until: Timestamp| {
+                        let ms = u64::try_from(until.0.saturating_sub(now.0));
+                        Duration::from_millis(ms.unwrap_or_default().max(1))
+                    };
+                    return Ok(Work::Wait(until.map(wait)));
+                }
+                Found::Lost(number) => {
+                    let lost = Attempted {
+                        status: None,
+                        error: Some("the event is no longer kept"),
+                        retry_after: None,
+                    };
+                    self.write_attempt(owner, id, (Some(number), None, true), lost)
+                        .await?;
+                    continue;
+                }
+                Found::Passed(last) => {
+                    self.pass_over(owner, id, last).await?;
+                    continue;
+                }
+                // The result of a request could not be kept.
+                Found::Deliver(..) if self.db.disk().is_low() => {
+                    return Ok(Work::Wait(Some(DISK_PAUSE)));
+                }
+                Found::Deliver(webhook, number, event, data) => (webhook, number, event, data),
+            };
+            return Ok(Work::Deliver(Box::new(self.job(
+                &webhook,
+                (number, event),
+                &data,
+                now,
+            )?)));
+        }
+    }
+
+    fn job(
+        &self,
+        webhook: &Webhook,
+        (number, event): (Option<u64>, Option<u64>),
+        data: &OwnerEvent,
+        now: Timestamp,
+    ) -> Result<Job, Error> {
+        let hook = webhook.id.0.simple();
+        let id = match event {
+            Some(event) => format!("msg_{hook}_{event}"),
+            None => format!("msg_{hook}_test_{}", number.unwrap_or_default()),
+        };
+        let body = json!({ "type": data.kind, "timestamp": data.at, "data": data });
+        let body = body.to_string().into_bytes();
+        let earlier = webhook.earlier.iter().filter(|(_, until)| now < *until);
+        let secrets = std::iter::once(&webhook.secret).chain(earlier.map(|(secret, _)| secret));
+        let secrets = secrets.map(|secret| decrypt(&self.vault, webhook.id, secret));
+        Ok(Job {
+            url: webhook.url.clone(),
+            number,
+            event,
+            secrets: secrets.collect::<Result<_, Error>>()?,
+            id,
+            body,
+        })
+    }
+
+    /// Writes the result of an attempt.
+    pub(super) async fn done(
+        &self,
+        owner: UserId,
+        id: WebhookId,
+        job: &Job,
+        attempted: Attempted,
+    ) -> Result<(), Error> {
+        self.write_attempt(owner, id, (job.number, job.event, false), attempted)
+            .await
+    }
+
+    /// Notes that a webhook wants no event up to a number, so that they are not looked at again.
+    async fn pass_over(&self, owner: UserId, id: WebhookId, last: u64) -> Result<(), Error> {
+        let written = self.db.write_essential(move |view| {
+            let Some(mut webhook) = view.rows.get(&WEBHOOKS, (owner, id))? else {
+                return Ok(((), Changes::none()));
+            };
+            webhook.after = webhook.after.max(last);
+            Ok(((), Changes::none().put(&WEBHOOKS, (owner, id), webhook)))
+        });
+        written.await
+    }
+
+    async fn write_attempt(
+        &self,
+        owner: UserId,
+        id: WebhookId,
+        (number, event, lost): (Option<u64>, Option<u64>, bool),
+        attempted: Attempted,
+    ) -> Result<(), Error> {
+        let mut random = [0; 1];
+        fill(&mut random)?;
+        let [random] = random;
+        let written = self.db.write_essential(move |view| {
+            let Some(webhook) = view.rows.get(&WEBHOOKS, (owner, id))? else {
+                return Ok((None, Changes::none()));
+            };
+            let was = webhook.disabled_at;
+            let attempt = Attempt {
+                number,
+                event,
+                lost,
+                attempted,
+                random,
+            };
+            let (webhook, changes) = attempt.changes(view, webhook)?;
+            let newly = webhook.disabled_at.filter(|_| was.is_none());
+            let changes = changes.put(&WEBHOOKS, (owner, id), webhook);
+            Ok((newly, changes))
+        });
+        if written.await?.is_some() {
+            tracing::warn!(webhook = %id, user = owner.0, "a webhook was disabled because its deliveries fail");
+        }
+        Ok(())
+    }
+}
+
+/// Finds the next step. Due deliveries come before new events.
+fn find(
+    rows: &Snapshot,
+    owner: UserId,
+    id: WebhookId,
+    passed: &mut u64,
+    now: Timestamp,
+) -> Result<Found, Error> {
+    let Some(webhook) = rows.get(&WEBHOOKS, (owner, id))? else {
+        return Ok(Found::Gone);
+    };
+    let due = webhook.pending.iter().find(|(_, due)| **due <= now);
+    if let Some((number, _)) = due {
+        let number = *number;
+        let delivery = rows.get(&DELIVERIES, (owner, (id, number)))?;
+        let Some(delivery) = delivery else {
+            return Ok(Found::Lost(number));
+        };
+        let data = match delivery.event {
+            None => OwnerEvent::test(delivery.begun_at),
+            Some(event) => {
+                let before = event.saturating_sub(1);
+                let row = rows.owner_events(owner, before, 1)?.pop();
+                match row.filter(|row| row.seq == event) {
+                    Some(row) => row.into(),
+                    None => return Ok(Found::Lost(number)),
+                }
+            }
+        };
+        let event = delivery.event;
+        let data = Box::new(data);
+        return Ok(Found::Deliver(Box::new(webhook), Some(number), event, data));
+    }
+    let next = webhook.pending.values().min().copied();
+    if webhook.disabled_at.is_some() || webhook.pending.len() >= MAX_PENDING {
+        return Ok(Found::Wait(next));
+    }
+    loop {
+        let after = webhook.after.max(*passed);
+        let events = rows.owner_events(owner, after, BATCH)?;
+        let Some(last) = events.last().map(|row| row.seq) else {
+            return Ok(Found::Wait(next));
+        };
+        for row in events {
+            let data = OwnerEvent::from(row);
+            if webhook.wants(data.kind) {
+                let event = Some(data.id);
+                let data = Box::new(data);
+                return Ok(Found::Deliver(Box::new(webhook), None, event, data));
+            }
+        }
+        *passed = last;
+        if last >= webhook.after.saturating_add(UNWRITTEN) {
+            return Ok(Found::Passed(last));
+        }
+    }
+}
+
+/// An attempt that has ended.
+struct Attempt {
+    number: Option<u64>,
+    event: Option<u64>,
+    /// The delivery cannot be made any more.
+    lost: bool,
+    attempted: Attempted,
+    random: u8,
+}
+
+impl Attempt {
+    /// Returns the webhook after the attempt, and the changes of its deliveries.
+    fn changes(&self, view: &View<'_>, mut webhook: Webhook) -> Result<(Webhook, Changes), Error> {
+        let (now, system, owner, id) = (view.now, view.system, webhook.owner, webhook.id);
+        let number = self.number.unwrap_or(webhook.deliveries + 1);
+        let earlier = match self.number {
+            Some(number) => view.rows.get(&DELIVERIES, (owner, (id, number)))?,
+            None => None,
+        };
+        let mut delivery = earlier.unwrap_or(Delivery {
+            event: self.event,
+            state: DeliveryState::Pending,
+            attempt: 0,
+            at: system,
+            begun_at: system,
+            status: None,
+            error: None,
+        });
+        webhook.deliveries = webhook.deliveries.max(number);
+        if self.number.is_none() {
+            webhook.after = webhook.after.max(self.event.unwrap_or_default());
+        }
+        delivery.attempt += u32::from(!self.lost);
+        delivery.at = system;
+        delivery.status = self.attempted.status;
+        delivery.error = self.attempted.error.map(str::to_owned);
+        webhook.pending.remove(&number);
+        let mut changes = Changes::none();
+        if self.attempted.error.is_none() {
+            delivery.state = DeliveryState::Delivered;
+            webhook.disabled_at = None;
+            if webhook.failing_since.take().is_some() {
+                // The receiver is back, so the others need not wait.
+                webhook.pending.values_mut().for_each(|due| *due = now);
+            }
+        } else {
+            let since = *webhook.failing_since.get_or_insert(now);
+            let gone = self.attempted.status == Some(GONE);
+            if gone || now.0.saturating_sub(since.0) >= DISABLE_MS {
+                webhook.disabled_at.get_or_insert(system);
+            }
+            let age = system.0.saturating_sub(delivery.begun_at.0);
+            if self.lost || webhook.disabled_at.is_some() || age >= GIVE_UP_MS {
+                delivery.state = DeliveryState::Failed;
+            } else {
+                webhook
+                    .pending
+                    .insert(number, self.retry_at(now, delivery.attempt));
+            }
+        }
+        if webhook.disabled_at.is_some() {
+            for number in std::mem::take(&mut webhook.pending).into_keys() {
+                if let Some(mut given_up) = view.rows.get(&DELIVERIES, (owner, (id, number)))? {
+                    given_up.state = DeliveryState::Failed;
+                    changes = put_delivery(view.rows, changes, &webhook, number, given_up)?;
+                }
+            }
+        }
+        let changes = put_delivery(view.rows, changes, &webhook, number, delivery)?;
+        Ok((webhook, changes))
+    }
+
+    /// The pause doubles with each attempt, and is at least the one that the receiver asks for. A random part of up to a quarter spreads retries.
+    fn retry_at(&self, now: Timestamp, attempts: u32) -> Timestamp {
+        let doublings = attempts.saturating_sub(1).min(20);
+        let pause = (FIRST_PAUSE_MS << doublings).min(LONGEST_PAUSE_MS);
+        let asked = self.attempted.retry_after.unwrap_or_default().as_millis();
+        let asked = i64::try_from(asked).unwrap_or(LONGEST_PAUSE_MS);
+        let pause = pause.max(asked.min(LONGEST_PAUSE_MS));
+        let jitter = pause / 4 * i64::from(self.random) / 255;
+        Timestamp(now.0.saturating_add(pause).saturating_add(jitter))
+    }
+}

@@ -1,0 +1,209 @@
+//! The inventory, which the database keeps equal to the sum of all claims.
+
+use super::moves::{DRAINED, drained};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use wharf_db::{CLAIMS, Followed, MOVES, Projection, Read as _, Rows as _, Snapshot};
+use wharf_domain::capacity::{Claim, Size};
+use wharf_domain::error::Error;
+use wharf_domain::ids::{NodeId, UserId};
+use wharf_domain::instance::ResourceType;
+use wharf_domain::placement::{
+    Allocation, Inventory, KeptOut, MovePlace, MoveRequest, NodeUsage, Placement, PlacementRequest,
+    Supports,
+};
+use wharf_domain::quota::QuotaUsage;
+use wharf_domain::time::Timestamp;
+
+/// The inventory. A decision holds only within the use case that asks for it. The database runs
+/// use cases one at a time, and applies the claims of one before it runs the next.
+#[derive(Debug, Clone)]
+pub struct SharedInventory {
+    inventory: Arc<Mutex<Inventory>>,
+    /// Owners of VMs whose rows are damaged: the ports that they hold are not known.
+    unknown: Arc<Mutex<BTreeSet<UserId>>>,
+}
+
+impl SharedInventory {
+    /// Nothing is claimed yet: the database adds the claims when it is opened.
+    pub fn new(empty: Inventory) -> Self {
+        Self {
+            inventory: Arc::new(Mutex::new(empty)),
+            unknown: Arc::default(),
+        }
+    }
+
+    /// A place for a new instance.
+    pub fn place(&self, request: &PlacementRequest) -> Result<Placement, Error> {
+        self.inventory
+            .lock()
+            .place(request)
+            .map_err(Error::Insufficient)
+    }
+
+    /// The free capacity of the largest node for such instances.
+    pub fn largest_free(&self, like: &PlacementRequest) -> Option<Size> {
+        self.inventory.lock().largest_free(like)
+    }
+
+    /// A place on another node for an existing instance.
+    pub fn place_move(
+        &self,
+        request: &MoveRequest<'_>,
+        allowed: impl Fn(&NodeId) -> bool,
+    ) -> Option<MovePlace> {
+        self.inventory.lock().place_move(request, allowed)
+    }
+
+    /// Whether a stopped instance can have its compute back.
+    pub fn reclaim(&self, claim: &Claim) -> Result<(), Error> {
+        self.inventory
+            .lock()
+            .reclaim(claim)
+            .map_err(Error::Insufficient)
+    }
+
+    /// Whether the node still has the GPUs of a claim.
+    pub fn check_gpus(&self, claim: &Claim) -> Result<(), Error> {
+        self.inventory
+            .lock()
+            .check_gpus(claim)
+            .map_err(Error::Insufficient)
+    }
+
+    /// Whether a claim can grow.
+    pub fn grow(&self, claim: &Claim, to: Size) -> Result<(), Error> {
+        self.inventory
+            .lock()
+            .grow(claim, to)
+            .map_err(Error::Insufficient)
+    }
+
+    /// The quantities that an owner's instances hold. Fails if they are not known, since the row of a VM is
+    /// damaged.
+    pub fn known_used(&self, owner: UserId) -> Result<QuotaUsage, Error> {
+        if self.unknown.lock().contains(&owner) {
+            Err(Error::internal("the ports of a damaged VM are not known"))
+        } else {
+            Ok(self.used(owner))
+        }
+    }
+
+    /// The quantities that an owner's instances hold, without the ports of damaged VMs.
+    pub fn used(&self, owner: UserId) -> QuotaUsage {
+        self.inventory.lock().used(owner)
+    }
+
+    /// Whether another web port of an owner leaves a tenth of them to others.
+    pub fn shares_web_ports(&self, owner: UserId) -> bool {
+        self.inventory.lock().shares_web_ports(owner)
+    }
+
+    /// The capacity of each node and its claims.
+    pub fn usage(&self) -> Vec<NodeUsage> {
+        self.inventory.lock().usage()
+    }
+
+    /// Notes what a node's driver said that the node can run. That is in no row.
+    pub fn set_supports(&self, node: &NodeId, supports: Supports) {
+        self.inventory.lock().set_supports(node, supports);
+    }
+}
+
+impl SharedInventory {
+    /// A place for a new instance that lost allocations to something outside Wharf.
+    pub fn replacement(
+        &self,
+        claim: &Claim,
+        request: &PlacementRequest,
+        lost: &[Allocation],
+    ) -> Option<Placement> {
+        self.inventory.lock().replacement(claim, request, lost)
+    }
+
+    /// Keeps an allocation out of placements until a time. That is in no row.
+    pub fn keep_out(&self, node: &NodeId, what: Allocation, until: Timestamp) {
+        self.inventory.lock().keep_out(node, what, until);
+    }
+
+    /// Offers allocations again whose time is over.
+    pub fn offer_again(&self, now: Timestamp) {
+        self.inventory.lock().offer_again(now);
+    }
+
+    /// The allocations that are kept out.
+    pub fn kept_out(&self) -> Vec<KeptOut> {
+        self.inventory.lock().kept_out().to_vec()
+    }
+
+    /// Whether nodes take instances of this kind, and all of them lack one of the images.
+    pub fn lacks_image(&self, resource_type: ResourceType, images: &[String]) -> bool {
+        self.inventory.lock().lacks_image(resource_type, images)
+    }
+
+    /// Notes the images of flavors that a node's engine does not have. That is in no row.
+    pub fn set_missing_images(&self, node: &NodeId, images: BTreeSet<String>) {
+        self.inventory.lock().set_missing_images(node, images);
+    }
+}
+
+impl Projection for SharedInventory {
+    fn load(&mut self, rows: &Snapshot) -> Result<(), Error> {
+        let mut vms = Vec::new();
+        self.inventory.lock().add_all(|add| {
+            rows.each_claim(|id, claim| {
+                add(&claim);
+                if claim.public_ipv4.is_some() {
+                    vms.push((id, claim.owner));
+                }
+            })
+        })?;
+        for row in rows.under(&MOVES, &())? {
+            let (_, moving) = row?;
+            self.inventory
+                .lock()
+                .reserve(&moving.claim, moving.keeps_ssh_port, true);
+        }
+        for node in drained(rows)? {
+            self.inventory.lock().set_drained(&node, true);
+        }
+        for (id, owner) in vms {
+            match rows.instance(id) {
+                Ok(Some(vm)) => self.count_ports(vm.owner, 0, vm.wan_ports.len()),
+                Ok(None) => {}
+                // A damaged row of one user does not keep the server from its start.
+                Err(error) => {
+                    tracing::error!(owner = owner.0, error = %error.chain(), "the quota of a user is not known");
+                    self.unknown.lock().insert(owner);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count_ports(&mut self, owner: UserId, before: usize, after: usize) {
+        self.inventory.lock().count_ports(owner, before, after);
+    }
+
+    fn follow(&mut self, change: &Followed) {
+        let mut inventory = self.inventory.lock();
+        if let Some((_, before, after)) = CLAIMS.change(change) {
+            match (before, after) {
+                (Some(before), Some(after)) => inventory.replace(before, after),
+                (Some(before), None) => inventory.remove(before),
+                (None, Some(after)) => inventory.add(after),
+                (None, None) => {}
+            }
+        } else if let Some((_, before, after)) = MOVES.change(change) {
+            // A reserved claim counts beside the instance's own claim, and not for its owner.
+            for (row, reserved) in [(before, false), (after, true)] {
+                if let Some(row) = row {
+                    inventory.reserve(&row.claim, row.keeps_ssh_port, reserved);
+                }
+            }
+        } else if let Some(((node, ()), _, after)) = DRAINED.change(change) {
+            inventory.set_drained(&NodeId(node.clone()), after.is_some());
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Moves of instances from drained nodes to other nodes of their cluster.
+//!
+//! One write begins a move: it reserves a claim on the new node, and stops an instance that runs. Another
+//! write ends it: the instance has its claim on the new node, or keeps the old one. In between, the
+//! reconciler makes the new node fetch the instance.
+
+use super::nodes::NodeState;
+use super::suspension::{SUSPENDED, SUSPENDED_USERS};
+use super::{App, SharedInventory};
+use wharf_config::Config;
+use wharf_db::{CLAIMS, Changes, MOVES, MoveRow, Read, Rows, Table, View, tables};
+use wharf_domain::audit::Origin;
+use wharf_domain::capacity::Claim;
+use wharf_domain::error::Error;
+use wharf_domain::event::{EventKind, InstanceAddresses};
+use wharf_domain::ids::{InstanceId, NodeId, UserId};
+use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_domain::placement::{MovePlace, MoveRequest, PlacementRequest};
+use wharf_domain::time::Timestamp;
+use wharf_ground::audit::record;
+use wharf_ground::caller::Caller;
+
+tables! {
+    /// Users who let the operator stop, move and start their running instances.
+    pub const MOVABLE: Table<UserId, (), ()> =
+        Table::bounded(b'q', 1, "One row of a user", "Until the user changes it");
+    /// Nodes that the operator drains.
+    pub const DRAINED: Table<String, (), ()> =
+        Table::bounded(b'N', 1, "One row of a node", "Until the operator resumes the node")
+            .followed();
+}
+
+/// Whether the operator drains a node.
+pub fn is_drained(rows: &impl Rows, node: &NodeId) -> Result<bool, Error> {
+    Ok(rows.get(&DRAINED, &*node.0)?.is_some())
+}
+
+/// The nodes that the operator drains.
+pub fn drained(rows: &impl Rows) -> Result<Vec<NodeId>, Error> {
+    let nodes = rows.all(&DRAINED)?;
+    nodes
+        .map(|row| row.map(|(node, (), ())| NodeId(node)))
+        .collect()
+}
+
+/// Whether a user's running instances may be moved.
+pub fn consents(rows: &impl Rows, user: UserId) -> Result<bool, Error> {
+    Ok(rows.get(&MOVABLE, user)?.is_some())
+}
+
+/// Notes whether a user's running instances may be stopped, moved and started again. Pure.
+pub fn note_consent(
+    view: &View<'_>,
+    origin: &Origin,
+    (user, email): (UserId, &str),
+    permitted: bool,
+) -> Result<Changes, Error> {
+    if consents(view.rows, user)? == permitted {
+        return Ok(Changes::none());
+    }
+    let result = if permitted { "permitted" } else { "refused" };
+    let audited = record(view, origin, "user.moves", Some(user), email, result);
+    let changes = Changes::none().set(&MOVABLE, user, permitted.then_some(()));
+    Ok(changes.with(audited))
+}
+
+impl App {
+    /// Whether the caller's running instances may be stopped, moved and started again.
+    pub fn allows_moves(&self, caller: &Caller) -> Result<bool, Error> {
+        self.db.read(|rows| consents(rows, caller.user))
+    }
+
+    /// Notes the caller's own choice.
+    pub async fn allow_moves(&self, caller: &Caller, permitted: bool) -> Result<(), Error> {
+        let (user, email, origin) = (caller.user, caller.email.clone(), caller.origin());
+        let decided = self.db.write(move |view| {
+            let changes = note_consent(view, &origin, (user, &email), permitted)?;
+            Ok(((), changes))
+        });
+        decided.await?;
+        self.look_for_moves();
+        Ok(())
+    }
+}
+
+/// Fails if the instance is moving.
+pub(super) fn check(rows: &impl Rows, instance: &Instance) -> Result<(), Error> {
+    match rows.get(&MOVES, instance.id)? {
+        Some(_) => Err(Error::NotApplicable(
+            "the instance moves to another host; try again when it has arrived",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The prospect of an instance on a drained node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It moves.
+    Moving,
+    /// It may move.
+    Movable {
+        /// It runs, and is stopped before the move.
+        runs: bool,
+    },
+    /// It runs, and its owner does not let it be stopped.
+    Stays,
+    /// An earlier change is under way.
+    Busy,
+    /// It has failed, so that there is nothing to move.
+    Failed,
+    /// It is being deleted.
+    Deleted,
+}
+
+/// The prospect of an instance. Pure.
+pub fn fate(instance: &Instance, moving: bool, consents: bool) -> Fate {
+    match (instance.intent, instance.progress) {
+        (Intent::Delete, _) => Fate::Deleted,
+        _ if moving => Fate::Moving,
+        _ if instance.failed => Fate::Failed,
+        (_, Progress::Pending) | (Intent::Start, _) => Fate::Busy,
+        (Intent::Stop, _) => Fate::Movable { runs: false },
+        (Intent::Run, _) if consents => Fate::Movable { runs: true },
+        (Intent::Run, _) => Fate::Stays,
+    }
+}
+
+/// The other nodes of a node's cluster.
+pub fn neighbours(config: &Config, node: &NodeId) -> Vec<NodeId> {
+    let Some(own) = config.node.iter().find(|known| known.name == node.0) else {
+        return Vec::new();
+    };
+    let is_near =
+        |other: &&wharf_config::NodeConfig| other.name != own.name && other.is_beside(own);
+    let others = config.node.iter().filter(is_near);
+    others.map(|other| NodeId(other.name.clone())).collect()
+}
+
+/// The requirements of an existing instance.
+pub(super) fn requirements(
+    rows: &impl Read,
+    instance: &Instance,
+) -> Result<PlacementRequest, Error> {
+    let spec = rows.provisioning_spec(instance.id)?;
+    let images = spec.map(|spec| {
+        let images = spec.blueprint.images.iter();
+        images.map(|image| image.reference.clone()).collect()
+    });
+    Ok(PlacementRequest {
+        owner: instance.owner,
+        resource_type: instance.resource_type,
+        size: instance.size,
+        cpu_tier: instance.cpu_tier,
+        gpu_model: instance.gpu_model.clone(),
+        flavor: instance.flavor.clone(),
+        web: instance.web_port.is_some(),
+        images: images.unwrap_or_default(),
+    })
+}
+
+/// A place for an instance that may move.
+pub fn place(
+    inventory: &SharedInventory,
+    rows: &impl Read,
+    instance: &Instance,
+    fate: Fate,
+    to: &[NodeId],
+) -> Result<Option<MovePlace>, Error> {
+    let (Fate::Movable { runs: run }, Some(claim)) = (fate, rows.claim(instance.id)?) else {
+        return Ok(None);
+    };
+    let request = MoveRequest {
+        placement: requirements(rows, instance)?,
+        claim: &claim,
+        ssh_host: &instance.ssh_host,
+        run,
+    };
+    Ok(inventory.place_move(&request, |node| to.contains(node)))
+}
+
+impl App {
+    /// Lets the drainer look for instances that may have to move.
+    pub fn look_for_moves(&self) {
+        self.drains.notify_one();
+    }
+
+    /// The nodes to which instances of a node can move now.
+    pub fn destinations(&self, node: &NodeId) -> Vec<NodeId> {
+        let mut nodes = neighbours(&self.config(), node);
+        nodes.retain(|node| {
+            let driver = self.drivers.get(node);
+            driver.is_some_and(|driver| driver.moves())
+                && self.nodes.state(node) == NodeState::Reachable
+        });
+        nodes
+    }
+
+    /// Begins the move of an instance on a drained node to one of these nodes. False if it cannot move
+    /// now.
+    pub(super) async fn begin_move(&self, id: InstanceId, to: Vec<NodeId>) -> Result<bool, Error> {
+        let inventory = self.inventory.clone();
+        let decided = self.db.write_essential(move |view| {
+            let Some(row) = view.rows.instance(id)? else {
+                return Ok((false, Changes::none()));
+            };
+            let (moving, consents) = (view.rows.get(&MOVES, id)?, consents(view.rows, row.owner)?);
+            let fate = fate(&row, moving.is_some(), consents);
+            let place = if is_drained(view.rows, &row.node)? {
+                place(&inventory, view.rows, &row, fate, &to)?
+            } else {
+                None
+            };
+            let Some(place) = place else {
+                return Ok((false, Changes::none()));
+            };
+            let runs = place.claim.compute;
+            let moving = MoveRow {
+                claim: place.claim,
+                ssh_host: place.ssh_host,
+                keeps_ssh_port: place.keeps_ssh_port,
+                stopped: !runs,
+                run: runs,
+            };
+            let mut row = row;
+            row.intend(Intent::Stop, None);
+            let changes = Changes::none()
+                .put(&MOVES, id, moving)
+                .record(row, view.now, EventKind::Moving)
+                .audited(&Origin::operator(), "instance.move", view.now);
+            Ok((true, changes))
+        });
+        let begun = decided.await?;
+        if begun {
+            self.wake(id).await;
+        }
+        Ok(begun)
+    }
+}
+
+/// The row of an instance with a new claim, perhaps on another node.
+pub(super) fn relocated(instance: Instance, claim: &Claim, ssh_host: &str) -> Instance {
+    Instance {
+        node: claim.node.clone(),
+        ssh_host: ssh_host.to_owned(),
+        ssh_port: claim.ssh_port,
+        web_port: claim.web_port,
+        lan_ipv4: claim.lan_ipv4,
+        lan_subnet: claim.lan_subnet,
+        public_ipv4: claim.public_ipv4,
+        gpus: claim.gpus.clone(),
+        ..instance
+    }
+}
+
+/// Ends a move: the new node has the instance, which starts there by the deadline if it ran before.
+pub(super) fn arrive(
+    row: Instance,
+    moving: &MoveRow,
+    view: &View<'_>,
+    deadline: Timestamp,
+) -> Result<Changes, Error> {
+    let (id, from) = (row.id, row.node.clone());
+    let row = relocated(row, &moving.claim, &moving.ssh_host);
+    let (row, run) = resume(row, moving, view, deadline)?;
+    let mut claim = moving.claim.clone();
+    claim.compute = run;
+    let ways = InstanceAddresses {
+        ssh_host: row.ssh_host.clone(),
+        ssh_port: row.ssh_port,
+        lan_ipv4: row.lan_ipv4,
+        public_ipv4: row.public_ipv4,
+    };
+    // The ports that stay are freed with the old claim, and taken with the new one.
+    Ok(Changes::none()
+        .remove(&MOVES, id)
+        .remove(&CLAIMS, (from.0, id))
+        .put_claim(id, claim)
+        .record(row, view.now, EventKind::Moved(ways)))
+}
+
+/// Ends a move that is not possible: the instance stays on its node, and starts there again if it ran.
+pub fn abandon(
+    row: Instance,
+    moving: &MoveRow,
+    view: &View<'_>,
+    deadline: Timestamp,
+    why: String,
+) -> Result<Changes, Error> {
+    let id = row.id;
+    let (row, run) = resume(row, moving, view, deadline)?;
+    let mut changes = Changes::none().remove(&MOVES, id);
+    if let Some(mut claim) = view.rows.claim(id)? {
+        claim.compute = run;
+        changes = changes.put_claim(id, claim);
+    }
+    Ok(changes.record(row, view.now, EventKind::MoveFailed(why)))
+}
+
+/// The row after a move. True if the instance is to run again.
+fn resume(
+    mut row: Instance,
+    moving: &MoveRow,
+    view: &View<'_>,
+    deadline: Timestamp,
+) -> Result<(Instance, bool), Error> {
+    let suspended = view.rows.get(&SUSPENDED, row.id)?.is_some()
+        || view.rows.get(&SUSPENDED_USERS, row.owner)?.is_some();
+    let run = moving.run && !suspended;
+    if run {
+        row.intend(Intent::Run, Some(deadline))
+    } else {
+        row.progress = Progress::Settled
+    }
+    Ok((row, run))
+}

@@ -1,0 +1,97 @@
+//! Pages by name, as the gateway asks for them.
+
+use super::App;
+use super::labels::named;
+use super::private_ports::has_private_page;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use sha2::{Digest, Sha256};
+use wharf_db::Read;
+use wharf_domain::error::Error;
+use wharf_domain::flavor::WebAuth;
+use wharf_domain::ids::InstanceId;
+use wharf_domain::instance::Instance;
+use wharf_domain::secret::{SecretKind, SecretText};
+
+/// The page that a label names.
+#[derive(Debug, Clone)]
+pub struct NamedPage {
+    pub instance: Instance,
+    /// The label that the page has now.
+    pub label: String,
+    /// The host and the port of its server.
+    pub way: Option<(String, u16)>,
+    /// The value of `Authorization` that its server takes.
+    pub credential: Option<SecretText>,
+}
+
+/// The digest of a password of an instance. It tells no more than a guess of the whole password.
+pub fn password_digest(id: InstanceId, password: &SecretText) -> String {
+    let digest = Sha256::new()
+        .chain_update(id.0.as_bytes())
+        .chain_update(password.expose())
+        .finalize();
+    URL_SAFE_NO_PAD.encode(digest)
+}
+
+impl App {
+    /// Returns the page of a living instance that has a label, or had it before a rename.
+    pub fn named_page(&self, label: &str) -> Result<Option<NamedPage>, Error> {
+        self.db.read(|rows| {
+            let Some((instance, label)) = named(rows, label)? else {
+                return Ok(None);
+            };
+            let is_private = has_private_page(rows, instance.id)?;
+            Ok(Some(NamedPage {
+                label,
+                way: self.web_way(&instance, is_private),
+                credential: self.page_credential(rows, &instance)?,
+                instance,
+            }))
+        })
+    }
+
+    /// Returns the key of the cookies of visitors.
+    pub fn cookie_key(&self) -> [u8; 32] {
+        self.vault.derived_key("cookies of pages")
+    }
+
+    /// Returns the digest of the password of an instance; none if it cannot be decrypted.
+    pub fn page_password(&self, instance: &Instance) -> Option<String> {
+        let password = self.vault.password(instance);
+        (!password.expose().is_empty()).then(|| password_digest(instance.id, &password))
+    }
+
+    /// The credential of a page, as its flavor takes it.
+    fn page_credential(
+        &self,
+        rows: &impl Read,
+        instance: &Instance,
+    ) -> Result<Option<SecretText>, Error> {
+        let mut flavors = self.plugins.flavors().iter();
+        let flavor = flavors.find(|flavor| flavor.name == instance.flavor);
+        let value = match flavor.map_or(WebAuth::None, |flavor| flavor.web_auth) {
+            WebAuth::None => None,
+            WebAuth::Bearer => {
+                let password = self.vault.decrypt_text(instance.id, &instance.password)?;
+                Some(format!("Bearer {}", password.expose()))
+            }
+            WebAuth::Basic => {
+                let password = self.vault.decrypt_text(instance.id, &instance.password)?;
+                let pair = format!("{}:{}", instance.login_user, password.expose());
+                Some(format!("Basic {}", STANDARD.encode(pair)))
+            }
+            WebAuth::Token => {
+                let Some(spec) = rows.provisioning_spec(instance.id)? else {
+                    return Ok(None);
+                };
+                let (id, password) = (instance.id, &instance.password);
+                let secrets = self.vault.decrypt_all(id, &spec.secrets, password)?;
+                // An instance of an earlier version has none: its page asks for the password.
+                let token = secrets.get(SecretKind::WebToken);
+                token.map(|token| format!("token {}", token.expose()))
+            }
+        };
+        Ok(value.map(SecretText::new))
+    }
+}

@@ -1,0 +1,160 @@
+//! From a driver's report of a started instance to a reachable one.
+
+use super::attempt::{Attempt, FIRST_PAUSE, Next};
+use super::{host_key, reach};
+use crate::private_ports::{has_private_page, has_shell};
+use std::time::{Duration, Instant};
+use wharf_db::Read;
+use wharf_domain::blueprint::Health;
+use wharf_domain::driver::{DriverReport, Phase, PluginError};
+use wharf_domain::error::Error;
+use wharf_domain::event::EventKind;
+use wharf_domain::host_key::HostKey;
+use wharf_domain::instance::ResourceType;
+use wharf_domain::shortage::of_restart;
+
+/// How long one attempt probes the instance before it asks the driver again.
+const REACH: Duration = Duration::from_secs(2);
+
+impl Attempt<'_> {
+    /// Goes on from a driver's report.
+    pub async fn follow(&mut self, report: Result<DriverReport, PluginError>) -> Next {
+        if let Err(PluginError::Insufficient(short)) = &report {
+            match self.lost(short) {
+                Ok(Some(lost)) => return self.without(lost).await,
+                Ok(None) => {}
+                Err(error) => return error.into(),
+            }
+        }
+        let report = match report {
+            Ok(report) => report,
+            Err(PluginError::Insufficient(short)) if self.instance.provisioned => {
+                if let Err(next) = self.confirm().await {
+                    return next;
+                }
+                let instance = self.instance;
+                tracing::warn!(node = %instance.node, ?short, "no room to start");
+                let short = of_restart(&short, instance.size, instance.gpus.len());
+                return self.start_failed(EventKind::RestartShort(short)).await;
+            }
+            Err(
+                error @ (PluginError::Invalid { .. }
+                | PluginError::Conflict(_)
+                | PluginError::Insufficient(_)
+                | PluginError::NotFound
+                | PluginError::Unsupported(_)),
+            ) => return self.give_up(&error.to_string()).await,
+            Err(error) => return error.into(),
+        };
+        self.history.refused = 0;
+        self.history.refused_since = None;
+        self.history.runs = report.phase == Phase::Ready;
+        self.history.seen |= !matches!(report.phase, Phase::Absent | Phase::Pulling(_));
+        let again = report.again.unwrap_or(FIRST_PAUSE);
+        match report.phase {
+            Phase::Failed(why) => self.give_up(&why).await,
+            Phase::Absent if self.instance.provisioned => {
+                self.give_up("the engine no longer has the instance").await
+            }
+            Phase::Absent | Phase::Pulling(_) | Phase::Creating | Phase::Growing(_) => {
+                Next::After(again)
+            }
+            Phase::Elsewhere(place) => self.bring_back(&place).await,
+            Phase::Stopped(why) => Next::Retry(format!("stopped: {why:?}")),
+            phase @ (Phase::Booting | Phase::Ready) => {
+                if let Err(next) = self.taken().await {
+                    return next;
+                }
+                self.app.growing.end(self.instance.id);
+                self.history.told = None;
+                // A boot removes the ports.
+                if phase == Phase::Booting {
+                    self.history.ports = None;
+                    self.history.booted = true;
+                }
+                match self.set_ports().await {
+                    Ok(()) => self.reach(&phase, again).await,
+                    Err(error) => error.into(),
+                }
+            }
+        }
+    }
+
+    /// Sets a VM's ports after each boot and each change.
+    async fn set_ports(&mut self) -> Result<(), PluginError> {
+        let current = (self.target.generation, self.history.starts);
+        if self.target.resource_type == ResourceType::Vm && self.history.ports != Some(current) {
+            self.driver.set_ports(&self.target).await?;
+            self.history.ports = Some(current);
+        }
+        Ok(())
+    }
+
+    async fn reach(&self, phase: &Phase, again: Duration) -> Next {
+        let instance = self.instance;
+        let begun = Instant::now();
+        let up = match self.path() {
+            // The instance never stopped. Its user may have changed the ways in since it was reached.
+            _ if *phase == Phase::Ready
+                && !self.history.booted
+                && instance.provisioned
+                && instance.deadline.is_none() =>
+            {
+                return self.apply.up(None).await.into();
+            }
+            Ok(Some(path)) => {
+                // A newer intent ends the wait.
+                tokio::select! {
+                    up = reach::wait(&path, REACH) => up,
+                    () = self.notify.notified() => return Next::Look,
+                }
+            }
+            Ok(None) => *phase == Phase::Ready,
+            Err(error) => return error.into(),
+        };
+        if up {
+            let key = self.host_key().await;
+            self.apply.up(key).await.into()
+        } else {
+            // The driver's pause has passed during the probes. Another one would hide a page that works.
+            Next::After(again.saturating_sub(begun.elapsed()))
+        }
+    }
+
+    /// The host key that the instance shows its user; `None` if it offers no SSH, or does not answer.
+    async fn host_key(&self) -> Option<HostKey> {
+        let instance = self.instance;
+        let features = self.app.features.get(&instance.node);
+        let has_shell = (self.app.db).read(|rows| has_shell(rows, instance));
+        if !has_shell.unwrap_or(instance.ssh) || features.is_some_and(|f| !f.network) {
+            return None;
+        }
+        let (host, port) = self.app.ssh_way(instance);
+        let key = host_key::learn(&host, port).await;
+        if key.is_none() {
+            tracing::warn!(node = %instance.node, "the instance shows no SSH host key");
+        }
+        key
+    }
+
+    /// The way to the instance that shows whether it is up; `None` if the engine has no network.
+    fn path(&self) -> Result<Option<reach::Path>, Error> {
+        let instance = self.instance;
+        let features = self.app.features.get(&instance.node);
+        if features.is_some_and(|f| !f.network) {
+            return Ok(None);
+        }
+        let (provisioning_spec, web_is_private) = self.app.db.read(|rows| {
+            let spec = rows.provisioning_spec(instance.id)?;
+            Ok::<_, Error>((spec, has_private_page(rows, instance.id)?))
+        })?;
+        let health = provisioning_spec.map_or(Health::Ssh, |d| d.blueprint.health.clone());
+        let way = match health {
+            Health::Ssh => Some(self.app.ssh_way(instance)),
+            Health::Http(_) => self.app.web_way(instance, web_is_private),
+        };
+        let missing = || Error::internal(format!("{} has no web port", instance.id));
+        let (host, port) = way.ok_or_else(missing)?;
+        Ok(Some(reach::Path { health, host, port }))
+    }
+}

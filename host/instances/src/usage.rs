@@ -1,0 +1,100 @@
+//! The usage of a user in money: costs by month and instance, and the rates of now.
+
+use super::App;
+use super::costs::{CorrectionLine, costs};
+use std::collections::BTreeMap;
+use wharf_db::Read;
+use wharf_domain::capacity::Size;
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::ids::InstanceId;
+use wharf_domain::month::Month;
+use wharf_domain::state::InstanceState;
+use wharf_domain::time::Timestamp;
+use wharf_ground::caller::Caller;
+
+/// The costs of a user in a time span. Amounts are in nano-USD.
+#[derive(Debug)]
+pub struct Usage {
+    pub from: Timestamp,
+    pub to: Timestamp,
+    /// The sum of the instances.
+    pub nano_usd: i128,
+    /// The cost of an hour, as the instances are now.
+    pub hourly: u128,
+    pub months: BTreeMap<Month, i128>,
+    /// Oldest first. Instances without cost and corrections are left out.
+    pub instances: Vec<InstanceUsage>,
+}
+
+/// The costs of one instance.
+#[derive(Debug)]
+pub struct InstanceUsage {
+    pub id: InstanceId,
+    /// `None` if an earlier version purged the instance, and so is its flavor.
+    pub name: Option<String>,
+    pub flavor: Option<String>,
+    pub size: Option<Size>,
+    pub state: InstanceState,
+    pub nano_usd: i128,
+    pub hourly: u128,
+    /// Each month is rounded down by itself.
+    pub months: Vec<(Month, i128)>,
+    pub corrections: Vec<CorrectionLine>,
+}
+
+impl App {
+    /// Returns the caller's costs in `[from, to)`, and until now at most; without `from`, since the start
+    /// of this month. It reads the ledgers of all of the caller's instances, so it may take long.
+    pub fn usage_in(
+        &self,
+        caller: &Caller,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+    ) -> Result<Usage, Error> {
+        let now = self.clock.now();
+        let to = to.filter(|to| *to < now).unwrap_or(now);
+        let from = from.unwrap_or_else(|| Month::of(to).start());
+        if from > to {
+            let message = format!("must not be after {}", to.to_rfc3339());
+            return Err(FieldErrors::one("from", message).into());
+        }
+        let mut usage = Usage {
+            from,
+            to,
+            nano_usd: 0,
+            hourly: 0,
+            months: BTreeMap::new(),
+            instances: Vec::new(),
+        };
+        self.db.read(|rows| {
+            for (id, cost) in costs(rows, caller.user, from, to)? {
+                let total = cost.total().nano_usd();
+                if total == 0 && cost.hourly == 0 && cost.corrections.is_empty() {
+                    continue;
+                }
+                let months = cost.months.into_iter();
+                let months: Vec<_> = months.map(|(m, cost)| (m, cost.nano_usd())).collect();
+                for (month, nano_usd) in &months {
+                    *usage.months.entry(*month).or_default() += nano_usd;
+                }
+                usage.nano_usd += total;
+                usage.hourly += cost.hourly;
+                let state = rows.instance(id)?.map(|instance| instance.state());
+                let known = rows.billed_as(id)?;
+                usage.instances.push(InstanceUsage {
+                    id,
+                    state: state.unwrap_or(InstanceState::Deleted),
+                    size: known.as_ref().map(|known| known.size),
+                    name: known.as_ref().and_then(|known| known.name.clone()),
+                    flavor: known.and_then(|known| known.flavor),
+                    nano_usd: total,
+                    hourly: cost.hourly,
+                    months,
+                    corrections: cost.corrections,
+                });
+            }
+            Ok(())
+        })?;
+        Ok(usage)
+    }
+}

@@ -1,0 +1,131 @@
+//! The drain of a node: no new instances on it, and no start of stopped ones, until it is resumed. Its
+//! instances move to other nodes of its cluster.
+
+use super::Operator;
+use serde::{Deserialize, Serialize};
+use wharf_db::{Changes, MOVES, Read, Rows as _, View};
+use wharf_domain::audit::Origin;
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::event::EventKind;
+use wharf_domain::ids::NodeId;
+use wharf_domain::instance::{Instance, Intent};
+use wharf_ground::audit::record;
+use wharf_ground::users::USERS;
+use wharf_instances::moves::{DRAINED, Fate, consents, fate, is_drained, neighbours, place};
+
+/// An instance that is left on a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftLine {
+    /// UUID of the instance.
+    pub instance: String,
+    pub name: String,
+    /// E-mail address of the owner.
+    pub owner: String,
+    pub state: String,
+    /// Whether it moves, or the reason why it stays.
+    pub fate: String,
+}
+
+impl Operator<'_> {
+    /// Begins or ends the drain of a node. Returns the instances that are left on it.
+    pub async fn drain_node(&self, name: &str, drained: bool) -> Result<Vec<LeftLine>, Error> {
+        let node = NodeId(name.to_owned());
+        if !self.config.node.iter().any(|node| node.name == name) {
+            return Err(FieldErrors::one("node", format!("no node is called {name:?}")).into());
+        }
+        let id = node.clone();
+        let decided = self.db.write_essential(move |view| {
+            if is_drained(view.rows, &id)? == drained {
+                return Ok(((), Changes::none()));
+            }
+            let (operation, result) = if drained {
+                ("node.drain", "drained")
+            } else {
+                ("node.resume", "resumed")
+            };
+            let audited = record(view, &Origin::operator(), operation, None, &id.0, result);
+            let mut changes = Changes::none()
+                .set(&DRAINED, &*id.0, drained.then_some(()))
+                .with(audited);
+            if drained {
+                changes = changes.with(told(view, &id)?);
+            }
+            Ok(((), changes))
+        });
+        decided.await?;
+        if let Some(app) = self.app {
+            app.look_for_moves();
+        }
+        self.left_on(&node)
+    }
+
+    fn left_on(&self, node: &NodeId) -> Result<Vec<LeftLine>, Error> {
+        let near = neighbours(&self.config, node);
+        let to = self.app.map(|app| app.destinations(node));
+        self.db.read(|rows| {
+            let mut lines = Vec::new();
+            for id in rows.on_node(node)? {
+                let Some(instance) = rows.instance(id)? else {
+                    continue;
+                };
+                let (moving, consents) = (
+                    rows.get(&MOVES, id)?.is_some(),
+                    consents(rows, instance.owner)?,
+                );
+                let fate = fate(&instance, moving, consents);
+                let text = match fate {
+                    Fate::Moving => "moving",
+                    Fate::Deleted => "being deleted",
+                    Fate::Failed => "stays: failed, its owner can delete it",
+                    Fate::Busy => "waits: a change of it is under way",
+                    _ if near.is_empty() => "stays: the node has no other one in its cluster",
+                    Fate::Stays => {
+                        "stays: runs, and its owner does not let it be stopped for a move"
+                    }
+                    Fate::Movable { .. } => match &to {
+                        None => "moves once the server runs",
+                        Some(to) if to.is_empty() => {
+                            "waits: no other node of the cluster is in reach"
+                        }
+                        Some(to) if !self.has_place(rows, &instance, fate, to)? => {
+                            "waits: no other node of the cluster has room"
+                        }
+                        Some(_) => "moves soon",
+                    },
+                };
+                lines.push(LeftLine {
+                    instance: id.to_string(),
+                    owner: rows.get(&USERS, instance.owner)?.unwrap_or_default(),
+                    state: instance.state().to_string(),
+                    name: instance.name.as_str().to_owned(),
+                    fate: text.to_owned(),
+                });
+            }
+            Ok(lines)
+        })
+    }
+
+    fn has_place(
+        &self,
+        rows: &impl Read,
+        instance: &Instance,
+        fate: Fate,
+        to: &[NodeId],
+    ) -> Result<bool, Error> {
+        Ok(place(self.inventory, rows, instance, fate, to)?.is_some())
+    }
+}
+
+/// Tells the owners of running instances that do not move.
+fn told(view: &View<'_>, node: &NodeId) -> Result<Changes, Error> {
+    let mut changes = Changes::none();
+    for id in view.rows.on_node(node)? {
+        let Some(instance) = view.rows.instance(id)? else {
+            continue;
+        };
+        if instance.intent == Intent::Run && !consents(view.rows, instance.owner)? {
+            changes = changes.record(instance, view.now, EventKind::NodeDrained);
+        }
+    }
+    Ok(changes)
+}

@@ -1,0 +1,142 @@
+//! The loss of a node: its machine will not come back with its disks. The instances are reported as lost and
+//! cost nothing, and everything that they held is free. Only the operator knows that a node is lost; one
+//! that is out of reach frees nothing.
+
+use super::Operator;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use wharf_db::{CLAIMS, Changes, MOVES, Read as _, Rows as _, View};
+use wharf_domain::audit::Origin;
+use wharf_domain::driver::PluginError;
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::event::EventKind;
+use wharf_domain::ids::{InstanceId, NodeId};
+use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_ground::audit::record;
+use wharf_ground::users::USERS;
+use wharf_instances::NodeState;
+use wharf_instances::moves::{DRAINED, abandon, is_drained};
+use wharf_instances::restart::STARTS;
+
+/// An instance that was lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostLine {
+    /// UUID of the instance.
+    pub instance: String,
+    pub name: String,
+    /// E-mail address of the owner.
+    pub owner: String,
+}
+
+impl Operator<'_> {
+    /// Gives up a node with its instances. Refuses if its engine answers. Returns the lost instances; those
+    /// that were being deleted are gone.
+    pub async fn lose_node(&self, name: &str) -> Result<Vec<LostLine>, Error> {
+        let node = NodeId(name.to_owned());
+        let configured = self.config.node.iter().any(|node| node.name == name);
+        if configured {
+            self.check_lost(&node).await?;
+        } else if self.db.read(|rows| rows.on_node(&node))?.is_empty() {
+            return refuse(format!("no node is called {name:?}"));
+        }
+        let id = node.clone();
+        let full = Duration::from_secs(self.config.provisioning_deadline_s);
+        let decided = self.db.write_essential(move |view| {
+            let mut changes = Changes::none();
+            let (mut lines, mut changed) = (Vec::new(), Vec::new());
+            for instance in view.rows.on_node(&id)? {
+                let Some(row) = view.rows.instance(instance)? else {
+                    continue;
+                };
+                changed.push(instance);
+                if row.intent == Intent::Delete {
+                    changes = changes
+                        .event(&row, view.now, EventKind::Purged)
+                        .drop_instance(instance);
+                    continue;
+                }
+                lines.push(LostLine {
+                    instance: instance.to_string(),
+                    name: row.name.as_str().to_owned(),
+                    owner: view.rows.get(&USERS, row.owner)?.unwrap_or_default(),
+                });
+                changes = lose(changes, row, view);
+            }
+            // An instance that was on its way to the node stays on the old one.
+            for row in view.rows.under(&MOVES, &())? {
+                let (instance, moving) = row?;
+                let row = view.rows.instance(instance)?;
+                let row = row.filter(|row| row.intent != Intent::Delete);
+                if let Some(row) = row.filter(|row| row.node != id && moving.claim.node == id) {
+                    let why = format!("node {id} is lost");
+                    let until = view.now.plus(full);
+                    changes = changes.with(abandon(row, &moving, view, until, why)?);
+                    changed.push(instance);
+                }
+            }
+            if configured && !is_drained(view.rows, &id)? {
+                changes = changes.put(&DRAINED, &*id.0, ());
+            }
+            let audited = record(view, &Origin::operator(), "node.lost", None, &id.0, "lost");
+            Ok(((lines, changed), changes.with(audited)))
+        });
+        let (lines, changed): (_, Vec<InstanceId>) = decided.await?;
+        tracing::warn!(%node, instances = lines.len(), "the operator has given the node up as lost");
+        if let Some(app) = self.app {
+            for instance in changed {
+                app.wake(instance).await;
+                app.settled().notify(instance);
+            }
+        }
+        Ok(lines)
+    }
+
+    /// Fails if the node's engine answers, or may answer.
+    async fn check_lost(&self, node: &NodeId) -> Result<(), Error> {
+        let Some(app) = self.app else {
+            return refuse(
+                "start the server first: it sees whether the node is in reach".to_owned(),
+            );
+        };
+        let driver = app.driver(node).cloned();
+        let driver = driver.ok_or_else(|| Error::internal(format!("{node} has no driver")))?;
+        let answer = app.call(async move { driver.list().await }).await;
+        let state = app.nodes().state(node);
+        let answers = matches!(
+            answer,
+            Ok(_) | Err(PluginError::Busy | PluginError::RetryLater(_))
+        );
+        match state {
+            NodeState::Unreachable(_) if !answers => Ok(()),
+            _ if answers => refuse(format!(
+                "node {node} is in reach: drain it with `wharf node drain {node}`"
+            )),
+            state => refuse(format!(
+                "node {node} is not known to be out of reach; it is: {state}"
+            )),
+        }
+    }
+}
+
+/// Gives up an instance. A later incarnation tells its object from that of a new creation, and makes it an
+/// orphan if the machine returns.
+fn lose(changes: Changes, mut row: Instance, view: &View<'_>) -> Changes {
+    let id = row.id;
+    let node = row.node.clone();
+    row.failed = true;
+    row.intend(Intent::Stop, None);
+    row.progress = Progress::Settled;
+    row.resize = None;
+    row.incarnation += 1;
+    changes
+        .remove(&MOVES, id)
+        .remove(&STARTS, id)
+        .remove(&CLAIMS, (node.0, id))
+        .set_lost(id, true)
+        .record(row, view.now, EventKind::Lost)
+        .audited(&Origin::operator(), "instance.lose", view.now)
+}
+
+fn refuse<T>(why: String) -> Result<T, Error> {
+    Err(FieldErrors::one("node", why).into())
+}

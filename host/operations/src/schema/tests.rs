@@ -1,0 +1,302 @@
+//! The declarations of tables against the documentation, and files of earlier versions.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use super::SCHEMA;
+use flate2::read::GzDecoder;
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::path::Path;
+use wharf_accounts::key_rows::{KEY_TERMS, KEYS, KeyRow, KeyTerms, USER_KEYS, all_keys};
+use wharf_db::{Changes, CommitTimes, Db, DbBounds, Read as _, Rows as _, View};
+use wharf_domain::audit::{Actor, AuditRecord, Origin};
+use wharf_domain::error::Error;
+use wharf_domain::ids::UserId;
+use wharf_domain::placement::{Inventory, Pools};
+use wharf_domain::scope::{Scope, Scopes};
+use wharf_domain::time::Timestamp;
+use wharf_ground::users::{EMAILS, USERS, user_of_email};
+use wharf_instances::SharedInventory;
+
+/// The table of bounds, as the declarations say it.
+fn bounds() -> String {
+    let mut rows: Vec<([&str; 2], Vec<&str>)> = Vec::new();
+    for table in SCHEMA.all() {
+        let facts = table.facts();
+        let words = [facts.bound, facts.kept];
+        match rows.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, names)) => names.push(facts.name),
+            None => rows.push((words, vec![facts.name])),
+        }
+    }
+    let row = |([bound, kept], names): &([&str; 2], Vec<&str>)| {
+        let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+        format!("| {} | {bound} | {kept} |\n", names.join(", "))
+    };
+    let rows: String = rows.iter().map(row).collect();
+    format!("| Tables | Bound | Kept |\n|---|---|---|\n{rows}")
+}
+
+#[test]
+fn the_documentation_has_the_bound_and_the_retention_of_each_table() {
+    let page = include_str!("../../../../docs/operating.md");
+    let (_, section) = page.split_once("| Tables | Bound | Kept |").unwrap();
+    let (section, _) = section.split_once("\n\n").unwrap();
+    let expected = bounds();
+    let said = format!("| Tables | Bound | Kept |{section}\n");
+    assert!(said == expected, "the declarations say:\n{expected}");
+}
+
+/// The constructors of a table need its class, bound and retention, so only their words can be wrong.
+#[test]
+fn each_table_has_a_name_and_a_place_of_its_own_and_says_its_budget() {
+    let (mut names, mut places) = (BTreeSet::new(), BTreeSet::new());
+    for table in SCHEMA.all() {
+        let facts = table.facts();
+        let name = facts.name;
+        assert!(names.insert(name), "{name} is declared twice");
+        assert!(
+            places.insert(facts.place()),
+            "{name} has the place of another"
+        );
+        assert!(!facts.bound.is_empty() && !facts.kept.is_empty(), "{name}");
+        let says = facts.bound.to_lowercase().contains("the budget");
+        assert!(says || !facts.budgeted, "{name} costs the budget");
+    }
+}
+
+#[test]
+fn the_schema_has_the_tables_of_every_file() {
+    fn declared(dir: &Path, names: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                declared(&path, names);
+                continue;
+            }
+            let source = std::fs::read_to_string(&path).unwrap();
+            let tables = source.split("\ntables! {").skip(1);
+            let lines = tables.flat_map(|rest| rest.split("\n}\n").next().unwrap().lines());
+            let consts = lines.filter_map(|line| line.trim().strip_prefix("pub const "));
+            names.extend(consts.map(|rest| rest.split(':').next().unwrap().to_owned()));
+        }
+    }
+    let mut names = BTreeSet::new();
+    for above in ["accounts", "control", "ground", "hooks"] {
+        let above = format!("{}/../{above}/src", env!("CARGO_MANIFEST_DIR"));
+        declared(Path::new(&above), &mut names);
+    }
+    let known = SCHEMA.tables.iter().copied().flatten();
+    let known = known.copied().flatten();
+    let known: BTreeSet<_> = known.map(|table| table.facts().name.to_owned()).collect();
+    assert_eq!(known, names);
+}
+
+/// A database in a directory of its own.
+struct File {
+    dir: tempfile::TempDir,
+}
+
+impl File {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { dir }
+    }
+
+    /// A database of an earlier version.
+    fn of(gzipped: &[u8]) -> Self {
+        let file = Self::new();
+        let mut bytes = Vec::new();
+        GzDecoder::new(gzipped).read_to_end(&mut bytes).unwrap();
+        let path = file.dir.path().join("wharf.redb");
+        wharf_secure_fs::open_new(&path).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        file
+    }
+
+    fn open(&self) -> Db {
+        let (ssh, web) = ((1, 2), (3, 4));
+        let inventory = SharedInventory::new(Inventory::new(Vec::new(), Pools { ssh, web }));
+        let clock = Box::new(|| CommitTimes::agreed(Timestamp(3)));
+        let dir = self.dir.path();
+        Db::open(
+            dir,
+            &SCHEMA,
+            Box::new(inventory),
+            clock,
+            DbBounds::default(),
+        )
+        .unwrap()
+    }
+
+    /// Makes it one of an earlier format.
+    fn set_format(&self, format: u64) {
+        let file = wharf_db::rows_in(&self.dir.path().join("wharf.redb")).unwrap();
+        let txn = file.begin_write().unwrap();
+        let meta = redb::TableDefinition::<&str, u64>::new("meta");
+        let mut meta = txn.open_table(meta).unwrap();
+        meta.insert("format", format).unwrap();
+        drop(meta);
+        txn.commit().unwrap();
+    }
+}
+
+async fn write(db: &Db, decide: impl Fn(&View<'_>) -> Changes + Send + 'static) {
+    db.write(move |view| Ok(((), decide(view)))).await.unwrap();
+}
+
+fn assert_consistent(db: &Db) {
+    let wrong: Vec<_> = db.check().into_iter().map(|f| f.text).collect();
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn users_and_keys_of_earlier_formats_are_there() {
+    for gzipped in [
+        &include_bytes!("../../../db/src/tests/fixtures/format-2.redb.gz")[..],
+        include_bytes!("../../../db/src/tests/fixtures/format-3.redb.gz"),
+        include_bytes!("../../../db/src/tests/fixtures/format-4.redb.gz"),
+    ] {
+        let file = File::of(gzipped);
+        for _ in 0..2 {
+            let db = file.open();
+            assert_consistent(&db);
+            let rows = db.read(|rows| {
+                let keys = all_keys(rows)?;
+                let indexed = rows.keys_under(&USER_KEYS, &UserId(1))?.count();
+                let user = user_of_email(rows, "Ann@example.com")?;
+                Ok::<_, Error>((keys.len(), indexed, user, rows.get(&USERS, UserId(1))?))
+            });
+            let email = Some("ann@example.com".to_owned());
+            assert_eq!(rows.unwrap(), (1, 1, Some(UserId(1)), email));
+        }
+    }
+}
+
+#[tokio::test]
+async fn addresses_get_one_form_unless_another_user_has_it_or_they_have_none() {
+    let file = File::new();
+    let db = file.open();
+    let typed = [
+        "Ann@Example.org",
+        "Bob@example.org",
+        "bob@example.org",
+        "<eve@example.org>",
+        "DAN@example.org",
+        "dan@Example.org",
+    ];
+    for (number, email) in (1..).zip(typed) {
+        write(&db, move |_| {
+            Changes::none().put(&USERS, UserId(number), email.to_owned())
+        })
+        .await;
+    }
+    drop(db);
+    file.set_format(7);
+    for _ in 0..2 {
+        let db = file.open();
+        let user_of = |email: &str| db.read(|rows| user_of_email(rows, email)).unwrap();
+        let emails = db.read(|rows| {
+            let users = rows.all(&USERS)?;
+            users.map(|row| row.map(|(.., email)| email)).collect()
+        });
+        let emails: Vec<String> = emails.unwrap();
+        let expected = [
+            "ann@example.org",
+            "Bob@example.org",
+            "bob@example.org",
+            "<eve@example.org>",
+            "dan@example.org",
+            "dan@Example.org",
+        ];
+        assert_eq!(emails, expected);
+        for (spelling, user) in [
+            ("ANN@example.org", 1),
+            ("Ann@Example.org", 1),
+            ("Bob@example.org", 2),
+            ("bob@example.org", 3),
+            ("BOB@EXAMPLE.ORG", 3),
+            ("<eve@example.org>", 4),
+            ("Dan@Example.org", 5),
+            ("dan@Example.org", 6),
+        ] {
+            assert_eq!(user_of(spelling), Some(UserId(user)), "{spelling}");
+        }
+        assert_eq!(user_of("eve@example.org"), None);
+        let old = db
+            .read(|rows| rows.get(&EMAILS, "Ann@Example.org"))
+            .unwrap();
+        assert_eq!(old, None);
+        assert_consistent(&db);
+    }
+}
+
+async fn put_key(db: &Db, id: &str, scopes: Option<Scopes>, actor: Actor) {
+    let (id, user) = (id.to_owned(), UserId(1));
+    let key = KeyRow {
+        id: id.clone(),
+        user,
+        name: String::new(),
+        sha256: [0; 32],
+        created_at: Timestamp(1),
+        revoked_at: None,
+    };
+    let record = AuditRecord {
+        at: Timestamp(1),
+        origin: Origin {
+            actor,
+            peer: None,
+            request_id: None,
+        },
+        operation: "key.new".to_owned(),
+        owner: Some(user),
+        instance: None,
+        subject: Some(id.clone()),
+        result: "created".to_owned(),
+    };
+    write(db, move |_| {
+        let changes = Changes::none()
+            .put(&USERS, user, "ann@example.com".to_owned())
+            .put(&KEYS, id.clone(), key.clone())
+            .audit(record.clone());
+        let expires_at = None;
+        let terms = scopes.map(|scopes| KeyTerms { scopes, expires_at });
+        changes.set(&KEY_TERMS, id.clone(), terms)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn keys_of_users_lose_the_scope_of_metrics_and_those_of_the_operator_keep_it() {
+    let file = File::new();
+    let db = file.open();
+    let by = |id: &str| Actor::Key(id.to_owned());
+    let only = |scope| Some([scope].into_iter().collect());
+    put_key(&db, "operators", Some(Scopes::ALL), Actor::Operator).await;
+    put_key(&db, "oldest", None, Actor::Operator).await;
+    put_key(&db, "derived", Some(Scopes::ALL), by("operators")).await;
+    let session = Actor::Session("1".to_owned());
+    put_key(&db, "browsers", only(Scope::Metrics), session).await;
+    put_key(&db, "reader", only(Scope::Read), by("operators")).await;
+    drop(db);
+    file.set_format(5);
+    for _ in 0..2 {
+        let db = file.open();
+        let ids = ["operators", "derived", "browsers", "reader", "oldest"];
+        let terms = |id: &str| db.read(|rows| rows.get(&KEY_TERMS, id)).unwrap();
+        let scopes = ids.map(|id| terms(id).map(|terms| terms.scopes));
+        let records = db.read(|rows| rows.audit(0, 100)).unwrap();
+        let [operators, derived, browsers, reader, oldest] = scopes;
+        assert_eq!((operators, oldest), (Some(Scopes::ALL), None));
+        assert_eq!(derived, Some(Scopes::OF_USERS));
+        assert!(browsers.unwrap().iter().next().is_none());
+        assert_eq!(reader, only(Scope::Read));
+        let lost = records.iter().map(|(_, record)| record);
+        let lost: Vec<_> = lost.filter(|r| r.operation == "key.scopes").collect();
+        let mut subjects: Vec<_> = lost.iter().filter_map(|r| r.subject.as_deref()).collect();
+        subjects.sort_unstable();
+        assert_eq!(subjects, ["browsers", "derived"]);
+        assert!(lost.iter().all(|r| r.owner == Some(UserId(1))));
+        assert_consistent(&db);
+    }
+}
