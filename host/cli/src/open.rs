@@ -1,0 +1,75 @@
+//! `wharf open`: the page of an instance in a browser, or its files in VS Code.
+
+use crate::config_ssh::DOMAIN;
+use crate::connection::Connection;
+use crate::editor_key;
+use crate::failure::Failure;
+use crate::names;
+use crate::output::{line, note};
+use anyhow::Result;
+use clap::Args;
+use std::io::{IsTerminal, stdout};
+use std::process::{Command, Stdio};
+
+/// Open the page of an instance in a browser, or its home directory in VS Code
+///
+/// Prints the link. Opens it too, if this computer has a desktop.
+#[derive(Args)]
+pub struct Open {
+    /// Name or UUID of the instance
+    #[arg(add = names::instances())]
+    name: String,
+    /// Open the home directory in VS Code, over the SSH entries of `wharf config-ssh`
+    #[arg(long)]
+    code: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Open {
+    pub async fn run(self) -> Result<()> {
+        let client = self.connection.client()?;
+        let instance = client.get_instance(&self.name).fetch().await?;
+        let name = &instance.name;
+        if !self.code {
+            let Some(url) = &instance.webapp_url else {
+                let message = format!("{name} has no page; `wharf ssh {name}` opens a shell");
+                return Err(Failure::Usage(message).into());
+            };
+            return show(url);
+        }
+        client.check_tunnel(&instance.uuid).await?;
+        let user = client.get_session().fetch().await?.login_user;
+        match editor_key::public()? {
+            None => note(
+                "OpenSSH does not know your instances yet; run `wharf config-ssh` once, and open \
+                 the link again.",
+            ),
+            Some(key) => editor_key::append(&self.connection, &instance.uuid, &user, &key)?,
+        }
+        show(&format!(
+            "vscode://vscode-remote/ssh-remote+{name}.{DOMAIN}/home/{user}"
+        ))
+    }
+}
+
+/// Prints a link, and opens it on a desktop.
+fn show(link: &str) -> Result<()> {
+    line(link)?;
+    let has = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let program = if cfg!(target_os = "macos") {
+        "open"
+    } else if has("DISPLAY") || has("WAYLAND_DISPLAY") {
+        "xdg-open"
+    } else {
+        return Ok(());
+    };
+    if stdout().is_terminal() {
+        let mut opener = Command::new(program);
+        opener.arg(link).stdin(Stdio::null()).stderr(Stdio::null());
+        if !opener.status().is_ok_and(|status| status.success()) {
+            note(&format!("{program} did not open the link."));
+        }
+    }
+    Ok(())
+}

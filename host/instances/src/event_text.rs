@@ -1,0 +1,75 @@
+//! The words for events.
+
+use wharf_domain::event::EventKind;
+use wharf_domain::money::usd;
+use wharf_domain::placement::Allocation;
+use wharf_domain::shortage::Shortage;
+
+/// The kind of an event in the event log, and its reason.
+pub fn describe(what: &EventKind) -> (&'static str, Option<String>) {
+    match what {
+        EventKind::Created => ("created", None),
+        EventKind::Ready => ("ready", None),
+        EventKind::Failed(why) => ("failed", Some(why.clone())),
+        EventKind::Stopped => ("stopped", None),
+        EventKind::Released => ("compute-released", None),
+        EventKind::Died(why) => ("died", Some(why.clone())),
+        EventKind::Restarted => ("restarted", None),
+        EventKind::RestartFailed(why) => ("restart-failed", Some(why.clone())),
+        EventKind::Resized => ("resized", None),
+        EventKind::ResizeRefused { field, message } => {
+            let field = field.as_deref().unwrap_or("no answer");
+            ("resize-refused", Some(format!("{field}: {message}")))
+        }
+        EventKind::Renamed => ("renamed", None),
+        EventKind::PortsChanged => ("ports-changed", None),
+        EventKind::Deleted => ("deleted", None),
+        EventKind::Purged => ("purged", None),
+        EventKind::Forgotten => ("forgotten", None),
+        EventKind::BillCorrected { nano_usd, reason } => {
+            let amount = usd(*nano_usd);
+            ("bill-corrected", Some(format!("{amount} USD: {reason}")))
+        }
+        EventKind::Suspended(reason) => ("suspended", Some(reason.clone())),
+        EventKind::Resumed => ("resumed", None),
+        EventKind::HostKeyChanged(keys) => ("host-key-changed", Some(keys.clone())),
+        EventKind::NodeDrained => ("node-drained", None),
+        EventKind::Moving => ("moving", None),
+        EventKind::Moved(ways) => ("moved", Some(ways.to_string())),
+        EventKind::MoveFailed(why) => ("move-failed", Some(why.clone())),
+        EventKind::Lost => ("lost", None),
+        EventKind::Recreated => ("recreated", None),
+        EventKind::AllocationLost(lost, ways) => {
+            let kind = match ways {
+                Some(_) => "reallocated",
+                None => "failed",
+            };
+            (kind, Some(held(lost)))
+        }
+        EventKind::DiskGrowing(progress) => ("disk-growing", Some(progress.clone())),
+        EventKind::RestartShort(short) => ("restart-failed", Some(shortages(short))),
+        EventKind::ResizeShort(short) => ("resize-refused", Some(shortages(short))),
+    }
+}
+
+/// Describes allocations that something outside Wharf holds.
+pub(super) fn held(lost: &[Allocation]) -> String {
+    let names: Vec<String> = lost.iter().map(ToString::to_string).collect();
+    let names = names.join(", ");
+    // Engines do not tell a device that is in use from one that is gone.
+    if lost.iter().all(|what| matches!(what, Allocation::Gpu(_))) {
+        format!("the host cannot provide {names}")
+    } else {
+        format!("something outside Wharf holds {names} on the host")
+    }
+}
+
+/// Describes shortages.
+pub(super) fn shortages(short: &[Shortage]) -> String {
+    let one = |s: &Shortage| {
+        let field = s.quantity.as_str();
+        format!("{field}: the node has {} of {}", s.available, s.requested)
+    };
+    let all: Vec<String> = short.iter().map(one).collect();
+    all.join(", ")
+}

@@ -1,0 +1,133 @@
+//! Tunnels to the ports of instances. Wharf passes on the bytes of the SSH port as they are. It reaches
+//! any other port through the SSH server inside, with the instance's own password.
+
+use super::App;
+use super::find::Selector;
+use super::terminal::{opener, reachable};
+use wharf_db::Changes;
+use wharf_domain::audit::AuditRecord;
+use wharf_domain::error::Error;
+use wharf_domain::instance::Instance;
+use wharf_ground::caller::Caller;
+use wharf_terminal::{
+    InstancePorts, PortReader, PortUnreached, PortWriter, TerminalEnd, TerminalsFull, TunnelPlace,
+};
+
+/// The name of the operation in the audit log.
+const OPERATION: &str = "tunnel.open";
+
+/// The port of the SSH server, whatever port of the node leads to it.
+const SSH: u16 = 22;
+
+/// An open tunnel. Its connection ends when the halves are dropped.
+pub struct Tunnel {
+    pub place: TunnelPlace,
+    pub reader: PortReader,
+    pub writer: PortWriter,
+}
+
+impl App {
+    /// Checks that a tunnel can be opened, without opening it.
+    pub fn check_tunnel(&self, caller: &Caller, selector: &Selector) -> Result<(), Error> {
+        self.tunnel_instance(caller, selector)?;
+        let limit = self.config().limits.tunnels_per_user;
+        self.tunnels.check(caller.user, limit).map_err(refused)
+    }
+
+    /// Opens a tunnel to a port of an instance. The audit log has it before any byte passes.
+    pub async fn open_tunnel(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+        port: u16,
+    ) -> Result<Tunnel, Error> {
+        let instance = self.tunnel_instance(caller, selector)?;
+        let limit = self.config().limits.tunnels_per_user;
+        let place = (self.tunnels)
+            .admit(opener(caller, &instance), limit)
+            .map_err(refused)?;
+        let connected = self.dial_port(caller, &instance, port).await?;
+        let (reader, writer) = connected.map_err(unconnected)?;
+        self.record_tunnel(caller, selector, port).await?;
+        Ok(Tunnel {
+            place,
+            reader,
+            writer,
+        })
+    }
+
+    /// Connects to a port of an instance.
+    async fn dial_port(
+        &self,
+        caller: &Caller,
+        instance: &Instance,
+        port: u16,
+    ) -> Result<Result<(PortReader, PortWriter), PortUnreached>, Error> {
+        if port == SSH {
+            let (host, port) = self.ssh_way(instance);
+            return Ok(InstancePorts::open_ssh(&host, port).await);
+        }
+        let target = self.ssh_target(caller, instance)?;
+        let key = (instance.id, instance.incarnation);
+        Ok(self.ports.open(key, port, target).await)
+    }
+
+    fn tunnel_instance(&self, caller: &Caller, selector: &Selector) -> Result<Instance, Error> {
+        let verb = "open a tunnel to";
+        let instance = (self.db).read(|rows| reachable(rows, caller, selector, verb))?;
+        match self.config().limits.tunnels_per_user {
+            0 => Err(Error::NotApplicable("this service offers no tunnels")),
+            _ => Ok(instance),
+        }
+    }
+
+    /// Writes the audit record, if the instance still is reachable.
+    async fn record_tunnel(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+        port: u16,
+    ) -> Result<(), Error> {
+        let (caller, selector) = (caller.clone(), selector.clone());
+        let written = self.db.write(move |view| {
+            let instance = reachable(view.rows, &caller, &selector, "open a tunnel to")?;
+            let record = AuditRecord {
+                at: view.system,
+                origin: caller.origin(),
+                operation: OPERATION.to_owned(),
+                owner: Some(instance.owner),
+                instance: Some(instance.id),
+                subject: Some(port.to_string()),
+                result: "opened".to_owned(),
+            };
+            Ok(((), Changes::none().audit(record)))
+        });
+        written.await
+    }
+}
+
+fn refused(full: TerminalsFull) -> Error {
+    match full {
+        TerminalsFull::User(limit) => Error::TooManyTunnels(limit),
+        TerminalsFull::Service => Error::Overloaded,
+    }
+}
+
+fn unconnected(why: PortUnreached) -> Error {
+    Error::Unconnected(match why {
+        PortUnreached::Closed => "nothing in the instance accepts connections on this port",
+        PortUnreached::Forbidden => {
+            "the SSH server of the instance forbids forwarding, so its other ports cannot be reached"
+        }
+        PortUnreached::Refused => "the SSH server of the instance did not connect to this port",
+        PortUnreached::NoLogin(TerminalEnd::HostKey) => {
+            "the instance shows another SSH host key than the known one, so Wharf did not sign in; \
+             if you replaced the key, stop and restart the instance"
+        }
+        PortUnreached::NoLogin(TerminalEnd::Password) => {
+            "the instance does not accept its original password any more, so its ports cannot be \
+             reached; its SSH port still can, and `ssh -L` passes on others"
+        }
+        PortUnreached::NoLogin(_) => "the SSH server of the instance could not be reached",
+    })
+}

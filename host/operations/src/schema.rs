@@ -1,0 +1,37 @@
+//! The tables of all crates, and the steps that led to their present rows.
+
+use wharf_accounts::key_rows::{KEYS, take_metrics_from_users};
+use wharf_db::{DbSchema, MigrationStep};
+use wharf_ground::users::write_canonical_addresses;
+use wharf_instances::labels;
+
+/// The tables and the steps of this version.
+pub static SCHEMA: DbSchema = DbSchema {
+    tables: &[
+        wharf_ground::TABLES,
+        wharf_accounts::TABLES,
+        wharf_instances::TABLES,
+        &[wharf_hooks::TABLES],
+    ],
+    steps: &[
+        MigrationStep {
+            done: "gave each user a list of API keys",
+            run: |rows| rows.index_again(&KEYS),
+        },
+        MigrationStep {
+            done: "took the scope `metrics` from keys that users made",
+            run: take_metrics_from_users,
+        },
+        MigrationStep {
+            done: "wrote the addresses of users in one form",
+            run: write_canonical_addresses,
+        },
+        MigrationStep {
+            done: "gave the pages of instances labels",
+            run: labels::label_all,
+        },
+    ],
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! A client of a tunnel on its WebSocket. Binary messages are bytes, and an empty one is the end of the
+//! bytes in its direction. Each side reads as fast as the other takes the bytes.
+
+use super::activity::Activity;
+use super::liveness::Liveness;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use wharf_instances::Tunnel;
+use wharf_terminal::{PortReader, PortWriter, TerminalEnd};
+
+/// The largest message in bytes.
+pub(super) const FRAME: usize = 64 * 1024;
+
+/// Interval of pings.
+const PING_EVERY: Duration = Duration::from_secs(20);
+
+/// The time after which a silent client is given up. A client whose user has suspended it answers no
+/// pings, and goes on when it is resumed.
+const SILENCE: Duration = Duration::from_secs(600);
+
+/// Time to tell a client of the end, and for its answer.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Code of RFC 6455 for private use.
+const NOT_RUNNING: u16 = 4001;
+
+type Sender = SplitSink<WebSocket, Message>;
+type Receiver = SplitStream<WebSocket>;
+
+/// The last thing that happens to a tunnel.
+enum Last {
+    /// The client has closed or lost its connection.
+    Gone,
+    /// Both directions have ended.
+    Done,
+    /// The port has broken its connection.
+    Broken,
+    /// The client sent a message of another form, or a message that is too large.
+    Wrong,
+    TooLarge,
+    End(TerminalEnd),
+}
+
+/// The directions that have ended.
+#[derive(Default)]
+struct Ended {
+    up: AtomicBool,
+    down: AtomicBool,
+    changed: Notify,
+}
+
+impl Ended {
+    fn end(&self, direction: &AtomicBool) {
+        direction.store(true, Ordering::Release);
+        self.changed.notify_one();
+    }
+
+    /// Completes when both have ended.
+    async fn both(&self) {
+        while !(self.up.load(Ordering::Acquire) && self.down.load(Ordering::Acquire)) {
+            self.changed.notified().await;
+        }
+    }
+}
+
+/// Serves a client until it goes or the tunnel ends.
+pub(super) async fn serve(socket: WebSocket, tunnel: Tunnel, connection: &Activity) {
+    let Tunnel {
+        mut place,
+        mut reader,
+        mut writer,
+    } = tunnel;
+    let (mut sender, mut receiver) = socket.split();
+    let (ended, life) = (Ended::default(), Liveness::default());
+    let last = tokio::select! {
+        last = receive(&mut receiver, &mut writer, &ended, &life) => last,
+        last = send(&mut sender, &mut reader, &ended) => last,
+        () = ended.both() => Last::Done,
+        () = life.ends(SILENCE) => Last::Gone,
+        end = place.ended() => Last::End(end),
+    };
+    // The port learns of the end before the client does.
+    drop((reader, writer, place));
+    if matches!(last, Last::TooLarge) {
+        connection.linger();
+    }
+    let Some((code, reason)) = close_of(&last) else {
+        return;
+    };
+    let close = async {
+        let close = CloseFrame {
+            code,
+            reason: reason.into(),
+        };
+        sender.send(Message::Close(Some(close))).await?;
+        while let Some(Ok(_)) = receiver.next().await {}
+        Ok::<_, axum::Error>(())
+    };
+    drop(timeout(CLOSE_TIMEOUT, close).await);
+}
+
+/// Passes the messages of a client to the port. While the port reads nothing, none is read.
+async fn receive(
+    receiver: &mut Receiver,
+    writer: &mut PortWriter,
+    ended: &Ended,
+    life: &Liveness,
+) -> Last {
+    let mut takes = true;
+    loop {
+        let message = receiver.next().await;
+        life.heard();
+        match message {
+            Some(Ok(Message::Binary(_))) if ended.up.load(Ordering::Acquire) && takes => {
+                return Last::Wrong;
+            }
+            Some(Ok(Message::Binary(bytes))) if bytes.is_empty() => {
+                // The reader learns of a broken connection.
+                let _ = writer.finish().await;
+                ended.end(&ended.up);
+            }
+            Some(Ok(Message::Binary(bytes))) if takes => {
+                life.waits(true);
+                // A server may answer and go before it has read all. Its last bytes still pass.
+                if writer.write(bytes).await.is_err() {
+                    takes = false;
+                    ended.end(&ended.up);
+                }
+                life.waits(false);
+            }
+            Some(Ok(Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => {}
+            Some(Ok(Message::Text(_))) => return Last::Wrong,
+            Some(Ok(Message::Close(_))) | None => return Last::Gone,
+            Some(Err(error)) => {
+                tracing::debug!("tunnel: {error}");
+                let is_too_large = error.to_string().contains("Message too long");
+                return if is_too_large {
+                    Last::TooLarge
+                } else {
+                    Last::Gone
+                };
+            }
+        }
+    }
+}
+
+/// Sends the bytes of the port, their end, and pings.
+async fn send(sender: &mut Sender, reader: &mut PortReader, ended: &Ended) -> Last {
+    let mut ping = interval(PING_EVERY);
+    ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ping.reset();
+    loop {
+        let read = async {
+            if ended.down.load(Ordering::Acquire) {
+                reader.closed().await;
+                return Err(None);
+            }
+            reader.read().await.map_err(Some)
+        };
+        let message = tokio::select! {
+            read = read => match read {
+                Ok(Some(bytes)) => Message::Binary(bytes),
+                Ok(None) => {
+                    let sent = sender.send(Message::Binary(Bytes::new())).await;
+                    ended.end(&ended.down);
+                    if sent.is_err() {
+                        return Last::Gone;
+                    }
+                    continue;
+                }
+                Err(Some(error)) => {
+                    tracing::debug!("tunnel: {error}");
+                    return Last::Broken;
+                }
+                Err(None) => return Last::Done,
+            },
+            _ = ping.tick() => Message::Ping(Bytes::new()),
+        };
+        if sender.send(message).await.is_err() {
+            return Last::Gone;
+        }
+    }
+}
+
+/// The code and the reason of the close frame.
+fn close_of(last: &Last) -> Option<(u16, &'static str)> {
+    Some(match last {
+        Last::Gone => return None,
+        Last::Done => (close_code::NORMAL, ""),
+        Last::Broken => (
+            close_code::ERROR,
+            "The port of the instance has broken its connection.",
+        ),
+        Last::Wrong => (
+            close_code::POLICY,
+            "Messages must be binary, and none follows an empty one.",
+        ),
+        Last::TooLarge => (
+            close_code::SIZE,
+            "A message must not be larger than 64 KiB.",
+        ),
+        Last::End(TerminalEnd::Access) => (
+            close_code::POLICY,
+            "The key or session of this tunnel is not valid any more.",
+        ),
+        Last::End(TerminalEnd::NotRunning) => {
+            (NOT_RUNNING, "The instance is not running any more.")
+        }
+        Last::End(_) => (
+            close_code::AWAY,
+            "The service stops; connect again shortly.",
+        ),
+    })
+}

@@ -1,0 +1,126 @@
+//! The places of all tunnels of the service.
+
+use super::{Opener, TerminalEnd, TerminalsFull};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::watch;
+use wharf_domain::ids::UserId;
+
+/// All open tunnels.
+#[derive(Default)]
+pub struct Tunnels(Mutex<All>);
+
+#[derive(Default)]
+struct All {
+    open: HashMap<u64, Open>,
+    opened: u64,
+    stopped: bool,
+}
+
+struct Open {
+    opener: Opener,
+    end: watch::Sender<Option<TerminalEnd>>,
+}
+
+/// The place of a tunnel. It is given back when it is dropped.
+pub struct TunnelPlace {
+    tunnels: Arc<Tunnels>,
+    number: u64,
+    end: watch::Receiver<Option<TerminalEnd>>,
+}
+
+impl Tunnels {
+    /// Checks that a further tunnel of a user has a place.
+    pub fn check(&self, user: UserId, limit: usize) -> Result<(), TerminalsFull> {
+        self.0.lock().check(user, limit)
+    }
+
+    /// Takes a place for a tunnel.
+    pub fn admit(
+        self: &Arc<Self>,
+        opener: Opener,
+        limit: usize,
+    ) -> Result<TunnelPlace, TerminalsFull> {
+        let mut all = self.0.lock();
+        all.check(opener.user, limit)?;
+        all.opened += 1;
+        let (number, (end, ended)) = (all.opened, watch::channel(None));
+        all.open.insert(number, Open { opener, end });
+        Ok(TunnelPlace {
+            tunnels: Arc::clone(self),
+            number,
+            end: ended,
+        })
+    }
+
+    /// Ends the tunnels for which `end` has a reason.
+    pub fn sweep(&self, mut end: impl FnMut(&Opener) -> Option<TerminalEnd>) {
+        let openers = self.0.lock();
+        let openers: Vec<_> = openers
+            .open
+            .iter()
+            .map(|(n, o)| (*n, o.opener.clone()))
+            .collect();
+        for (number, opener) in openers {
+            if let Some(end) = end(&opener)
+                && let Some(open) = self.0.lock().open.get(&number)
+            {
+                open.end.send_replace(Some(end));
+            }
+        }
+    }
+
+    /// Whether there are no tunnels.
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().open.is_empty()
+    }
+
+    /// Ends all tunnels and admits no further ones.
+    pub fn stop(&self) {
+        let mut all = self.0.lock();
+        all.stopped = true;
+        for open in all.open.values() {
+            open.end.send_replace(Some(TerminalEnd::Shutdown));
+        }
+    }
+}
+
+impl All {
+    fn check(&self, user: UserId, limit: usize) -> Result<(), TerminalsFull> {
+        let of_user = self.open.values().filter(|open| open.opener.user == user);
+        if of_user.count() >= limit {
+            Err(TerminalsFull::User(limit))
+        } else if self.stopped {
+            Err(TerminalsFull::Service)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl TunnelPlace {
+    /// Waits until the tunnel must end.
+    pub async fn ended(&mut self) -> TerminalEnd {
+        let ended = self.end.wait_for(Option::is_some).await;
+        ended
+            .ok()
+            .and_then(|end| *end)
+            .unwrap_or(TerminalEnd::Closed)
+    }
+}
+
+impl Drop for TunnelPlace {
+    fn drop(&mut self) {
+        self.tunnels.0.lock().open.remove(&self.number);
+    }
+}
+
+impl fmt::Debug for TunnelPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TunnelPlace")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
