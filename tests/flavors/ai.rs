@@ -1,6 +1,6 @@
 //! The AI key: only in the assistants' files, and on its way to the provider.
 
-use crate::context::Context;
+use crate::context::FlavorContext;
 use crate::outside::Outside;
 use crate::page::{Page, hides};
 use anyhow::{Result, ensure};

@@ -2,7 +2,7 @@
 //! scripts that run in the instances are in `inside/`.
 
 use crate::ai::{self, JUPYTER, KEY, MARIMO, TERMINAL};
-use crate::context::Context;
+use crate::context::FlavorContext;
 use crate::page::Page;
 use crate::s3;
 use anyhow::{Result, ensure};
@@ -122,7 +122,8 @@ fn on_a_page(
     let api = server.user("ann@example.com")?;
     let key: Value = json!({ "ai_provider_api_key": KEY });
     let page = Page::create(&api, flavor, &key)?;
-    page.has_no_ssh(context)?;
+    page.has_a_private_shell(context)?;
+    page.opens_for_the_host(context)?;
     page.keeps_its_password(context)?;
     ai::is_kept_in(context, &page.instance, &[settings, TERMINAL])?;
     prove(&api, &page)?;

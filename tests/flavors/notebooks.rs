@@ -1,6 +1,6 @@
 //! The notebook servers that every run tests.
 
-use crate::context::Context;
+use crate::context::FlavorContext;
 use crate::page::Page;
 use anyhow::{Result, ensure};
 use serde_json::json;
@@ -22,7 +22,8 @@ fn runs_a_cell(context: &FlavorContext, flavor: &str) -> Result<()> {
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
     let page = Page::create(&api, flavor, &json!({}))?;
-    page.has_no_ssh(context)?;
+    page.has_a_private_shell(context)?;
+    page.opens_for_the_host(context)?;
     page.keeps_its_password(context)?;
     page.runs_a_cell(CODE)?;
     context.inside_as_user(&page.instance, "echo kept > ~/file")?;

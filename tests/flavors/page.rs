@@ -1,17 +1,19 @@
 //! Tests of the page that all web flavors share.
 
-use crate::context::Context;
-use crate::tool::Tool;
+use crate::context::FlavorContext;
+use crate::tool::{Credential, Tool};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use ureq::Agent;
 use wharf_tests::browser::{Browser, CONTROL, ENTER};
-use wharf_tests::{Api, eventually, small, until};
+use wharf_tests::{Api, KeyPair, Login, eventually, small, until};
 
 /// The deadline of a cell's output; a ready kernel answers sooner.
 const OUTPUT_DEADLINE: Duration = Duration::from_secs(20);
+
+/// The file of the host's token, where a page takes one.
+const TOKEN: &str = "/var/lib/wharf/web-token";
 
 /// The password field of all notebook servers.
 const PASSWORD: &str = "input[name=password]";
@@ -23,6 +25,7 @@ pub struct Page {
     pub url: String,
     flavor: String,
     password: String,
+    pair: KeyPair,
     tool: &'static Tool,
 }
 
@@ -34,6 +37,8 @@ impl Page {
         body["name"] = json!(format!("page-{flavor}"));
         body["n_vcpus"] = json!(2);
         body["mem_gib"] = json!(2);
+        let pair = KeyPair::new()?;
+        body["public_key"] = json!(pair.public);
         for (field, value) in more.as_object().into_iter().flatten() {
             body[field] = value.clone();
         }
@@ -48,10 +53,11 @@ impl Page {
             password: text("original_service_password")?,
             flavor: flavor.to_owned(),
             tool: Tool::of(flavor),
+            pair,
             name,
             instance,
         };
-        let answer = status(&page.url, "").with_context(|| "running, but without a page")?;
+        let answer = status(&page.url, None).with_context(|| "running, but without a page")?;
         ensure!(
             [200, 302, 303].contains(&answer),
             "running, but the page answers {answer}"
@@ -59,24 +65,54 @@ impl Page {
         Ok(page)
     }
 
-    /// Checks that the instance has no SSH.
-    pub fn has_no_ssh(&self, context: &FlavorContext) -> Result<()> {
+    /// Checks that a shell runs beside the page, for the host, by password and by key, and that an SSH
+    /// server that ends is started again.
+    pub fn has_a_private_shell(&self, context: &FlavorContext) -> Result<()> {
         ensure!(self.instance["ssh_command"].is_null());
-        let port = self.instance["wan_ssh_port"].as_u64().context("port")?;
-        let port = u16::try_from(port)?;
+        self.reaches_a_shell(&Login::Password(&self.password))?;
+        let first = "pkill --exact --oldest sshd && sleep 0.1 && ! pgrep --exact sshd";
+        context.inside(&self.instance, first)?;
+        until("SSH again", || {
+            Ok(self.reaches_a_shell(&Login::Key(&self.pair)).ok())
+        })
+    }
+
+    fn reaches_a_shell(&self, login: &Login<'_>) -> Result<()> {
+        let output = login.run_as(&self.instance, "user@127.0.0.1", "id -un; pwd")?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        ensure!(said.trim() == "user\n/home/user", "{output:?}");
+        Ok(())
+    }
+
+    /// Checks that the page opens with the credential that the host adds, and that a token is known to
+    /// the login user alone.
+    pub fn opens_for_the_host(&self, context: &FlavorContext) -> Result<()> {
+        let credential = match self.tool.credential {
+            Credential::Password => format!("Bearer {}", self.password),
+            Credential::Token => {
+                let mode = format!("stat -c '%U %a' {TOKEN}");
+                ensure!(context.inside(&self.instance, &mode)? == "user 600");
+                let token = context.inside(&self.instance, &format!("cat {TOKEN}"))?;
+                hides(context, &self.instance, &token)?;
+                format!("token {token}")
+            }
+        };
+        let interface = format!("{}{}", self.url, self.tool.interface);
+        let answers = [Some("token wrong"), Some(credential.as_str())]
+            .map(|credential| status(&interface, credential));
+        let [wrong, right] = answers;
         ensure!(
-            TcpStream::connect(("127.0.0.1", port)).is_err(),
-            "something listens on the SSH port"
+            [401, 403, 303].contains(&wrong?),
+            "a wrong credential opens"
         );
-        let processes = context.inside(&self.instance, "ps -e -o comm=")?;
-        ensure!(!processes.contains("sshd"), "{processes}");
+        ensure!(right? == 200, "the host's credential does not open");
         Ok(())
     }
 
     /// Checks that a wrong password is refused, that the right one works, and that `code` in a cell
     /// of a new notebook writes 42001.
     pub fn runs_a_cell(&self, code: &str) -> Result<()> {
-        let closed = status(&format!("{}{}", self.url, self.tool.interface), "")?;
+        let closed = status(&format!("{}{}", self.url, self.tool.interface), None)?;
         ensure!(
             [401, 403, 303].contains(&closed),
             "without a password: {closed}"
@@ -167,17 +203,16 @@ fn run_cell(browser: &Browser, cell: &str, code: &str, output: &str) -> Result<(
 }
 
 /// Returns the status of an answer, without following redirects.
-fn status(url: &str, cookie: &str) -> Result<u16> {
+fn status(url: &str, credential: Option<&str>) -> Result<u16> {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
         .timeout_global(Some(Duration::from_secs(30)))
         .build();
     let agent: Agent = config.into();
-    Ok(agent
-        .get(url)
-        .header("Cookie", cookie)
-        .call()?
-        .status()
-        .as_u16())
+    let mut request = agent.get(url);
+    if let Some(credential) = credential {
+        request = request.header("Authorization", credential);
+    }
+    Ok(request.call()?.status().as_u16())
 }

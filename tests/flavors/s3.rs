@@ -1,6 +1,6 @@
 //! The S3 prefill, from a real S3 server to the home directory.
 
-use crate::context::Context;
+use crate::context::FlavorContext;
 use crate::page::{Page, hides};
 use crate::s3_server::S3Server;
 use anyhow::{Context as _, Result, ensure};

@@ -13,7 +13,17 @@ pub struct Tool {
     pub refusal: &'static str,
     /// An element that is always on the page after the login.
     pub inside: &'static str,
+    /// The credential that the host adds.
+    pub credential: Credential,
     notebook: Notebook,
+}
+
+/// A credential of the host.
+pub enum Credential {
+    /// The instance's password.
+    Password,
+    /// A token of its own.
+    Token,
 }
 
 /// The way to open a new notebook.
@@ -28,6 +38,7 @@ const MARIMO: Tool = Tool {
     login: "/auth/login",
     refusal: "Invalid password",
     inside: "Workspace",
+    credential: Credential::Password,
     notebook: Notebook::At("?file=__new__"),
 };
 const JUPYTERLAB: Tool = Tool {
@@ -35,6 +46,7 @@ const JUPYTERLAB: Tool = Tool {
     login: "/login",
     refusal: "Invalid credentials",
     inside: "Kernel",
+    credential: Credential::Token,
     notebook: Notebook::Card("Python 3"),
 };
 /// JupyterLab with R as a language.

@@ -4,7 +4,7 @@ use flavors_standard::Standard;
 use std::collections::HashSet;
 use wharf_guest::{
     Blueprint, BlueprintRequest, Content, Error, FlavorProvider, Readiness, ResourceType, Secret,
-    Size,
+    Size, WebAuth,
 };
 
 fn request(flavor: &str) -> BlueprintRequest {
@@ -79,7 +79,11 @@ fn flags_match_the_specification() {
 fn every_flavor_composes_with_a_health_check_on_the_users_path() {
     for flavor in Standard::flavors() {
         let blueprint = Standard::blueprint(&request(&flavor.name)).unwrap();
-        assert_eq!(blueprint.ssh, flavor.ssh);
+        assert!(
+            blueprint.ssh,
+            "{}: every image has an SSH server",
+            flavor.name
+        );
         assert_eq!(blueprint.web_port.is_some(), flavor.web);
         assert_eq!(matches!(blueprint.health, Readiness::Ssh), flavor.ssh);
         let reference = format!("localhost/wharf/{}:1", flavor.name);
@@ -90,9 +94,24 @@ fn every_flavor_composes_with_a_health_check_on_the_users_path() {
                 .all(|image| image.reference == reference)
         );
         assert!(has(&blueprint, "user") && has(&blueprint, "password"));
-        assert_eq!(has(&blueprint, "authorized_keys"), flavor.ssh);
+        assert!(has(&blueprint, "authorized_keys"));
+        let takes_token = flavor.web_auth == WebAuth::Token;
+        assert_eq!(has(&blueprint, "web_token"), takes_token);
         assert_eq!(has(&blueprint, "ai_provider_api_key"), flavor.ai);
     }
+}
+
+#[test]
+fn every_page_takes_a_credential_of_the_host() {
+    let taking = |auth| names(move |f| f.web_auth == auth);
+    assert_eq!(
+        taking(WebAuth::Token),
+        set(["jupyterlab", "rserver", "rgeospatial"])
+    );
+    assert_eq!(
+        taking(WebAuth::Bearer),
+        set(["marimo", "datasciencemarimo"])
+    );
 }
 
 #[test]
