@@ -1,7 +1,7 @@
 //! Changes of the node's clock while Wharf runs. Only Wharf sees the fake clock; the machine's own
 //! is untouched.
 
-use crate::context::Context;
+use crate::context::EngineContext;
 use crate::lab::{Lab, inside, state, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! The console of a real instance, in a real browser.
 
-use crate::context::Context;
+use crate::context::EngineContext;
 use anyhow::{Context as _, Result};
 use std::time::Instant;
 use wharf_tests::browser::{self, Browser, ENTER};

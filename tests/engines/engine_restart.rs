@@ -1,6 +1,6 @@
 //! Restarts of the engine, on a private engine: the other tests share theirs.
 
-use crate::context::Context;
+use crate::context::EngineContext;
 use crate::lab::{Lab, after_observations, running, runs_since, since, state, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! GPUs through the Container Device Interface, simulated by harmless device nodes.
 
-use crate::context::Context;
+use crate::context::EngineContext;
 use crate::lab::{self, Lab, running, state, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Growth of the disk of a stopped instance.
 
-use crate::context::Context;
+use crate::context::EngineContext;
 use crate::lab::{Lab, inside};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Wharf killed at various points during the growth of a disk.
 
-use crate::context::Context;
+use crate::context::EngineContext;
 use crate::grow::{ask, host_key};
 use crate::lab::{Lab, inside, running, state, uuid};
 use anyhow::{Result, ensure};

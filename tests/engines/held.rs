@@ -1,6 +1,6 @@
 //! A port of the node that another program has.
 
-use crate::context::Context;
+use crate::context::EngineContext;
 use anyhow::{Result, ensure};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! The commands for users on a real instance.
 
-use crate::context::Context;
+use crate::context::EngineContext;
 use anyhow::{Result, ensure};
 use std::fs;
 use wharf_tests::{KeyPair, Shell, end};

@@ -1,6 +1,6 @@
 //! Logins that succeed, and logins that are refused.
 
-use crate::context::Context;
+use crate::context::EngineContext;
 use crate::lab::{Lab, NAME, Neighbours, inside, password, text, user, uuid};
 use anyhow::{Result, ensure};
 use serde_json::Value;

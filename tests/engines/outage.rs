@@ -1,6 +1,6 @@
 //! An outage of the engine.
 
-use crate::context::Context;
+use crate::context::EngineContext;
 use crate::lab::{Lab, after_observations, inside, running, state, uuid};
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! `[[flavor]]`: the images of `docs/flavors.md`, built and logged in to.
 
-use crate::context::Context;
+use crate::context::EngineContext;
 use crate::lab::{Lab, restarted, user, uuid};
 use anyhow::{Result, ensure};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Engines on other machines: dockerds behind mutual TLS, a cut link, and wrong certificates.
 
-use crate::context::Context;
+use crate::context::EngineContext;
 use crate::lab::{restarted, text, uuid};
 use crate::machine::{Machine, Switch};
 use anyhow::{Context as _, Result, ensure};

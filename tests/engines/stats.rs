@@ -1,6 +1,6 @@
 //! Live stats under a known load.
 
-use crate::context::Context;
+use crate::context::EngineContext;
 use crate::lab::{Lab, running, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};

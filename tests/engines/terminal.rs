@@ -1,6 +1,6 @@
 //! Terminals of real instances.
 
-use crate::context::Context;
+use crate::context::EngineContext;
 use crate::lab::{Lab, user, uuid};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! A driver for Incus that asks for what it must not have.
 
-use crate::engine::Asked;
+use crate::engine::AskedRequest;
 use crate::requests::{Ask, DIGEST, attack};
 
 /// The requests of the call that creates the instance.

@@ -1,6 +1,6 @@
 //! Failures of members. Instances go on, and nothing is taken for gone.
 
-use super::context::Context;
+use super::context::IncusContext;
 use crate::lab::{Lab, inside, running, runs_since, since, state, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;

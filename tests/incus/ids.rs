@@ -1,6 +1,6 @@
 //! The ranges of the node's user ids, which Incus may give twice.
 
-use super::context::Context;
+use super::context::IncusContext;
 use crate::lab::{Lab, text, uuid};
 use anyhow::{Result, ensure};
 use serde_json::Value;

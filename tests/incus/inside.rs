@@ -1,6 +1,6 @@
 //! Attempts to leave an instance from a root shell.
 
-use super::context::Context;
+use super::context::IncusContext;
 use crate::isolation::confined;
 use crate::lab::{Neighbours, inside};
 use anyhow::{Context as _, Result, ensure};

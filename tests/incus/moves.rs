@@ -1,6 +1,6 @@
 //! Moves between members of the cluster.
 
-use super::context::Context;
+use super::context::IncusContext;
 use super::ids::are_own;
 use crate::lab::{Lab, inside, running, text, user, uuid};
 use anyhow::{Result, ensure};

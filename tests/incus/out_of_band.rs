@@ -1,6 +1,6 @@
 //! Moves and remains on the engine behind Wharf's back.
 
-use super::context::Context;
+use super::context::IncusContext;
 use crate::lab::{Act, Lab, after_observations, inside, running, text, user, uuid};
 use anyhow::{Result, ensure};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Live stats under a known load.
 
-use super::context::Context;
+use super::context::IncusContext;
 use crate::lab::{Lab, inside, named};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;

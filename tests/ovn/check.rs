@@ -1,6 +1,6 @@
 //! `wharf node check` where the operator's part is missing or wrong.
 
-use super::context::Context;
+use super::context::OvnContext;
 use crate::lab::node_checks;
 use anyhow::Result;
 

@@ -1,6 +1,6 @@
 //! Keys for programs, which users approve in the console.
 
-use crate::sign_in::Browser;
+use crate::sign_in::ConsoleBrowser;
 use crate::{Expected, start};
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Signing in, and the file of profiles.
 
-use crate::sign_in::Browser;
+use crate::sign_in::ConsoleBrowser;
 use crate::{Expected, has, start};
 use serde_json::json;
 use std::fs::{self, Permissions};

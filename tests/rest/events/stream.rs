@@ -1,7 +1,7 @@
 //! Streams of events.
 
 use super::{Stream, page};
-use crate::sign_in::Browser;
+use crate::sign_in::ConsoleBrowser;
 use crate::{Expected, running, start, start_under, start_with, until_logged, uuid, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
