@@ -64,7 +64,10 @@ impl Tls {
         let io = TcpStream::connect(address).await.unwrap();
         io.set_nodelay(true).unwrap();
         let name = ServerName::try_from("any.pages.example").unwrap();
-        TlsConnector::from(Arc::new(config)).connect(name, io).await.unwrap()
+        TlsConnector::from(Arc::new(config))
+            .connect(name, io)
+            .await
+            .unwrap()
     }
 }
 
@@ -82,7 +85,9 @@ impl Raw {
     pub async fn head(&mut self) -> String {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
-            let byte = timeout(Duration::from_secs(10), self.0.read_u8()).await.unwrap();
+            let byte = timeout(Duration::from_secs(10), self.0.read_u8())
+                .await
+                .unwrap();
             let Ok(byte) = byte else { break };
             head.push(byte);
         }
@@ -93,17 +98,20 @@ impl Raw {
     pub async fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         let read = self.0.read_exact(&mut bytes);
-        timeout(Duration::from_secs(10), read).await.unwrap().unwrap();
+        timeout(Duration::from_secs(10), read)
+            .await
+            .unwrap()
+            .unwrap();
         bytes
     }
 
     /// Reads until the end, for which it waits this time at most.
     pub async fn rest(&mut self, time: Duration) -> String {
         let mut bytes = Vec::new();
-        let read = self.0.read_to_end(&mut bytes);
-        // A connection that is cut is an end too.
-        let _ = timeout(time, read).await.expect("the connection did not end");
-        String::from_utf8_lossy(&bytes).into_owned()
+        let ended = timeout(time, self.0.read_to_end(&mut bytes)).await.is_ok();
+        let read = String::from_utf8_lossy(&bytes).into_owned();
+        assert!(ended, "the connection did not end after {read:.400}");
+        read
     }
 
     /// Whether the connection is open for this time.

@@ -22,7 +22,10 @@ async fn a_stranger_learns_nothing_and_a_person_is_sent_to_the_sign_in() {
                     "GET /lab?x=1 HTTP/1.1\r\nhost: {label}.{DOMAIN}\r\nconnection: close\r\n{cookie}\r\n{lines}\r\n"
                 )
             };
-            for lines in ["accept: text/html\r\n".to_owned(), format!("{}\r\n{}\r\n", WINDOW[0], WINDOW[1])] {
+            for lines in [
+                "accept: text/html\r\n".to_owned(),
+                format!("{}\r\n{}\r\n", WINDOW[0], WINDOW[1]),
+            ] {
                 let answer = running.exchange(request(&lines).as_bytes()).await;
                 assert_eq!(status(&answer), "303", "{answer}");
                 let location = value(&answer, "location").unwrap();
@@ -36,7 +39,9 @@ async fn a_stranger_learns_nothing_and_a_person_is_sent_to_the_sign_in() {
             assert_eq!(status(&refused), "401", "{refused}");
             assert!(refused.contains("www-authenticate"), "{refused}");
             // A browser would show its own window in the middle of a page.
-            let refused = running.exchange(request("sec-fetch-site: same-origin\r\n").as_bytes()).await;
+            let refused = running
+                .exchange(request("sec-fetch-site: same-origin\r\n").as_bytes())
+                .await;
             assert_eq!(status(&refused), "401", "{refused}");
             assert!(!refused.contains("www-authenticate"), "{refused}");
         }
@@ -50,28 +55,69 @@ async fn a_ticket_opens_one_page_in_one_browser_once() {
     let state = "x".repeat(32);
     let issue = || {
         let visitor = Visitor::Session("owner".to_owned());
-        let way = running.gateway.entrance(visitor, ("demo", &state), "//evil.example").unwrap();
-        way.expose().strip_prefix("https://demo.pages.example").unwrap().to_owned()
+        let way = running
+            .gateway
+            .entrance(visitor, ("demo", &state), "//evil.example")
+            .unwrap();
+        way.expose()
+            .strip_prefix("https://demo.pages.example")
+            .unwrap()
+            .to_owned()
     };
     let own = format!("cookie: __Host-wharf-enter={state}");
     let path = issue();
-    let entered = running.ask("GET", &path, &[&own, "sec-fetch-site: cross-site", WINDOW[0], WINDOW[1]]).await;
-    assert_eq!((status(&entered), value(&entered, "location")), ("303", Some("/")), "{entered}");
-    assert!(entered.contains("; Path=/; Max-Age=2592000; Secure; HttpOnly; SameSite=Lax"), "{entered}");
+    let entered = running
+        .ask(
+            "GET",
+            &path,
+            &[&own, "sec-fetch-site: cross-site", WINDOW[0], WINDOW[1]],
+        )
+        .await;
+    assert_eq!(
+        (status(&entered), value(&entered, "location")),
+        ("303", Some("/")),
+        "{entered}"
+    );
+    assert!(
+        entered.contains("; Path=/; Max-Age=2592000; Secure; HttpOnly; SameSite=Lax"),
+        "{entered}"
+    );
     assert_eq!(status(&running.ask("GET", &path, &[&own]).await), "403");
     let other = format!("cookie: __Host-wharf-enter={}", "y".repeat(32));
     for cookie in [other.as_str(), "x: y"] {
-        assert_eq!(status(&running.ask("GET", &issue(), &[cookie]).await), "403");
+        assert_eq!(
+            status(&running.ask("GET", &issue(), &[cookie]).await),
+            "403"
+        );
     }
-    let elsewhere = format!("GET {} HTTP/1.1\r\nhost: other.{DOMAIN}\r\nconnection: close\r\n{own}\r\n\r\n", issue());
+    let elsewhere = format!(
+        "GET {} HTTP/1.1\r\nhost: other.{DOMAIN}\r\nconnection: close\r\n{own}\r\n\r\n",
+        issue()
+    );
     assert_eq!(status(&running.exchange(elsewhere.as_bytes()).await), "403");
-    assert_eq!(status(&running.ask("GET", "/.wharf/enter?ticket=x&to=/", &[&own]).await), "403");
+    assert_eq!(
+        status(
+            &running
+                .ask("GET", "/.wharf/enter?ticket=x&to=/", &[&own])
+                .await
+        ),
+        "403"
+    );
     // The cookie of one page opens no other.
     let cookie = running.cookie("owner").await;
-    running.house.answers.lock().pages.insert("two".to_owned(), crate::house::page("two", wharf_domain::ids::UserId(1), &server));
+    running.house.answers.lock().pages.insert(
+        "two".to_owned(),
+        crate::house::page("two", wharf_domain::ids::UserId(1), &server),
+    );
     for (label, expected) in [("demo", "200"), ("two", "401")] {
-        let request = format!("GET / HTTP/1.1\r\nhost: {label}.{DOMAIN}\r\nconnection: close\r\n{cookie}\r\n\r\n");
-        assert_eq!(status(&running.exchange(request.as_bytes()).await), expected, "{label}");
+        let request = format!(
+            "GET / HTTP/1.1\r\nhost: {label}.{DOMAIN}\r\nconnection: close\r\n{cookie}\r\n\r\n"
+        );
+        assert_eq!(
+            status(&running.exchange(request.as_bytes()).await),
+            expected,
+            "{label}"
+        );
     }
 }
 
@@ -85,22 +131,45 @@ async fn a_page_that_cannot_be_shown_says_why() {
     running.change(|page| page.state = PageState::Stopped);
     let stopped = running.ask("GET", "/", &lines).await;
     assert_eq!(status(&stopped), "503");
-    assert!(stopped.contains("<a href=\"https://wharf.example/"), "{stopped}");
+    assert!(
+        stopped.contains("<a href=\"https://wharf.example/"),
+        "{stopped}"
+    );
     running.change(|page| page.state = PageState::Starting);
     let starting = running.ask("GET", "/", &lines).await;
-    assert_eq!((status(&starting), value(&starting, "retry-after")), ("502", Some("2")));
+    assert_eq!(
+        (status(&starting), value(&starting, "retry-after")),
+        ("502", Some("2"))
+    );
     assert!(starting.contains("http-equiv=\"refresh\""), "{starting}");
     running.change(|page| page.state = running_state.clone());
     running.change(|page| page.moved_to = Some("new".to_owned()));
     let moved = running.ask("GET", "/lab?x", &lines).await;
-    assert_eq!(value(&moved, "location"), Some("https://new.pages.example/lab?x"), "{moved}");
+    assert_eq!(
+        value(&moved, "location"),
+        Some("https://new.pages.example/lab?x"),
+        "{moved}"
+    );
     let stranger = running.ask("GET", "/lab", &["accept: text/html"]).await;
-    assert!(value(&stranger, "location").unwrap().starts_with("https://wharf.example/"));
+    assert!(
+        value(&stranger, "location")
+            .unwrap()
+            .starts_with("https://wharf.example/")
+    );
     running.change(|page| page.moved_to = None);
     drop(server);
     let refused = running.ask("GET", "/", &lines).await;
-    assert_eq!((status(&refused), value(&refused, "retry-after")), ("502", Some("2")), "{refused}");
-    assert!(running.ask("GET", "/", &[&cookie]).await.contains("text/plain"));
+    assert_eq!(
+        (status(&refused), value(&refused, "retry-after")),
+        ("502", Some("2")),
+        "{refused}"
+    );
+    assert!(
+        running
+            .ask("GET", "/", &[&cookie])
+            .await
+            .contains("text/plain")
+    );
 }
 
 #[tokio::test]
@@ -109,8 +178,13 @@ async fn a_public_page_needs_no_sign_in_and_is_hidden_from_search() {
     let running = Running::start(&server).await;
     running.change(|page| page.is_public = true);
     let answer = running.ask("GET", "/", &[]).await;
-    assert_eq!((status(&answer), value(&answer, "x-robots-tag")), ("200", Some("noindex")));
-    let foreign = running.ask("GET", "/", &["sec-fetch-site: same-site"]).await;
+    assert_eq!(
+        (status(&answer), value(&answer, "x-robots-tag")),
+        ("200", Some("noindex"))
+    );
+    let foreign = running
+        .ask("GET", "/", &["sec-fetch-site: same-site"])
+        .await;
     assert_eq!(status(&foreign), "403", "{foreign}");
     assert!(answer.contains(&format!("host: {HOST}")));
 }

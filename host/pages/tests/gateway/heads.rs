@@ -3,6 +3,7 @@
 use crate::house::{BASIC, CREDENTIAL, DOMAIN, HOST, Running};
 use crate::page::{Server, value};
 use std::sync::atomic::Ordering;
+use tokio::io::AsyncReadExt;
 
 #[tokio::test]
 async fn a_page_gets_one_host_its_credential_and_nothing_forged() {
@@ -24,7 +25,10 @@ async fn a_page_gets_one_host_its_credential_and_nothing_forged() {
     let told = running.ask("GET", "/lab?q=%2F#x", &lines).await;
     let (head, told) = told.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    assert_eq!(value(head, "strict-transport-security"), Some("max-age=31536000"));
+    assert_eq!(
+        value(head, "strict-transport-security"),
+        Some("max-age=31536000")
+    );
     let mut lines: Vec<_> = told.lines().collect();
     lines[1..].sort();
     let expected = [
@@ -66,12 +70,24 @@ async fn requests_that_two_parties_could_read_in_two_ways_are_refused() {
         (of("/", &format!("host: a.{HOST}\r\n")), "421"),
         (of("/", "host: demo.pages.example:443\r\n"), "200"),
         (of("/", "host: DEMO.pages.example\r\n"), "200"),
-        (format!("CONNECT {HOST}:443 HTTP/1.1\r\nhost: {HOST}:443\r\n\r\n"), "405"),
-        (format!("TRACE / HTTP/1.1\r\n{host}\r\n"), "405"),
+        (
+            format!("CONNECT {HOST}:443 HTTP/1.1\r\nhost: {HOST}:443\r\nconnection: close\r\n\r\n"),
+            "405",
+        ),
+        (
+            format!("TRACE / HTTP/1.1\r\n{host}connection: close\r\n\r\n"),
+            "405",
+        ),
         (with("content-length: +4\r\n\r\nabcd"), "400"),
-        (with("content-length: 4\r\ncontent-length: 5\r\n\r\nabcde"), "400"),
+        (
+            with("content-length: 4\r\ncontent-length: 5\r\n\r\nabcde"),
+            "400",
+        ),
         (with("content-length: 4, 5\r\n\r\nabcde"), "400"),
-        (with("transfer-encoding: gzip, chunked, gzip\r\n\r\n0\r\n\r\n"), "400"),
+        (
+            with("transfer-encoding: gzip, chunked, gzip\r\n\r\n0\r\n\r\n"),
+            "400",
+        ),
         (with("transfer-encoding: xchunked\r\n\r\n0\r\n\r\n"), "400"),
         (with("transfer-encoding : chunked\r\n\r\n0\r\n\r\n"), "400"),
         (with("x-a: b\r\n c\r\n\r\n"), "400"),
@@ -103,8 +119,14 @@ async fn two_lengths_smuggle_nothing() {
         );
         let answer = running.exchange(bytes.as_bytes()).await;
         let (head, told) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 200") && told.contains("/outer"), "{answer}");
-        assert!(told.contains("body: 1\n") && !told.contains("content-length"), "{answer}");
+        assert!(
+            head.starts_with("HTTP/1.1 200") && told.contains("/outer"),
+            "{answer}"
+        );
+        assert!(
+            told.contains("body: 1\n") && !told.contains("content-length"),
+            "{answer}"
+        );
         assert!(!answer.contains("smuggled"), "{answer}");
     }
 }
@@ -113,13 +135,13 @@ async fn two_lengths_smuggle_nothing() {
 #[tokio::test]
 async fn a_bare_lf_is_not_passed_on() {
     let server = Server::start(|mut io| async move {
-        use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _};
         let mut all = Vec::new();
         while !all.ends_with(b"\r\n\r\n") {
             all.push(io.read_u8().await?);
         }
-        io.consume(0);
-        let bare = all.windows(2).any(|pair| pair[1] == b'\n' && pair[0] != b'\r');
+        let bare = all
+            .windows(2)
+            .any(|pair| pair[1] == b'\n' && pair[0] != b'\r');
         let told = if bare { "bare" } else { "whole" };
         crate::page::respond(&mut io, "200 OK", "", told.as_bytes()).await
     })
@@ -139,11 +161,16 @@ async fn heads_that_are_too_large_lose_their_cookies() {
     for (size, status, is_cleared) in [(60, "200", false), (70, "431", true), (200, "431", true)] {
         let bomb = format!("{cookie}; a={}", "b".repeat(size * 1_000));
         let answer = running.ask("GET", "/", &[&bomb]).await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{size}: {answer:.60}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{size}: {answer:.60}"
+        );
         let cleared = answer.contains("clear-site-data: \"cookies\"");
         assert_eq!(cleared, is_cleared, "{size}");
     }
-    let answer = running.ask("GET", "/", &[&format!("a: {}", "b".repeat(300_000))]).await;
+    let answer = running
+        .ask("GET", "/", &[&format!("a: {}", "b".repeat(300_000))])
+        .await;
     assert!(answer.starts_with("HTTP/1.1 431"), "{answer:.60}");
 }
 
@@ -163,10 +190,21 @@ async fn paths_of_the_gateway_and_of_authorities_never_reach_a_page() {
         ("/wharf", "200"),
     ] {
         let answer = running.ask("GET", path, &[&cookie]).await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{path}: {answer}");
-        let post = [&*cookie, "origin: https://demo.pages.example", "content-length: 0"];
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{path}: {answer}"
+        );
+        let post = [
+            &*cookie,
+            "origin: https://demo.pages.example",
+            "content-length: 0",
+        ];
         let answer = running.ask("POST", path, &post).await;
-        assert_eq!(answer.starts_with("HTTP/1.1 200"), status == "200", "{path}: {answer}");
+        assert_eq!(
+            answer.starts_with("HTTP/1.1 200"),
+            status == "200",
+            "{path}: {answer}"
+        );
     }
 }
 
@@ -175,11 +213,15 @@ async fn programs_give_the_password_of_the_instance() {
     let server = Server::telling().await;
     let running = Running::start(&server).await;
     let basic = format!("authorization: {BASIC}");
-    let told = running.ask("PUT", "/a", &[&basic, "content-length: 0"]).await;
+    let told = running
+        .ask("PUT", "/a", &[&basic, "content-length: 0"])
+        .await;
     assert!(told.starts_with("HTTP/1.1 200"), "{told}");
     assert!(told.contains(&format!("authorization: {CREDENTIAL}\n")) && !told.contains("Basic"));
     let attempts = running.house.attempts.load(Ordering::Relaxed);
-    let wrong = running.ask("GET", "/", &["authorization: Basic dXNlcjp3cm9uZw=="]).await;
+    let wrong = running
+        .ask("GET", "/", &["authorization: Basic dXNlcjp3cm9uZw=="])
+        .await;
     assert!(wrong.starts_with("HTTP/1.1 401") && wrong.contains("www-authenticate: Basic"));
     assert_eq!(running.house.attempts.load(Ordering::Relaxed), attempts + 1);
     for key in ["Bearer wharf_0123_secret", "wharf_0123_secret", "Bearer x"] {
@@ -191,5 +233,10 @@ async fn programs_give_the_password_of_the_instance() {
     for _ in 0..5 {
         running.ask("GET", "/", &[&basic]).await;
     }
-    assert!(running.ask("GET", "/", &[&basic]).await.starts_with("HTTP/1.1 429"));
+    assert!(
+        running
+            .ask("GET", "/", &[&basic])
+            .await
+            .starts_with("HTTP/1.1 429")
+    );
 }

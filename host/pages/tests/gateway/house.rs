@@ -105,7 +105,9 @@ impl Running {
         let owner = UserId(1);
         {
             let mut answers = house.answers.lock();
-            answers.pages.insert("demo".to_owned(), page("demo", owner, server));
+            answers
+                .pages
+                .insert("demo".to_owned(), page("demo", owner, server));
             answers.sessions.insert("owner".to_owned(), owner);
             answers.sessions.insert("other".to_owned(), UserId(2));
         }
@@ -127,7 +129,12 @@ impl Running {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
         let tls = Tls::new();
-        tokio::spawn(accept(listener, Arc::clone(&gateway), tls.clone(), stopped.clone()));
+        tokio::spawn(accept(
+            listener,
+            Arc::clone(&gateway),
+            tls.clone(),
+            stopped.clone(),
+        ));
         let watched = Arc::clone(&gateway);
         tokio::spawn(async move { watched.watch(stopped).await });
         Self {
@@ -152,12 +159,17 @@ impl Running {
     /// Lets a session in to the page `demo`, and returns its cookie.
     pub async fn cookie(&self, session: &str) -> String {
         let visitor = Visitor::Session(session.to_owned());
-        let way = self.gateway.entrance(visitor, ("demo", STATE), "/lab").unwrap();
+        let way = self
+            .gateway
+            .entrance(visitor, ("demo", STATE), "/lab")
+            .unwrap();
         let path = way.expose().strip_prefix(ORIGIN).unwrap();
         let enter = format!("cookie: __Host-wharf-enter={STATE}");
         let entered = self.ask("GET", path, &[&enter]).await;
         assert!(entered.starts_with("HTTP/1.1 303"), "{entered}");
-        let (_, rest) = entered.split_once("set-cookie: __Host-wharf-page=").unwrap();
+        let (_, rest) = entered
+            .split_once("set-cookie: __Host-wharf-page=")
+            .unwrap();
         let (value, _) = rest.split_once(';').unwrap();
         format!("cookie: __Host-wharf-page={value}")
     }

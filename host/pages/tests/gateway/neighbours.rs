@@ -34,8 +34,13 @@ async fn a_neighbour_has_no_part_in_a_visitors_session() {
         ("GET", [SOCKET, EVIL]),
         ("GET", [SOCKET, site]),
     ] {
-        let answer = running.ask(method, "/", &[&cookie, lines[0], lines[1]]).await;
-        assert!(answer.starts_with("HTTP/1.1 403"), "{method} {lines:?}: {answer}");
+        let answer = running
+            .ask(method, "/", &[&cookie, lines[0], lines[1]])
+            .await;
+        assert!(
+            answer.starts_with("HTTP/1.1 403"),
+            "{method} {lines:?}: {answer}"
+        );
     }
     // Programs send neither header, and no cookie alone lets them change anything.
     for lines in [empty, SOCKET] {
@@ -47,7 +52,10 @@ async fn a_neighbour_has_no_part_in_a_visitors_session() {
     // The page's own requests and a link from elsewhere pass.
     let own = format!("origin: {ORIGIN}");
     for (method, lines) in [
-        ("GET", ["sec-fetch-site: same-origin", "sec-fetch-mode: cors"]),
+        (
+            "GET",
+            ["sec-fetch-site: same-origin", "sec-fetch-mode: cors"],
+        ),
         ("GET", ["sec-fetch-site: same-origin", frame]),
         ("POST", [own.as_str(), empty]),
         ("POST", ["sec-fetch-site: same-origin", empty]),
@@ -55,8 +63,13 @@ async fn a_neighbour_has_no_part_in_a_visitors_session() {
         ("GET", ["sec-fetch-site: cross-site", window]),
         ("GET", [EVIL, "x: y"]),
     ] {
-        let answer = running.ask(method, "/", &[&cookie, lines[0], lines[1]]).await;
-        assert!(answer.starts_with("HTTP/1.1 200"), "{method} {lines:?}: {answer}");
+        let answer = running
+            .ask(method, "/", &[&cookie, lines[0], lines[1]])
+            .await;
+        assert!(
+            answer.starts_with("HTTP/1.1 200"),
+            "{method} {lines:?}: {answer}"
+        );
         assert!(answer.contains(HOST), "{answer}");
     }
 }
@@ -75,7 +88,10 @@ async fn a_page_sets_cookies_for_itself_alone() {
     let running = Running::start(&server).await;
     let cookie = running.cookie("owner").await;
     let answer = running.ask("GET", "/", &[&cookie]).await;
-    let mut lines: Vec<_> = answer.lines().filter(|line| !line.starts_with("date")).collect();
+    let mut lines: Vec<_> = answer
+        .lines()
+        .filter(|line| !line.starts_with("date"))
+        .collect();
     lines.sort();
     let expected = [
         "",

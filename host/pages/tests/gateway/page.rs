@@ -27,7 +27,7 @@ impl Server {
     pub async fn start<F, S>(serve: S) -> Self
     where
         F: Future<Output = io::Result<()>> + Send,
-        S: Fn(Stream) -> F + Send + Sync + Copy + 'static,
+        S: Fn(Stream) -> F + Send + Sync + Clone + 'static,
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -38,6 +38,7 @@ impl Server {
                 let (io, _) = listener.accept().await.unwrap();
                 io.set_nodelay(true).unwrap();
                 counted.fetch_add(1, Ordering::Relaxed);
+                let serve = serve.clone();
                 tokio::spawn(async move { serve(BufReader::with_capacity(65_536, io)).await });
             }
         });
