@@ -12,6 +12,7 @@ import { InstancePage } from "./pages/instance";
 import { Instances } from "./pages/instances";
 import { Invite } from "./pages/invite";
 import { Keys } from "./pages/keys";
+import { EnterPage } from "./pages/page";
 import { SignIn } from "./pages/sign-in";
 import { SshKeys } from "./pages/ssh-keys";
 import { TerminalPage } from "./pages/terminal";
@@ -100,6 +101,7 @@ function Place() {
       </>
     );
   }
+  if (at === "/page") return <EnterPage />;
   return (
     <>
       <Shell>{page(at)}</Shell>

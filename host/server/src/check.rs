@@ -1,5 +1,6 @@
 //! Checks of a configuration and its nodes: all of them for `wharf check`, and those that a server needs.
 
+mod pages;
 mod shared_host;
 
 use crate::http::AdminClient;
@@ -15,10 +16,12 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
 use wharf_instances::App;
 use wharf_operations::Operator;
-use wharf_operations::check::{Books, Finding, Judged, Machine, Networks, Severity};
+use wharf_operations::check::{
+    Books, CheckResult, ConfigFinding, MachineNetworks, NetworkFindings, Severity,
+};
 
 /// Probes one node, and judges its configuration. A server of this configuration may be running.
-pub async fn node(config: &Config, name: &str) -> Result<(NodeHealth, Vec<Finding>)> {
+pub async fn node(config: &Config, name: &str) -> Result<(NodeHealth, Vec<ConfigFinding>)> {
     let mut only = config.clone();
     only.node.retain(|node| node.name == name);
     let Some(node) = only.node.first() else {
@@ -40,7 +43,7 @@ pub async fn node(config: &Config, name: &str) -> Result<(NodeHealth, Vec<Findin
         .probe()
         .await
         .with_context(|| format!("node {name}"))?;
-    let Judged { mut findings, .. } =
+    let CheckResult { mut findings, .. } =
         wharf_operations::check::judge(config, &books, &plugins, &drivers).await;
     let own = format!("node.{name}.");
     findings.retain(|finding| finding.setting.starts_with(&own));
@@ -48,7 +51,7 @@ pub async fn node(config: &Config, name: &str) -> Result<(NodeHealth, Vec<Findin
 }
 
 /// Judges a configuration before a start. A server of this configuration may be running.
-pub async fn all(config: &Config) -> Result<Vec<Finding>> {
+pub async fn all(config: &Config) -> Result<Vec<ConfigFinding>> {
     if config.data_dir.exists() {
         file_permissions::check(config)?;
     }
@@ -59,13 +62,13 @@ pub async fn all(config: &Config) -> Result<Vec<Finding>> {
         .node
         .retain(|node| !node.endpoint.starts_with("simulated:"));
     let (plugins, drivers) = server::drivers_for_check(&asked, &books.installation).await?;
-    let Judged {
+    let CheckResult {
         mut findings,
         on_machine,
     } = wharf_operations::check::judge(config, &books, &plugins, &drivers).await;
     findings.extend(node_rules::missing(&on_machine, true));
     if http::is_plain_http(config, config.listen) {
-        findings.push(Finding {
+        findings.push(ConfigFinding {
             severity: Severity::Warning,
             setting: "tls".to_owned(),
             problem: format!(
@@ -77,14 +80,15 @@ pub async fn all(config: &Config) -> Result<Vec<Finding>> {
         });
     }
     findings.extend(shared_host::find(config));
+    findings.extend(pages::find(config));
     findings.extend(in_file(config));
     findings.sort_by_key(|finding| finding.severity);
     Ok(findings)
 }
 
 /// The findings about the settings of a file by themselves.
-fn in_file(config: &Config) -> impl Iterator<Item = Finding> {
-    let retired = config.retired().iter().map(|setting| Finding {
+fn in_file(config: &Config) -> impl Iterator<Item = ConfigFinding> {
+    let retired = config.retired().iter().map(|setting| ConfigFinding {
         severity: Severity::Warning,
         setting: setting.clone(),
         problem: "it has no effect any more".to_owned(),
@@ -94,9 +98,9 @@ fn in_file(config: &Config) -> impl Iterator<Item = Finding> {
 }
 
 /// Warns if the clients of a proxy cannot be told apart. A proxy has the TLS of an https console.
-fn unnamed_proxy(config: &Config) -> Option<Finding> {
+fn unnamed_proxy(config: &Config) -> Option<ConfigFinding> {
     let is_behind_proxy = config.tls.is_none() && config.base_url().is_https();
-    (is_behind_proxy && config.trusted_proxies.is_empty()).then(|| Finding {
+    (is_behind_proxy && config.trusted_proxies.is_empty()).then(|| ConfigFinding {
         severity: Severity::Warning,
         setting: "trusted_proxies".to_owned(),
         problem: "`base_url` is that of a proxy, whose clients share one address: one of them can use up \
@@ -141,8 +145,8 @@ impl Operation for ListClaims {
 
 /// Refuses a node without instances whose private network something else has. The result holds the
 /// reservations of the nodes' networks.
-pub async fn networks(app: &App) -> Result<Option<Machine>, StartError> {
-    let Networks { machine, fatal } = wharf_operations::check::networks(app).await?;
+pub async fn networks(app: &App) -> Result<Option<MachineNetworks>, StartError> {
+    let NetworkFindings { machine, fatal } = wharf_operations::check::networks(app).await?;
     if !fatal.is_empty() {
         let lines: Vec<_> = fatal.iter().map(ToString::to_string).collect();
         return Err(StartError::Network(lines.join("\n")));
@@ -165,7 +169,7 @@ pub async fn log(app: &App) {
             return;
         }
     };
-    let Judged {
+    let CheckResult {
         findings,
         on_machine,
     } = judged;
@@ -174,7 +178,7 @@ pub async fn log(app: &App) {
     let config = app.config();
     let others = others.chain(in_file(&config));
     for finding in findings.into_iter().chain(others) {
-        let Finding {
+        let ConfigFinding {
             setting,
             problem,
             remedy,

@@ -35,7 +35,7 @@ use wharf_hooks::Webhooks;
 use wharf_instances::reconciler;
 use wharf_instances::retention;
 use wharf_instances::terminal_watch;
-use wharf_instances::{App, Parts, SharedInventory};
+use wharf_instances::{App, AppParts, SharedInventory};
 use wharf_operations::schema::SCHEMA;
 use wharf_plugin::{CacheUse, LoadError, NodeDriver, OwnFlavor, Plugins, PluginsConfig};
 use wharf_simulated::{SimulatedEngine, SimulatedError};
@@ -186,7 +186,7 @@ pub async fn serve(
         vault.clone(),
         Arc::clone(&accounts),
     ));
-    let (app, nudged) = App::new(Parts {
+    let (app, nudged) = App::new(AppParts {
         config: shared.clone(),
         db: db.clone(),
         inventory,

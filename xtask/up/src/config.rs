@@ -1,5 +1,6 @@
 //! The configuration file that `up` writes.
 
+use super::machine::Listen;
 use super::nodes::Node;
 use anyhow::{Result, bail};
 use std::fmt::Write as _;
@@ -17,6 +18,9 @@ pub(super) const DATA: &str = "data";
 pub(super) const LOGIN_USER: &str = "user";
 /// The host of logins and pages with an engine that publishes ports on this machine's addresses.
 pub(super) const HOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+/// The domain of pages. Browsers reach this machine by all names below `localhost`, and treat them as secure.
+pub(super) const PAGES: &str = "apps.localhost";
 
 /// vCPUs of instances for each one of the machine: on a trial, most instances are idle.
 const CPU_OVERCOMMIT: u32 = 4;
@@ -79,17 +83,19 @@ impl Ports {
 }
 
 /// The file's text.
-pub(super) fn text(data_dir: &Path, ports: Ports, listen: &str, nodes: &[Node]) -> String {
+pub(super) fn text(data_dir: &Path, ports: Ports, listen: Listen, nodes: &[Node]) -> String {
     let host = nodes.first().map_or(HOST, |node| node.host);
+    let Listen { rest, pages } = listen;
     let mut text = format!(
         "# Written by `cargo xtask up` at each start. To change it, copy it and run\n\
          # `wharf serve --config COPY`.\n\
-         listen = \"{listen}\"\n\
+         listen = \"{rest}\"\n\
          data_dir = \"{}\"\n\
          ssh_host = \"{host}\"\n\
          login_user = \"{LOGIN_USER}\"\n\n\
          [ssh_ports]\nfrom = {}\nto = {}\n\n\
-         [web]\nhost = \"{host}\"\nfrom = {}\nto = {}\n",
+         [web]\nhost = \"{host}\"\nfrom = {}\nto = {}\n\n\
+         [pages]\ndomain = \"{PAGES}\"\nlisten = \"{pages}\"\n",
         data_dir.display(),
         ports.ssh.0,
         ports.ssh.1,
@@ -183,7 +189,7 @@ pub(super) fn docker_settings(allowed: &Allowed) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::machine::Room;
+    use super::super::machine::{Listen, Room};
     use super::{Allowed, Earlier, FILE, HOST, Node, Ports, docker_settings, text};
     use std::fs;
 
@@ -214,7 +220,7 @@ mod tests {
             node("node1", "10.81.0.0/16", None),
             node("node2", "10.82.0.0/16", Some("198.18.82.0/26")),
         ];
-        let written = text(dir.path(), Ports::USUAL, "127.0.0.1:8080", &nodes);
+        let written = text(dir.path(), Ports::USUAL, Listen::new(true), &nodes);
         fs::write(dir.path().join(FILE), written).unwrap();
         let earlier = Earlier::read(dir.path());
         assert_eq!(earlier.lan_cidr("node1").unwrap(), "10.81.0.0/16");

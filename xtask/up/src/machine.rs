@@ -133,13 +133,27 @@ impl Networks {
 const NO_NETWORK: &str =
     "the machine has routes to, or its engines networks in, all of 10.80.0.0 to 10.127.255.255";
 
-/// The address to listen on: the usual port, or any port if it is taken or `any` is set.
-pub(super) fn listen(any: bool) -> &'static str {
-    const USUAL: &str = "127.0.0.1:8080";
-    if !any && TcpListener::bind(USUAL).is_ok() {
-        USUAL
-    } else {
-        "127.0.0.1:0"
+/// The addresses to listen on, of the REST interface and of pages.
+#[derive(Clone, Copy)]
+pub(super) struct Listen {
+    pub rest: &'static str,
+    pub pages: &'static str,
+}
+
+impl Listen {
+    /// The usual ports, or any port for one that is taken or if `any` is set.
+    pub fn new(any: bool) -> Self {
+        let free = |usual| {
+            if !any && TcpListener::bind(usual).is_ok() {
+                usual
+            } else {
+                "127.0.0.1:0"
+            }
+        };
+        Self {
+            rest: free("127.0.0.1:8080"),
+            pages: free("127.0.0.1:8081"),
+        }
     }
 }
 

@@ -92,7 +92,12 @@ fn come_up(options: &Options, engines: &Engines, dir: &Path, signals: &Signals) 
     let data = dir.join(config::DATA);
     fs::write(
         &config,
-        config::text(&data, ports, machine::listen(options.check), nodes.list()),
+        config::text(
+            &data,
+            ports,
+            machine::Listen::new(options.check),
+            nodes.list(),
+        ),
     )?;
     let server = Server::start(&config, &dir.join(LOG))?;
     let admin = Admin::of(&data);

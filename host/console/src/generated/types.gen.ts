@@ -560,6 +560,28 @@ export type Offer = {
     largest_free: Array<Free>;
 };
 
+export type PageAddress = {
+    /**
+     * The address.
+     */
+    url: string;
+};
+
+export type PageEntry = {
+    /**
+     * The label of the page
+     */
+    host: string;
+    /**
+     * The value that the page's host gave this browser.
+     */
+    state: string;
+    /**
+     * Path and query on the page, with one slash at the front; without it, `/`.
+     */
+    to?: string | null;
+};
+
 export type Passkey = {
     created_at: Time;
     /**
@@ -2324,7 +2346,7 @@ export type OpenTerminalErrors = {
      */
     413: Detail;
     /**
-     * The request has no upgrade to a WebSocket of version 13, and a terminal would open.
+     * The request has no upgrade to a WebSocket of version 13, and would be accepted with one.
      */
     426: Detail;
     /**
@@ -2342,6 +2364,74 @@ export type OpenTerminalErrors = {
 };
 
 export type OpenTerminalError = OpenTerminalErrors[keyof OpenTerminalErrors];
+
+export type OpenTunnelData = {
+    body?: never;
+    path: {
+        /**
+         * UUID (36 characters with hyphens, in either case) or name of the instance.
+         */
+        uuid: string;
+    };
+    query?: {
+        /**
+         * TCP port inside the instance.
+         */
+        port?: number;
+    };
+    url: '/api/instance/{uuid}/tunnel/';
+};
+
+export type OpenTunnelErrors = {
+    /**
+     * Fields are invalid, or the kind or the state of the instance does not allow the operation.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The instance does not exist or has another owner.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The request has no upgrade to a WebSocket of version 13, and would be accepted with one.
+     */
+    426: Detail;
+    /**
+     * The user has too many tunnels, or the API key has sent too many requests.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * Nothing listens on the port, or the SSH server of the instance does not lead to it.
+     */
+    502: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type OpenTunnelError = OpenTunnelErrors[keyof OpenTunnelErrors];
 
 export type ListKeysData = {
     body?: never;
@@ -4182,6 +4272,69 @@ export type GetSignInOptionsResponses = {
 };
 
 export type GetSignInOptionsResponse = GetSignInOptionsResponses[keyof GetSignInOptionsResponses];
+
+export type EnterPageData = {
+    body: PageEntry;
+    path?: never;
+    query?: never;
+    url: '/auth/page/';
+};
+
+export type EnterPageErrors = {
+    /**
+     * Fields are invalid, and the response names all of them; or the request violates HTTP.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid session.
+     */
+    401: Detail;
+    /**
+     * The request comes from a page elsewhere, or sign-in is switched off.
+     */
+    403: Detail;
+    /**
+     * No page has this name, or you may not see it.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
+     */
+    415: Detail;
+    /**
+     * Too many attempts from this network, on this account or with this session, or too many requests of the user.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type EnterPageError = EnterPageErrors[keyof EnterPageErrors];
+
+export type EnterPageResponses = {
+    /**
+     * The address.
+     */
+    200: PageAddress;
+};
+
+export type EnterPageResponse = EnterPageResponses[keyof EnterPageResponses];
 
 export type ListPasskeysData = {
     body?: never;

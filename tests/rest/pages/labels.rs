@@ -1,0 +1,97 @@
+//! Labels: the names in the addresses of pages.
+
+use super::{label, page, start};
+use crate::{Expected, kill, uuid, with};
+use serde_json::json;
+use wharf_tests::Api;
+
+fn rename(api: &Api, instance: &serde_json::Value, name: &str) -> serde_json::Value {
+    let path = format!("/api/instance/{}/", uuid(instance));
+    api.send("PATCH", &path, &json!({ "name": name })).is(200)
+}
+
+#[test]
+fn a_page_has_its_name_as_its_address_unless_that_would_mislead() {
+    let (server, ann, _) = start();
+    assert_eq!(label(&page(&ann, "marimo", "demo")), "demo");
+    assert_eq!(label(&page(&ann, "marimo", "demo-8000")), "demo-8000");
+    for (name, stem) in [("www", "www-"), ("wpad", "wpad-"), ("xn--80ak6aa92e", "80ak6aa92e-")] {
+        let made = page(&ann, "marimo", name);
+        let (label, id) = (label(&made), uuid(&made));
+        assert_eq!(label, format!("{stem}{}", &id[id.len() - 6..]));
+    }
+    let machine = ann.small_container().unwrap();
+    assert!(machine["webapp_url"].is_null());
+    server.finish().unwrap();
+}
+
+/// Browsers keep programs and data of a page for its host name.
+#[test]
+fn a_label_stays_with_its_owner_when_its_instance_is_gone() {
+    let (mut server, ann, _) = start();
+    let bob = server.user("bob@example.com").unwrap();
+    let first = page(&ann, "marimo", "demo");
+    ann.delete(uuid(&first)).is(200);
+    let theirs = page(&bob, "marimo", "demo");
+    let id = uuid(&theirs);
+    assert_eq!(label(&theirs), format!("demo-{}", &id[id.len() - 6..]));
+    let (ann, bob) = (kill(&mut server, &ann), server.again(&bob));
+    assert_eq!(bob.instance(id).is(200)["webapp_url"].as_str().unwrap().contains("demo-"), true);
+    rename(&bob, &theirs, "other");
+    // The name is free again, and the label still is the first owner's.
+    assert_eq!(label(&page(&ann, "marimo", "demo")), "demo");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_rename_gives_the_page_another_label_and_the_way_back() {
+    let (server, ann, _) = start();
+    let made = page(&ann, "marimo", "demo");
+    let renamed = rename(&ann, &made, "other");
+    assert_eq!(label(&renamed), "other");
+    let listed = &ann.list().unwrap()[0];
+    assert_eq!(listed["webapp_url"], renamed["webapp_url"]);
+    assert_eq!(label(&rename(&ann, &made, "demo")), "demo");
+    // The label of a living instance is not for the next one, but an earlier one of it is.
+    assert_eq!(label(&page(&ann, "marimo", "other")), "other");
+    let resized = json!({ "n_vcpus": 2, "name": "third" });
+    let path = format!("/api/instance/{}/", uuid(&made));
+    assert_eq!(label(&ann.send("PATCH", &path, &resized).is(200)), "third");
+    server.finish().unwrap();
+}
+
+/// A loop of renames must not take all names.
+#[test]
+fn a_user_has_a_thousand_labels_and_then_the_ids_of_instances() {
+    const MOST: usize = 1000;
+    let ports = wharf_tests::Ports::take().settings();
+    let settings = format!(
+        "{}{}{ports}{}",
+        super::PAGES,
+        wharf_tests::WITHOUT_RATES,
+        wharf_tests::simulated_node("one", "")
+    );
+    let server = wharf_tests::Server::start(&settings).unwrap();
+    let [ann, bob] = ["ann@example.com", "bob@example.com"].map(|user| server.user(user).unwrap());
+    let made = page(&ann, "marimo", "name-1");
+    for number in 2..=MOST {
+        let name = format!("name-{number}");
+        assert_eq!(label(&rename(&ann, &made, &name)), name);
+    }
+    let id = uuid(&made).replace('-', "");
+    assert_eq!(label(&rename(&ann, &made, "one-more")), id);
+    assert_eq!(label(&page(&bob, "marimo", "two-more")), "two-more");
+    // Earlier labels of her own stay hers.
+    assert_eq!(label(&rename(&ann, &made, "name-7")), "name-7");
+    server.finish().unwrap();
+}
+
+#[test]
+fn without_pages_an_address_has_the_port_as_before() {
+    let (server, ann) = crate::start();
+    let body = with("container", json!({ "flavor": "marimo", "name": "demo" }));
+    let made = ann.create(&body).is(201);
+    let url = made["webapp_url"].as_str().unwrap();
+    assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+    server.finish().unwrap();
+}

@@ -1,0 +1,98 @@
+//! The section `[pages]`: refused values, and the warnings of `wharf check`.
+
+use std::process::Command;
+use wharf_tests::{Authority, Ports, Server, simulated_node, wharf_binary};
+
+/// The output of `wharf check` for these settings.
+fn check(settings: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("wharf.toml");
+    let listen = "listen = \"127.0.0.1:8080\"\ndata_dir = \"data\"\n";
+    let rest = format!("{}{}", Ports::take().settings(), simulated_node("one", ""));
+    std::fs::write(&file, format!("{listen}{settings}{rest}")).unwrap();
+    let output = Command::new(wharf_binary())
+        .args(["check", "--config"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    String::from_utf8(said).unwrap()
+}
+
+fn pages(more: &str) -> String {
+    format!("[pages]\ndomain = \"pages.example\"\nlisten = \"127.0.0.1:8443\"\n{more}")
+}
+
+#[test]
+fn settings_that_would_mix_pages_and_the_console_are_refused() {
+    for (settings, words) in [
+        (format!("base_url = \"https://pages.example\"\n{}", pages("")), "`pages.domain`"),
+        (format!("base_url = \"https://wharf.Pages.example\"\n{}", pages("")), "`pages.domain`"),
+        (format!("ssh_host = \"ssh.pages.example\"\n{}", pages("")), "`ssh_host`"),
+        (pages("cert = \"a\"\n"), "`pages.key`"),
+        (pages("connections_per_page = 0\n"), "`pages.connections_per_page`"),
+        (format!("{}[session]\nenabled = false\n", pages("")), "`session.enabled`"),
+        (pages("").replace("8443", "8080"), "`pages.listen`"),
+        (pages("").replace("pages.example", "example"), "pages.domain"),
+        (pages("threads = 0\n"), "threads"),
+        (pages("colour = 1\n"), "colour"),
+    ] {
+        let said = check(&settings);
+        assert!(said.contains(words), "{settings}\n{said}");
+        assert!(!said.contains("has no errors"), "{settings}\n{said}");
+    }
+}
+
+#[test]
+fn a_check_warns_of_a_shared_site_and_of_pages_in_clear_text() {
+    let of_site = "is below the host of the console";
+    let clear = "pages are served over plain HTTP";
+    let https = "base_url = \"https://wharf.example\"\ntrusted_proxies = [\"127.0.0.1\"]\n";
+    for (settings, expected) in [
+        (format!("{https}{}", pages("")), &[][..]),
+        (format!("{https}{}", pages("").replace("pages.example", "apps.wharf.example")), &[of_site]),
+        (pages(""), &[clear]),
+        (pages("").replace("pages.example", "apps.localhost"), &[]),
+    ] {
+        let said = check(&settings);
+        for words in [of_site, clear] {
+            let is_said = said.contains(words);
+            assert_eq!(is_said, expected.contains(&words), "{settings}\n{said}");
+        }
+    }
+}
+
+#[test]
+fn a_check_reads_the_certificate_of_the_pages() {
+    let authority = Authority::new().unwrap();
+    for (names, expired, words) in [
+        (&["*.pages.example"][..], false, "has no errors"),
+        (&["pages.example"], false, "is not for *.pages.example"),
+        (&["*.pages.example"], true, "has expired"),
+    ] {
+        let made = match expired {
+            true => authority.issue_expired("pages", names).unwrap(),
+            false => authority.issue("pages", names).unwrap(),
+        };
+        let (cert, key) = (made.cert.display(), made.key.display());
+        let said = check(&pages(&format!("cert = \"{cert}\"\nkey = \"{key}\"\n")));
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn a_server_does_not_start_with_a_certificate_that_cannot_be_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("none.crt");
+    let path = path.display();
+    let settings = format!(
+        "{}{}{}",
+        pages(&format!("cert = \"{path}\"\nkey = \"{path}\"\n")).replace("8443", "0"),
+        Ports::take().settings(),
+        simulated_node("one", "")
+    );
+    let Err(error) = Server::start(&settings) else {
+        panic!("started without a certificate");
+    };
+    assert!(format!("{error:#}").contains("pages.cert"), "{error:#}");
+}
