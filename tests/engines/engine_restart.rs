@@ -6,14 +6,14 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::process::Command;
 use std::time::Instant;
-use wharf_tests::lanes::Test;
+use wharf_tests::lanes::BoxedTest;
 use wharf_tests::until;
 
 /// An interval long enough for the engine to restart between two observations.
 const SELDOM: &str = "[limits]\nobserve_every_ms = 6000\n";
 
 /// A test of the second engine.
-pub fn on_another(test: fn(&mut EngineContext) -> Result<()>) -> Test<EngineContext> {
+pub fn on_another(test: fn(&mut EngineContext) -> Result<()>) -> BoxedTest<EngineContext> {
     Box::new(move |context| {
         let start = || context.another("second").map(Box::new);
         context.second().with(start, |second| test(second))

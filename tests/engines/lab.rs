@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
-use wharf_tests::lanes::Test;
+use wharf_tests::lanes::BoxedTest;
 use wharf_tests::{Api, KeyPair, Login, Server, node_check, small, until};
 
 /// The name of the base image in blueprints.
@@ -209,7 +209,7 @@ impl Neighbours {
 }
 
 /// A test of the shared instances.
-pub fn look<L: Lab + 'static>(look: fn(&L, &mut Neighbours) -> Result<()>) -> Test<L> {
+pub fn look<L: Lab + 'static>(look: fn(&L, &mut Neighbours) -> Result<()>) -> BoxedTest<L> {
     Box::new(move |lab| {
         let start = || Neighbours::start(lab);
         lab.neighbours().with(start, |all| look(lab, all))

@@ -11,7 +11,7 @@
 /// Chains of tests; those of one chain share more than the engine.
 macro_rules! chains {
     ($([$($name:literal => $test:expr),* $(,)?],)*) => {
-        vec![$(vec![$(($name.to_owned(), Box::new($test) as Test<_>)),*]),*]
+        vec![$(vec![$(($name.to_owned(), Box::new($test) as wharf_tests::lanes::BoxedTest<_>)),*]),*]
     };
 }
 
@@ -56,7 +56,7 @@ use lab::{Lab, look};
 use libtest_mimic::Arguments;
 use std::process::ExitCode;
 use wharf_testkit::engine::{Kind, PrivateEngine};
-use wharf_tests::lanes::{Chain, Run, Suite, Test, is_whole_run};
+use wharf_tests::lanes::{Chain, Run, Suite, is_whole_run};
 
 /// Comma-separated names of engines, or `all`: each test runs on these.
 const ENGINES: &str = "WHARF_TEST_ENGINES";

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
-use wharf_tests::lanes::Test;
+use wharf_tests::lanes::BoxedTest;
 use wharf_tests::{Api, KeyPair, Login, Server, eventually, small, until};
 
 const GIB: u64 = 1 << 30;
@@ -54,7 +54,7 @@ pub struct Vms {
 }
 
 /// A test of the machines.
-pub fn look(look: fn(&EngineContext, &mut Vms) -> Result<()>) -> Test<EngineContext> {
+pub fn look(look: fn(&EngineContext, &mut Vms) -> Result<()>) -> BoxedTest<EngineContext> {
     Box::new(move |context| {
         let start = || Vms::start(context);
         context.vms().with(start, |vms| look(context, vms))

@@ -14,9 +14,9 @@ use wharf_ground::caller::{Caller, Credential};
 
 /// Shared by the API keys and the sessions.
 #[derive(Clone)]
-pub struct Access(Arc<Shared>);
+pub struct Access(Arc<AccessState>);
 
-struct Shared {
+struct AccessState {
     disabled: ArcSwap<HashSet<UserId>>,
     ended: watch::Sender<()>,
 }
@@ -27,7 +27,7 @@ impl Access {
             let users = rows.all(&DISABLED)?;
             users.map(|row| row.map(|(user, ..)| user)).collect()
         })?;
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(AccessState {
             disabled: ArcSwap::from_pointee(disabled),
             ended: watch::Sender::new(()),
         })))
@@ -58,7 +58,7 @@ impl Access {
 
 /// The reason for which a key or a session is not valid any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Invalid {
+pub enum InvalidCredential {
     /// The user is disabled.
     Disabled,
     Expired,
@@ -68,17 +68,17 @@ pub enum Invalid {
 
 impl Accounts {
     /// Returns the reason for which the key or the session of a caller is not valid any more.
-    pub fn why_invalid(&self, caller: &Caller) -> Invalid {
+    pub fn why_invalid(&self, caller: &Caller) -> InvalidCredential {
         let is_known = match caller.credential {
             Credential::Key => self.keys.is_known(&caller.key_id),
             Credential::Session => self.is_known_session(&caller.key_id),
         };
         if self.access().is_disabled(caller.user) {
-            Invalid::Disabled
+            InvalidCredential::Disabled
         } else if is_known {
-            Invalid::Expired
+            InvalidCredential::Expired
         } else {
-            Invalid::Ended
+            InvalidCredential::Ended
         }
     }
 

@@ -29,7 +29,7 @@ const ALPHABET: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 type DeviceDigest = [u8; 32];
 
 /// The requests by the digest of their device code.
-pub(super) struct Devices(Mutex<Places<DeviceDigest, Request>>);
+pub(super) struct Devices(Mutex<Places<DeviceDigest, DeviceRequest>>);
 
 impl Default for Devices {
     fn default() -> Self {
@@ -37,14 +37,14 @@ impl Default for Devices {
     }
 }
 
-struct Request {
+struct DeviceRequest {
     user_code: String,
     name: String,
     asked: Option<Instant>,
-    state: State,
+    state: DeviceState,
 }
 
-enum State {
+enum DeviceState {
     Pending,
     /// The key is being made.
     Deciding,
@@ -90,11 +90,11 @@ impl Devices {
         {
             return Err(Error::Overloaded);
         }
-        let request = Request {
+        let request = DeviceRequest {
             user_code: user_code.clone(),
             name,
             asked: None,
-            state: State::Pending,
+            state: DeviceState::Pending,
         };
         requests.put(digest(device_code.expose()), request, network, now);
         Ok(NewDevice {
@@ -113,11 +113,11 @@ impl Devices {
         let early = asked.is_some_and(|asked| now.duration_since(asked) < LEAST_INTERVAL);
         match &request.state {
             _ if early => return DeviceAnswer::SlowDown,
-            State::Pending | State::Deciding => return DeviceAnswer::Pending,
-            State::Denied | State::Approved(..) => {}
+            DeviceState::Pending | DeviceState::Deciding => return DeviceAnswer::Pending,
+            DeviceState::Denied | DeviceState::Approved(..) => {}
         }
         match requests.take(&digest, now).map(|request| request.state) {
-            Some(State::Approved(key, email)) => DeviceAnswer::Granted(key, email),
+            Some(DeviceState::Approved(key, email)) => DeviceAnswer::Granted(key, email),
             _ => DeviceAnswer::Denied,
         }
     }
@@ -126,14 +126,15 @@ impl Devices {
     fn decide(
         &self,
         code: &str,
-        state: State,
+        state: DeviceState,
         now: Instant,
     ) -> Result<(DeviceDigest, String), Error> {
         let letters = code.chars().filter(|c| !matches!(c, '-' | ' '));
         let letters: String = letters.map(|c| c.to_ascii_uppercase()).collect();
         let mut requests = self.0.lock();
         let found = requests.iter_mut(now).find(|(_, request)| {
-            matches!(request.state, State::Pending) && request.user_code.replace('-', "") == letters
+            matches!(request.state, DeviceState::Pending)
+                && request.user_code.replace('-', "") == letters
         });
         let (digest, request) = found.ok_or_else(|| {
             let message = "no program waits with this code: it is mistyped, used or has expired";
@@ -143,7 +144,7 @@ impl Devices {
         Ok((*digest, request.name.clone()))
     }
 
-    fn set(&self, digest: &DeviceDigest, state: State) {
+    fn set(&self, digest: &DeviceDigest, state: DeviceState) {
         if let Some(request) = self.0.lock().get_mut(digest, Instant::now()) {
             request.state = state;
         }
@@ -165,7 +166,7 @@ impl Accounts {
     pub fn deny_device(&self, user_code: &str) -> Result<(), Error> {
         let denied = self
             .devices
-            .decide(user_code, State::Denied, Instant::now());
+            .decide(user_code, DeviceState::Denied, Instant::now());
         denied.map(drop)
     }
 
@@ -181,13 +182,13 @@ impl Accounts {
     ) -> Result<(), Error> {
         self.require_recent(caller)?;
         let now = Instant::now();
-        let (digest, name) = self.devices.decide(user_code, State::Deciding, now)?;
+        let (digest, name) = self.devices.decide(user_code, DeviceState::Deciding, now)?;
         let (accounts, caller) = (Arc::clone(self), caller.clone());
         let task = tokio::spawn(async move {
             let made = accounts.make_key(&caller, name, Some(scopes), expiry).await;
             let (state, result) = match made {
-                Ok((made, new)) => (State::Approved(made.key, new.email), Ok(())),
-                Err(error) => (State::Pending, Err(error)),
+                Ok((made, new)) => (DeviceState::Approved(made.key, new.email), Ok(())),
+                Err(error) => (DeviceState::Pending, Err(error)),
             };
             accounts.devices.set(&digest, state);
             result
@@ -221,7 +222,7 @@ fn random_code() -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALPHABET, DeviceAnswer, Devices, LIFETIME, MAX_REQUESTS, State};
+    use super::{ALPHABET, DeviceAnswer, DeviceState, Devices, LIFETIME, MAX_REQUESTS};
     use std::time::{Duration, Instant};
 
     #[test]
@@ -250,7 +251,7 @@ mod tests {
         assert!(matches!(ask(end), DeviceAnswer::Expired));
         assert!(
             devices
-                .decide(&first.user_code, State::Denied, end)
+                .decide(&first.user_code, DeviceState::Denied, end)
                 .is_err()
         );
         begin(3, end);
@@ -269,8 +270,8 @@ mod tests {
                 .all(|b| b == b'-' || ALPHABET.contains(&b))
         );
         let typed = format!(" {left} {} ", right.to_lowercase());
-        assert!(devices.decide(&typed, State::Denied, now).is_ok());
-        assert!(devices.decide(&typed, State::Denied, now).is_err());
+        assert!(devices.decide(&typed, DeviceState::Denied, now).is_ok());
+        assert!(devices.decide(&typed, DeviceState::Denied, now).is_err());
         let ask = || devices.ask(one.device_code.expose(), now);
         assert!(matches!(ask(), DeviceAnswer::Denied));
         assert!(matches!(ask(), DeviceAnswer::Expired));

@@ -2,7 +2,7 @@
 
 use super::passkey::first;
 use super::ways::is_last;
-use super::{Accounts, Visitor};
+use super::{Accounts, AnonymousSender};
 use crate::passkey::RelyingParty;
 use crate::session::{NewSession, id_name};
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ pub struct ProvenIdentity {
 
 /// An identity as its owner sees it.
 #[derive(Debug, Clone)]
-pub struct Identity {
+pub struct IdentityInfo {
     pub id: String,
     pub issuer: String,
     pub email: String,
@@ -97,7 +97,7 @@ impl Accounts {
     /// address, who is created if there is none and `create` is set.
     pub async fn sign_in_with_identity(
         &self,
-        visitor: &Visitor,
+        visitor: &AnonymousSender,
         identity: ProvenIdentity,
         create: bool,
     ) -> Result<NewSession, IdentityError> {
@@ -146,9 +146,9 @@ impl Accounts {
     }
 
     /// Returns the identities of the caller.
-    pub fn identities(&self, caller: &Caller) -> Result<Vec<Identity>, Error> {
+    pub fn identities(&self, caller: &Caller) -> Result<Vec<IdentityInfo>, Error> {
         let identities = self.db.read(|rows| identities(rows, caller.user))?;
-        let identities = identities.into_iter().map(|(digest, row)| Identity {
+        let identities = identities.into_iter().map(|(digest, row)| IdentityInfo {
             id: id_of(digest),
             issuer: row.issuer,
             email: row.email,

@@ -4,7 +4,7 @@
 use super::password::PASSWORDS;
 use super::session::end_others;
 use super::state::is_disabled;
-use super::{Accounts, Visitor, password};
+use super::{Accounts, AnonymousSender, password};
 use crate::session::NewSession;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -49,7 +49,7 @@ pub struct Invitation {
 
 /// A valid invitation.
 #[derive(Debug, Clone)]
-pub struct Invite {
+pub struct ValidInvitation {
     pub user: UserId,
     pub email: String,
     pub expires_at: Timestamp,
@@ -107,11 +107,11 @@ impl Accounts {
     }
 
     /// Returns the invitation of a token, if it is valid.
-    pub fn invitation(&self, token: &str) -> Result<Invite, Error> {
+    pub fn invitation(&self, token: &str) -> Result<ValidInvitation, Error> {
         let user = user_of(token).ok_or_else(invalid)?;
         self.db.read(|rows| {
             let row = valid(rows, user, token, self.clock.system())?;
-            Ok(Invite {
+            Ok(ValidInvitation {
                 user,
                 email: rows.get(&USERS, user)?.unwrap_or_default(),
                 expires_at: row.expires_at,
@@ -122,7 +122,7 @@ impl Accounts {
     /// Accepts an invitation with a password, and signs in. The earlier sessions of the user end.
     pub async fn accept_with_password(
         &self,
-        visitor: &Visitor,
+        visitor: &AnonymousSender,
         token: SecretText,
         new: SecretText,
     ) -> Result<NewSession, Error> {

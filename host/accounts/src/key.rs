@@ -40,7 +40,7 @@ pub(super) const UNLIMITED: KeyTerms = KeyTerms {
 
 /// A request for a key.
 #[derive(Debug, Clone)]
-pub struct NewKey {
+pub struct KeyRequest {
     /// E-mail address of the user.
     pub email: String,
     pub name: String,
@@ -80,16 +80,16 @@ pub struct KeyInfo {
 }
 
 /// The API keys. The database stores all of them; memory holds the valid keys for authentication.
-pub struct Keys {
+pub struct ApiKeys {
     clock: Clock,
     pub(super) access: Access,
     pub(super) db: Db,
     /// The map is replaced as a whole on each change, so that authentication needs no lock.
-    pub(super) valid: ArcSwap<Valid>,
+    pub(super) valid: ArcSwap<ValidKeys>,
 }
 
 /// The valid keys by id.
-pub(super) type Valid = HashMap<String, Arc<ValidKey>>;
+pub(super) type ValidKeys = HashMap<String, Arc<ValidKey>>;
 
 /// A key that is not revoked.
 pub(super) struct ValidKey {
@@ -114,7 +114,7 @@ impl ValidKey {
     }
 }
 
-impl Keys {
+impl ApiKeys {
     /// Loads the valid keys from the database.
     pub fn load(db: Db, clock: Clock) -> Result<Self, Error> {
         let valid = db.read(|rows| {
@@ -191,7 +191,7 @@ impl Keys {
     }
 
     /// Creates a key for a user, and the user if no user has the address.
-    pub async fn new_key(&self, new: NewKey, origin: &Origin) -> Result<ApiKey, Error> {
+    pub async fn new_key(&self, new: KeyRequest, origin: &Origin) -> Result<ApiKey, Error> {
         self.create(new, origin, None).await
     }
 
@@ -199,7 +199,7 @@ impl Keys {
     /// expired ones make room.
     async fn create(
         &self,
-        new: NewKey,
+        new: KeyRequest,
         origin: &Origin,
         caller: Option<&Caller>,
     ) -> Result<ApiKey, Error> {
@@ -280,7 +280,7 @@ impl Keys {
         name: String,
         scopes: Option<Scopes>,
         expires_at: Option<Timestamp>,
-    ) -> Result<(ApiKey, NewKey), Error> {
+    ) -> Result<(ApiKey, KeyRequest), Error> {
         let mut errors = FieldErrors::default();
         let own = caller.scopes.intersection(Scopes::OF_USERS);
         let scopes = scopes.unwrap_or(own);
@@ -307,7 +307,7 @@ impl Keys {
             );
         }
         errors.into_result()?;
-        let new = NewKey {
+        let new = KeyRequest {
             email: caller.email.to_string(),
             name,
             scopes,
@@ -402,9 +402,9 @@ impl Keys {
     }
 
     /// Changes the valid keys and returns the map before the change.
-    pub(super) fn change_valid(&self, change: impl Fn(&mut Valid)) -> Arc<Valid> {
+    pub(super) fn change_valid(&self, change: impl Fn(&mut ValidKeys)) -> Arc<ValidKeys> {
         self.valid.rcu(|valid| {
-            let mut changed = Valid::clone(valid);
+            let mut changed = ValidKeys::clone(valid);
             change(&mut changed);
             changed
         })
@@ -438,7 +438,7 @@ fn random_key() -> Result<(String, SecretText), Error> {
 }
 
 /// Checks the fields of a new key.
-fn check(new: &NewKey, now: Timestamp) -> Result<(), Error> {
+fn check(new: &KeyRequest, now: Timestamp) -> Result<(), Error> {
     let name = &new.name;
     let mut errors = FieldErrors::default();
     if name.chars().any(char::is_control) || name.chars().count() > 100 {

@@ -1,7 +1,7 @@
 //! The end of keys: expired ones make room for new ones, and those that ended some time ago are removed.
 //! Until then the operator's list has them.
 
-use super::key::{Keys, UNLIMITED, Valid, expired};
+use super::key::{ApiKeys, UNLIMITED, ValidKeys, expired};
 use super::key_rows::{KEY_TERMS, KEYS, KeyRow, keys_of};
 use std::sync::Arc;
 use wharf_db::{Changes, Rows, View};
@@ -12,9 +12,9 @@ use wharf_domain::time::Timestamp;
 /// Keys that are looked at together, and the most that one write removes.
 const BATCH: usize = 1000;
 
-impl Keys {
+impl ApiKeys {
     /// Makes the keys of a user invalid in memory at once. Returns them.
-    pub(super) fn forget(&self, user: UserId) -> Valid {
+    pub(super) fn forget(&self, user: UserId) -> ValidKeys {
         let before = self.change_valid(|valid| valid.retain(|_, key| key.user != user));
         self.access.notify();
         let before = before.iter().filter(|(_, key)| key.user == user);
@@ -24,7 +24,7 @@ impl Keys {
     }
 
     /// Makes keys valid again whose end was not written.
-    pub(super) fn remember(&self, keys: Valid) {
+    pub(super) fn remember(&self, keys: ValidKeys) {
         self.change_valid(|valid| valid.extend(keys.clone()));
     }
 

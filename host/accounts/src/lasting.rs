@@ -4,7 +4,7 @@
 use super::Accounts;
 use super::session::SESSIONS;
 use super::session::parse_id;
-use crate::key::{ApiKey, NewKey};
+use crate::key::{ApiKey, KeyRequest};
 use crate::key_rows::KEYS;
 use std::sync::Arc;
 use wharf_db::{Rows as _, View};
@@ -57,7 +57,7 @@ impl Accounts {
         name: String,
         scopes: Option<Scopes>,
         expiry: Expiry,
-    ) -> Result<(ApiKey, NewKey), Error> {
+    ) -> Result<(ApiKey, KeyRequest), Error> {
         self.require_recent(caller)?;
         let expires_at = match expiry {
             Expiry::At(at) => Some(at),

@@ -25,7 +25,7 @@ use access::Access;
 use arc_swap::ArcSwap;
 use device::Devices;
 use hashing::Hashing;
-use key::Keys;
+use key::ApiKeys;
 use parking_lot::Mutex;
 use passkey::Ceremonies;
 use prometheus_client::registry::Registry;
@@ -54,7 +54,7 @@ pub const TABLES: &[FeatureTables] = &[
 /// The store of credentials. The database has all of them; memory holds the valid keys and the sessions
 /// for authentication.
 pub struct Accounts {
-    pub keys: Keys,
+    pub keys: ApiKeys,
     db: Db,
     clock: Clock,
     config: SharedConfig,
@@ -73,7 +73,7 @@ impl Accounts {
     /// Loads the keys and the sessions from the database.
     pub fn load(db: Db, clock: Clock, config: SharedConfig) -> Result<Self, Error> {
         let sessions = session::load(&db)?;
-        let keys = Keys::load(db.clone(), clock.clone())?;
+        let keys = ApiKeys::load(db.clone(), clock.clone())?;
         Ok(Self {
             access: keys.access().clone(),
             keys,
@@ -106,7 +106,7 @@ impl Accounts {
 
 /// The sender of a request without a credential.
 #[derive(Debug, Clone)]
-pub struct Visitor {
+pub struct AnonymousSender {
     /// Address of the client.
     pub peer: Option<IpAddr>,
     /// Network of the client, which limits count.
@@ -115,7 +115,7 @@ pub struct Visitor {
     pub request_id: Arc<str>,
 }
 
-impl Visitor {
+impl AnonymousSender {
     /// The source of the changes that begin a session.
     fn origin(&self, session: &str) -> Origin {
         Origin {

@@ -2,7 +2,7 @@
 
 use super::hashing::PasswordRow;
 use super::session::{end_others, parse_id};
-use super::{Accounts, Visitor};
+use super::{Accounts, AnonymousSender};
 use crate::session::NewSession;
 use wharf_db::{Changes, Rows as _, Table, tables};
 use wharf_domain::error::{Error, FieldErrors};
@@ -41,7 +41,7 @@ impl Accounts {
     /// Signs a user in. An unknown address, a wrong password and a disabled user take equal work.
     pub async fn sign_in(
         &self,
-        visitor: &Visitor,
+        visitor: &AnonymousSender,
         email: &str,
         password: SecretText,
     ) -> Result<NewSession, Error> {

@@ -3,7 +3,7 @@
 //! cookie lacks the part, which only pages of the console have.
 
 use super::state::is_disabled;
-use super::{Accounts, Visitor};
+use super::{Accounts, AnonymousSender};
 use crate::key_use::LastUse;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -131,7 +131,7 @@ impl Accounts {
     /// that write, or refuses it. `method` names the way in the audit log.
     pub async fn begin_session(
         &self,
-        visitor: &Visitor,
+        visitor: &AnonymousSender,
         user: UserId,
         method: &'static str,
         decide: impl Fn(&View<'_>, &Origin) -> Result<Changes, Error> + Send + 'static,
@@ -153,7 +153,7 @@ impl Accounts {
     /// Begins a session of the user that `decide` returns with the changes of that write.
     pub(super) async fn begin_session_of(
         &self,
-        visitor: &Visitor,
+        visitor: &AnonymousSender,
         method: &'static str,
         decide: impl Fn(&View<'_>, &Origin) -> Result<(UserId, Changes), Error> + Send + 'static,
     ) -> Result<NewSession, Error> {

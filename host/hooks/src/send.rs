@@ -2,7 +2,7 @@
 
 use super::Webhooks;
 use super::address::{check_url, permits};
-use super::work::{Attempted, Job};
+use super::work::{Attempted, DeliveryJob};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, redirect};
@@ -54,7 +54,7 @@ impl Sender {
 
     /// Sends a request as soon as its user and the service have a place for it. The body of the response
     /// is not read.
-    pub(super) async fn send(&self, job: &Job, of_user: &Semaphore) -> Attempted {
+    pub(super) async fn send(&self, job: &DeliveryJob, of_user: &Semaphore) -> Attempted {
         let failed = |error| Attempted {
             status: None,
             error: Some(error),

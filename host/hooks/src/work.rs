@@ -41,14 +41,14 @@ pub enum Work {
     /// The webhook does not exist any more.
     Gone,
     /// A request to send.
-    Deliver(Box<Job>),
+    Deliver(Box<DeliveryJob>),
     /// Nothing to do until something changes, or for this time.
     Wait(Option<Duration>),
 }
 
 /// A request to the address of a webhook.
 #[derive(Debug)]
-pub struct Job {
+pub struct DeliveryJob {
     pub url: String,
     /// Number of the delivery; `None` for the first attempt with an event.
     number: Option<u64>,
@@ -59,7 +59,7 @@ pub struct Job {
     pub body: Vec<u8>,
 }
 
-impl Job {
+impl DeliveryJob {
     /// Returns `webhook-timestamp` in seconds, and `webhook-signature` with each valid secret. Receivers
     /// compare the time with theirs, so it is that of the system's clock when the request is sent.
     pub fn sign(&self) -> Result<(i64, String), Error> {
@@ -157,7 +157,7 @@ impl Webhooks {
         (number, event): (Option<u64>, Option<u64>),
         data: &OwnerEvent,
         now: Timestamp,
-    ) -> Result<Job, Error> {
+    ) -> Result<DeliveryJob, Error> {
         let hook = webhook.id.0.simple();
         let id = match event {
             Some(event) => format!("msg_{hook}_{event}"),
@@ -168,7 +168,7 @@ impl Webhooks {
         let earlier = webhook.earlier.iter().filter(|(_, until)| now < *until);
         let secrets = std::iter::once(&webhook.secret).chain(earlier.map(|(secret, _)| secret));
         let secrets = secrets.map(|secret| decrypt(&self.vault, webhook.id, secret));
-        Ok(Job {
+        Ok(DeliveryJob {
             url: webhook.url.clone(),
             number,
             event,
@@ -183,7 +183,7 @@ impl Webhooks {
         &self,
         owner: UserId,
         id: WebhookId,
-        job: &Job,
+        job: &DeliveryJob,
         attempted: Attempted,
     ) -> Result<(), Error> {
         self.write_attempt(owner, id, (job.number, job.event, false), attempted)
@@ -217,7 +217,7 @@ impl Webhooks {
                 return Ok((None, Changes::none()));
             };
             let was = webhook.disabled_at;
-            let attempt = Attempt {
+            let attempt = EndedAttempt {
                 number,
                 event,
                 lost,
@@ -295,7 +295,7 @@ fn find(
 }
 
 /// An attempt that has ended.
-struct Attempt {
+struct EndedAttempt {
     number: Option<u64>,
     event: Option<u64>,
     /// The delivery cannot be made any more.
@@ -304,7 +304,7 @@ struct Attempt {
     random: u8,
 }
 
-impl Attempt {
+impl EndedAttempt {
     /// Returns the webhook after the attempt, and the changes of its deliveries.
     fn changes(&self, view: &View<'_>, mut webhook: Webhook) -> Result<(Webhook, Changes), Error> {
         let (now, system, owner, id) = (view.now, view.system, webhook.owner, webhook.id);

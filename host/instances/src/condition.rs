@@ -16,9 +16,9 @@ type Check = dyn Fn(&InstanceView) -> Result<bool, Error> + Send + Sync;
 
 /// A condition on the instance that a request changes. The default one always holds.
 #[derive(Clone, Default)]
-pub struct Condition(Option<Arc<Check>>);
+pub struct InstanceCondition(Option<Arc<Check>>);
 
-impl Condition {
+impl InstanceCondition {
     /// Creates a condition from a function that decides whether it holds.
     pub fn new(
         check: impl Fn(&InstanceView) -> Result<bool, Error> + Send + Sync + 'static,
@@ -27,7 +27,7 @@ impl Condition {
     }
 }
 
-impl fmt::Debug for Condition {
+impl fmt::Debug for InstanceCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Condition").field(&self.0.is_some()).finish()
     }
@@ -45,7 +45,7 @@ impl App {
         &self,
         caller: &Caller,
         selector: &Selector,
-        condition: &Condition,
+        condition: &InstanceCondition,
     ) -> InstanceTarget {
         InstanceTarget {
             owner: caller.user,

@@ -72,7 +72,7 @@ impl App {
         owner: UserId,
         request: CreateRequest,
         password: SecretText,
-    ) -> Result<Draft, Error> {
+    ) -> Result<InstanceDraft, Error> {
         let flavor = request.flavor;
         let login_user = self.config().login_user.clone();
         let has = |kind| request.secrets.get(kind).is_some();
@@ -95,7 +95,7 @@ impl App {
             let token = SecretText::new(random_text::<WEB_TOKEN>()?);
             secrets.0.push((SecretKind::WebToken, token));
         }
-        Ok(Draft {
+        Ok(InstanceDraft {
             id,
             vault: self.vault.clone(),
             password,
@@ -154,7 +154,7 @@ enum Names {
 }
 
 /// An instance before its write.
-pub(super) struct Draft {
+pub(super) struct InstanceDraft {
     id: InstanceId,
     pub(super) placement: PlacementRequest,
     pub(super) rates: Rates,
@@ -171,7 +171,7 @@ pub(super) struct Draft {
     web_is_private: bool,
 }
 
-impl Draft {
+impl InstanceDraft {
     pub(super) fn decide(
         &self,
         view: &View<'_>,

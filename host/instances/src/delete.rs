@@ -2,7 +2,7 @@
 //! unreachable. Its claim is released once the node no longer has it.
 
 use super::find::Selector;
-use super::{App, Condition};
+use super::{App, InstanceCondition};
 use wharf_db::{Changes, Read as _};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
@@ -14,7 +14,7 @@ impl App {
         &self,
         caller: &Caller,
         selector: &Selector,
-        condition: &Condition,
+        condition: &InstanceCondition,
     ) -> Result<(), Error> {
         let target = self.target(caller, selector, condition);
         let id = self

@@ -39,7 +39,7 @@ mod tunnel;
 mod update;
 mod usage;
 
-pub use condition::Condition;
+pub use condition::InstanceCondition;
 pub use costs::CorrectionLine;
 pub use estimate::Estimate;
 pub use events::{EventActor, OwnerEvent, OwnerEvents};
@@ -51,8 +51,8 @@ pub use nodes::{NodeState, Nodes, Outage};
 pub use offer::Offered;
 pub use pages::{NamedPage, password_digest};
 pub use read::InstanceView;
-pub use settled::Settled;
-pub use stats::Stats;
+pub use settled::Waiters;
+pub use stats::InstanceStats;
 pub use stop::Stopped;
 pub use terminal::TerminalRequest;
 pub use tunnel::Tunnel;
@@ -117,7 +117,7 @@ pub struct App {
     pub(crate) drivers: BTreeMap<NodeId, NodeDriver>,
     pub(crate) vault: Vault,
     pub(crate) installation: String,
-    pub(crate) settled: Settled,
+    pub(crate) settled: Waiters,
     pub(crate) growing: growing::Growing,
     pub(crate) features: NodeFeatures,
     /// The images of flavors, by the last survey of a node.
@@ -139,7 +139,7 @@ pub struct App {
 }
 
 /// The arguments of [`App::new`].
-pub struct Parts {
+pub struct AppParts {
     pub config: SharedConfig,
     pub db: Db,
     /// The inventory that the database keeps up to date.
@@ -163,7 +163,7 @@ impl App {
     }
 
     /// Creates the application. The reconciler reads from the returned receiver.
-    pub fn new(parts: Parts) -> (Arc<Self>, mpsc::Receiver<Nudge>) {
+    pub fn new(parts: AppParts) -> (Arc<Self>, mpsc::Receiver<Nudge>) {
         let (nudge, nudged) = mpsc::channel(NUDGES);
         let app = Self {
             installation: parts.installation,
@@ -179,7 +179,7 @@ impl App {
             nodes: Nodes::new(parts.drivers.keys().cloned()),
             drivers: parts.drivers,
             vault: parts.vault,
-            settled: Settled::default(),
+            settled: Waiters::default(),
             growing: growing::Growing::default(),
             features: NodeFeatures::default(),
             flavor_images: ArcSwap::default(),
@@ -223,7 +223,7 @@ impl App {
     }
 
     /// The requests that wait for the reconciler.
-    pub fn settled(&self) -> &Settled {
+    pub fn settled(&self) -> &Waiters {
         &self.settled
     }
 

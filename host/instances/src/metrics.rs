@@ -20,28 +20,28 @@ use wharf_domain::state::InstanceState;
 const COUNT_FRESH: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Step {
+struct StepLabels {
     step: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct State {
+struct StateLabels {
     state: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Node {
+struct NodeLabels {
     node: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StateOfNode {
+struct NodeStateLabels {
     node: String,
     state: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Quantity {
+struct QuantityLabels {
     node: String,
     quantity: &'static str,
 }
@@ -49,15 +49,15 @@ struct Quantity {
 /// The figures. Some are kept up to date, and others are read at each scrape.
 #[derive(Default)]
 pub struct Metrics {
-    attempts: Family<Step, Counter>,
-    failures: Family<Step, Counter>,
+    attempts: Family<StepLabels, Counter>,
+    failures: Family<StepLabels, Counter>,
     pending: Gauge,
-    observations: Family<Node, Counter>,
-    nodes: Family<StateOfNode, Gauge>,
-    drained: Family<Node, Gauge>,
-    capacity: Family<Quantity, Gauge>,
-    claimed: Family<Quantity, Gauge>,
-    instances: Family<State, Gauge>,
+    observations: Family<NodeLabels, Counter>,
+    nodes: Family<NodeStateLabels, Gauge>,
+    drained: Family<NodeLabels, Gauge>,
+    capacity: Family<QuantityLabels, Gauge>,
+    claimed: Family<QuantityLabels, Gauge>,
+    instances: Family<StateLabels, Gauge>,
     disk_free: Gauge,
     disk_reserve: Gauge,
     database: Gauge,
@@ -78,7 +78,7 @@ const NODE_STATES: [&str; 4] = ["unknown", "reachable", "unreachable", "outage"]
 impl Metrics {
     /// Notes an attempt of the reconciler.
     pub(super) fn attempted(&self, step: &'static str, failed: bool) {
-        let step = Step { step };
+        let step = StepLabels { step };
         self.attempts.get_or_create(&step).inc();
         if failed {
             self.failures.get_or_create(&step).inc();
@@ -88,11 +88,11 @@ impl Metrics {
     /// Notes the end of an observation of a node, whatever it found.
     pub(super) fn observed(&self, node: &NodeId) {
         let node = node.0.clone();
-        self.observations.get_or_create(&Node { node }).inc();
+        self.observations.get_or_create(&NodeLabels { node }).inc();
     }
 
     fn register(&self, registry: &mut Registry) {
-        let mut add = |name: &str, help: &str, family: &Family<Step, Counter>| {
+        let mut add = |name: &str, help: &str, family: &Family<StepLabels, Counter>| {
             registry.register(name, help, family.clone());
         };
         add(
@@ -185,7 +185,7 @@ impl App {
         for usage in self.inventory.usage() {
             for (quantity, capacity, claimed) in usage.quantities {
                 let node = usage.id.0.clone();
-                let labels = Quantity { node, quantity };
+                let labels = QuantityLabels { node, quantity };
                 metrics
                     .capacity
                     .get_or_create(&labels)
@@ -212,11 +212,11 @@ impl App {
         };
         for state in NODE_STATES {
             let node = node.0.clone();
-            let labels = StateOfNode { node, state };
+            let labels = NodeStateLabels { node, state };
             let gauge = self.metrics.nodes.get_or_create(&labels);
             gauge.set((state == now).into());
         }
-        let labels = Node {
+        let labels = NodeLabels {
             node: node.0.clone(),
         };
         let gauge = self.metrics.drained.get_or_create(&labels);
@@ -245,7 +245,7 @@ impl App {
         for state in STATES {
             let state = state.as_str();
             let count = states.get(state).copied().unwrap_or(0);
-            let gauge = self.metrics.instances.get_or_create(&State { state });
+            let gauge = self.metrics.instances.get_or_create(&StateLabels { state });
             gauge.set(signed(count));
         }
         Ok(())

@@ -95,7 +95,7 @@ pub(super) fn check(rows: &impl Rows, instance: &Instance) -> Result<(), Error> 
 
 /// The prospect of an instance on a drained node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum MoveProspect {
     /// It moves.
     Moving,
     /// It may move.
@@ -114,15 +114,15 @@ pub enum Fate {
 }
 
 /// The prospect of an instance. Pure.
-pub fn fate(instance: &Instance, moving: bool, consents: bool) -> Fate {
+pub fn prospect(instance: &Instance, moving: bool, consents: bool) -> MoveProspect {
     match (instance.intent, instance.progress) {
-        (Intent::Delete, _) => Fate::Deleted,
-        _ if moving => Fate::Moving,
-        _ if instance.failed => Fate::Failed,
-        (_, Progress::Pending) | (Intent::Start, _) => Fate::Busy,
-        (Intent::Stop, _) => Fate::Movable { runs: false },
-        (Intent::Run, _) if consents => Fate::Movable { runs: true },
-        (Intent::Run, _) => Fate::Stays,
+        (Intent::Delete, _) => MoveProspect::Deleted,
+        _ if moving => MoveProspect::Moving,
+        _ if instance.failed => MoveProspect::Failed,
+        (_, Progress::Pending) | (Intent::Start, _) => MoveProspect::Busy,
+        (Intent::Stop, _) => MoveProspect::Movable { runs: false },
+        (Intent::Run, _) if consents => MoveProspect::Movable { runs: true },
+        (Intent::Run, _) => MoveProspect::Stays,
     }
 }
 
@@ -164,10 +164,11 @@ pub fn place(
     inventory: &SharedInventory,
     rows: &impl Read,
     instance: &Instance,
-    fate: Fate,
+    prospect: MoveProspect,
     to: &[NodeId],
 ) -> Result<Option<MovePlace>, Error> {
-    let (Fate::Movable { runs: run }, Some(claim)) = (fate, rows.claim(instance.id)?) else {
+    let (MoveProspect::Movable { runs: run }, Some(claim)) = (prospect, rows.claim(instance.id)?)
+    else {
         return Ok(None);
     };
     let request = MoveRequest {
@@ -205,9 +206,9 @@ impl App {
                 return Ok((false, Changes::none()));
             };
             let (moving, consents) = (view.rows.get(&MOVES, id)?, consents(view.rows, row.owner)?);
-            let fate = fate(&row, moving.is_some(), consents);
+            let prospect = prospect(&row, moving.is_some(), consents);
             let place = if is_drained(view.rows, &row.node)? {
-                place(&inventory, view.rows, &row, fate, &to)?
+                place(&inventory, view.rows, &row, prospect, &to)?
             } else {
                 None
             };

@@ -73,11 +73,11 @@ impl fmt::Display for NodeState {
 
 /// The configured nodes.
 #[derive(Debug)]
-pub struct Nodes(BTreeMap<NodeId, Node>);
+pub struct Nodes(BTreeMap<NodeId, NodeEntry>);
 
 #[derive(Debug, Default)]
-struct Node {
-    seen: Mutex<Seen>,
+struct NodeEntry {
+    seen: Mutex<NodeObservation>,
     /// Notified of each change of `seen`.
     changed: Notify,
     /// Notified when the observer should look.
@@ -85,7 +85,7 @@ struct Node {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct NodeObservation {
     state: NodeState,
     /// The time at which the node entered this kind of state.
     since: Option<Timestamp>,
@@ -98,7 +98,7 @@ struct Seen {
 
 impl Nodes {
     pub fn new(nodes: impl Iterator<Item = NodeId>) -> Self {
-        Self(nodes.map(|node| (node, Node::default())).collect())
+        Self(nodes.map(|node| (node, NodeEntry::default())).collect())
     }
 
     /// Returns the time since which a node is in its state; `None` before its first look.

@@ -1,7 +1,7 @@
 //! `add-port/` and `remove-port/`: open ports on a VM's public address.
 
 use super::find::Selector;
-use super::{App, Condition, InstanceView, quota};
+use super::{App, InstanceCondition, InstanceView, quota};
 use wharf_db::{Changes, Read, View};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::EventKind;
@@ -20,7 +20,7 @@ impl App {
         &self,
         caller: &Caller,
         selector: &Selector,
-        condition: &Condition,
+        condition: &InstanceCondition,
         port: u16,
     ) -> Result<InstanceView, Error> {
         self.change_ports(caller, selector, condition, false, move |ports| {
@@ -42,7 +42,7 @@ impl App {
         &self,
         caller: &Caller,
         selector: &Selector,
-        condition: &Condition,
+        condition: &InstanceCondition,
         port: u16,
     ) -> Result<InstanceView, Error> {
         self.change_ports(caller, selector, condition, true, move |ports| {
@@ -59,7 +59,7 @@ impl App {
         &self,
         caller: &Caller,
         selector: &Selector,
-        condition: &Condition,
+        condition: &InstanceCondition,
         closes: bool,
         change: impl Fn(&mut Vec<u16>) -> Result<(), FieldErrors> + Send + 'static,
     ) -> Result<InstanceView, Error> {

@@ -3,7 +3,7 @@
 
 use super::find::Selector;
 use super::host_keys::HOST_KEYS;
-use super::{App, Condition, InstanceView, moves, quota, suspension};
+use super::{App, InstanceCondition, InstanceView, moves, quota, suspension};
 use wharf_db::{Changes, Read as _};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
@@ -19,7 +19,7 @@ impl App {
         &self,
         caller: &Caller,
         selector: &Selector,
-        condition: &Condition,
+        condition: &InstanceCondition,
     ) -> Result<InstanceView, Error> {
         let (owner, target) = (caller.user, self.target(caller, selector, condition));
         let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());

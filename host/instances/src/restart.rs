@@ -2,8 +2,8 @@
 //! node has taken the start. Until then the instance is stopped and not billed.
 
 use super::find::{Selector, find};
-use super::settled::Waiting;
-use super::{App, Condition, InstanceView, moves, quota, suspension};
+use super::settled::Waiter;
+use super::{App, InstanceCondition, InstanceView, moves, quota, suspension};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wharf_db::{Changes, INSTANCES, Read as _, Rows as _, Table, View, tables};
@@ -46,7 +46,7 @@ impl App {
         &self,
         caller: &Caller,
         selector: &Selector,
-        condition: &Condition,
+        condition: &InstanceCondition,
     ) -> Result<InstanceView, Error> {
         let owner = caller.user;
         let (id, node) = self.db.read(|rows| {
@@ -141,7 +141,7 @@ impl App {
         &self,
         caller: &Caller,
         started: &Instance,
-        waiting: &Waiting<'_>,
+        waiting: &Waiter<'_>,
     ) -> Result<InstanceView, Error> {
         let id = started.id;
         let since = usize::try_from(started.events).unwrap_or(usize::MAX);

@@ -10,20 +10,20 @@ use wharf_domain::ids::{Generation, InstanceId};
 
 /// The waiting requests, by instance. The database has the results.
 #[derive(Debug, Default)]
-pub struct Settled(Mutex<HashMap<InstanceId, Arc<Waited>>>);
+pub struct Waiters(Mutex<HashMap<InstanceId, Arc<WaitEntry>>>);
 
 /// The requests that wait for one instance.
 #[derive(Debug, Default)]
-struct Waited {
+struct WaitEntry {
     changed: Notify,
     /// The last refused start, which leaves no event.
     refused: Mutex<Option<(Generation, EventKind)>>,
 }
 
-impl Settled {
+impl Waiters {
     /// Begins to wait for an instance. A refusal from now on is not missed.
-    pub fn enter(&self, id: InstanceId) -> Waiting<'_> {
-        Waiting {
+    pub fn enter(&self, id: InstanceId) -> Waiter<'_> {
+        Waiter {
             all: self,
             id,
             waited: Arc::clone(self.0.lock().entry(id).or_default()),
@@ -47,13 +47,13 @@ impl Settled {
 }
 
 /// A waiting request. Dropping the last one of an instance removes the instance's entry.
-pub struct Waiting<'a> {
-    all: &'a Settled,
+pub struct Waiter<'a> {
+    all: &'a Waiters,
     id: InstanceId,
-    waited: Arc<Waited>,
+    waited: Arc<WaitEntry>,
 }
 
-impl Waiting<'_> {
+impl Waiter<'_> {
     /// Waits until `done` returns true, or for the timeout. It is called after each change.
     pub async fn until(&self, at_most: Duration, done: impl Fn() -> bool) {
         let until = async {
@@ -77,7 +77,7 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         let mut all = self.all.0.lock();
         self.waited = Arc::default();

@@ -2,7 +2,7 @@
 //! released once the node has stopped the instance.
 
 use super::find::Selector;
-use super::{App, Condition, InstanceView};
+use super::{App, InstanceCondition, InstanceView};
 use wharf_db::{Changes, Read};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
@@ -28,7 +28,7 @@ impl App {
         &self,
         caller: &Caller,
         selector: &Selector,
-        condition: &Condition,
+        condition: &InstanceCondition,
     ) -> Result<(InstanceView, Stopped), Error> {
         let target = self.target(caller, selector, condition);
         let stopped = self

@@ -2,7 +2,9 @@
 //! all.
 
 use super::find::{Selector, find};
-use super::{App, Condition, InstanceView, SharedInventory, labels, moves, quota, suspension};
+use super::{
+    App, InstanceCondition, InstanceView, SharedInventory, labels, moves, quota, suspension,
+};
 use wharf_db::{Changes, Read, View};
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{DiskGrow, Features};
@@ -16,7 +18,7 @@ use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
 
 /// The facts about an instance's node that decide an update.
-struct Node {
+struct NodeFacts {
     features: Option<Features>,
     /// The reason why it is out of reach, if it is.
     away: Option<String>,
@@ -31,7 +33,7 @@ impl App {
         &self,
         caller: &Caller,
         selector: &Selector,
-        condition: &Condition,
+        condition: &InstanceCondition,
         request: UpdateRequest,
         mut errors: FieldErrors,
     ) -> Result<InstanceView, Error> {
@@ -44,7 +46,7 @@ impl App {
             }
             let away = self.nodes.is_away(&instance.node);
             let away = away.then(|| self.nodes.state(&instance.node).to_string());
-            Ok((instance.id, Node { features, away }))
+            Ok((instance.id, NodeFacts { features, away }))
         })?;
         errors.into_result()?;
         let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
@@ -123,7 +125,7 @@ fn decide(
     (inventory, limits): (&SharedInventory, QuotaLimits),
     mut instance: Instance,
     request: &UpdateRequest,
-    node: &Node,
+    node: &NodeFacts,
 ) -> Result<((Instance, Option<Size>), Changes), Error> {
     let mut errors = FieldErrors::default();
     let name = check_fields(view.rows, &instance, request, node.features, &mut errors)?;

@@ -11,7 +11,9 @@ use wharf_domain::ids::NodeId;
 use wharf_domain::instance::{Instance, Intent};
 use wharf_ground::audit::record;
 use wharf_ground::users::USERS;
-use wharf_instances::moves::{DRAINED, Fate, consents, fate, is_drained, neighbours, place};
+use wharf_instances::moves::{
+    DRAINED, MoveProspect, consents, is_drained, neighbours, place, prospect,
+};
 
 /// An instance that is left on a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +50,7 @@ impl Operator<'_> {
                 .set(&DRAINED, &*id.0, drained.then_some(()))
                 .with(audited);
             if drained {
-                changes = changes.with(told(view, &id)?);
+                changes = changes.with(notify_owners(view, &id)?);
             }
             Ok(((), changes))
         });
@@ -72,22 +74,22 @@ impl Operator<'_> {
                     rows.get(&MOVES, id)?.is_some(),
                     consents(rows, instance.owner)?,
                 );
-                let fate = fate(&instance, moving, consents);
-                let text = match fate {
-                    Fate::Moving => "moving",
-                    Fate::Deleted => "being deleted",
-                    Fate::Failed => "stays: failed, its owner can delete it",
-                    Fate::Busy => "waits: a change of it is under way",
+                let prospect = prospect(&instance, moving, consents);
+                let text = match prospect {
+                    MoveProspect::Moving => "moving",
+                    MoveProspect::Deleted => "being deleted",
+                    MoveProspect::Failed => "stays: failed, its owner can delete it",
+                    MoveProspect::Busy => "waits: a change of it is under way",
                     _ if near.is_empty() => "stays: the node has no other one in its cluster",
-                    Fate::Stays => {
+                    MoveProspect::Stays => {
                         "stays: runs, and its owner does not let it be stopped for a move"
                     }
-                    Fate::Movable { .. } => match &to {
+                    MoveProspect::Movable { .. } => match &to {
                         None => "moves once the server runs",
                         Some(to) if to.is_empty() => {
                             "waits: no other node of the cluster is in reach"
                         }
-                        Some(to) if !self.has_place(rows, &instance, fate, to)? => {
+                        Some(to) if !self.has_place(rows, &instance, prospect, to)? => {
                             "waits: no other node of the cluster has room"
                         }
                         Some(_) => "moves soon",
@@ -109,15 +111,15 @@ impl Operator<'_> {
         &self,
         rows: &impl Read,
         instance: &Instance,
-        fate: Fate,
+        prospect: MoveProspect,
         to: &[NodeId],
     ) -> Result<bool, Error> {
-        Ok(place(self.inventory, rows, instance, fate, to)?.is_some())
+        Ok(place(self.inventory, rows, instance, prospect, to)?.is_some())
     }
 }
 
 /// Tells the owners of running instances that do not move.
-fn told(view: &View<'_>, node: &NodeId) -> Result<Changes, Error> {
+fn notify_owners(view: &View<'_>, node: &NodeId) -> Result<Changes, Error> {
     let mut changes = Changes::none();
     for id in view.rows.on_node(node)? {
         let Some(instance) = view.rows.instance(id)? else {

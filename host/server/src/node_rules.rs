@@ -2,14 +2,14 @@
 
 use std::process::{Command, Stdio};
 use wharf_domain::ids::NodeId;
-use wharf_operations::check::{Finding, Severity};
+use wharf_operations::check::{ConfigFinding, Severity};
 
 /// The page with the rules.
 const REMEDY: &str = "load the rules of docs/networking.md with nft";
 
 /// Findings about rules that these nodes on this machine lack. With `tell_unknown`, also that they cannot
 /// be seen.
-pub fn missing(nodes: &[NodeId], tell_unknown: bool) -> Vec<Finding> {
+pub fn missing(nodes: &[NodeId], tell_unknown: bool) -> Vec<ConfigFinding> {
     if nodes.is_empty() {
         return Vec::new();
     }
@@ -32,7 +32,7 @@ pub fn missing(nodes: &[NodeId], tell_unknown: bool) -> Vec<Finding> {
             )
         }
     };
-    let finding = |node: &NodeId| Finding {
+    let finding = |node: &NodeId| ConfigFinding {
         severity,
         setting: format!("node.{node}"),
         problem: problem.clone(),

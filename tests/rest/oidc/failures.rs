@@ -1,7 +1,7 @@
 //! Answers of providers that follow the standards in other ways, and the reasons of failures.
 
 use super::provider::{Account, Provider};
-use super::{EXAMPLE_COM, Page, settings, setup};
+use super::{EXAMPLE_COM, SignInPage, settings, setup};
 use crate::has;
 use crate::sign_in::ANN;
 use serde_json::{Value, json};
@@ -163,7 +163,7 @@ fn begun(issuer: &str) -> String {
     let secret = secrets.path().join("secret");
     write_private(&secret, b"secret").unwrap();
     let server = Server::start(&settings(issuer, &secret, EXAMPLE_COM)).unwrap();
-    let page = Page::get(&format!("{}/auth/oidc/", server.base_url()), "");
+    let page = SignInPage::get(&format!("{}/auth/oidc/", server.base_url()), "");
     let logged = || {
         Ok(server
             .log()

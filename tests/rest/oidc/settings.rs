@@ -1,7 +1,7 @@
 //! The settings of the provider, and a provider that is out of reach.
 
 use super::provider::{Account, Provider, SECRET};
-use super::{EXAMPLE_COM, Page, Setup, settings};
+use super::{EXAMPLE_COM, ProviderSetup, SignInPage, settings};
 use crate::sign_in::{ANN, ConsoleBrowser};
 use crate::{Expected, start};
 use serde_json::Value;
@@ -55,7 +55,7 @@ fn a_provider_out_of_reach_fails_neither_the_start_nor_other_ways_to_sign_in() {
     write_private(&secret, SECRET.as_bytes()).unwrap();
     let issuer = format!("http://{address}");
     let server = Server::start(&settings(&issuer, &secret, EXAMPLE_COM)).unwrap();
-    let page = || Page::get(&format!("{}/auth/oidc/", server.base_url()), "");
+    let page = || SignInPage::get(&format!("{}/auth/oidc/", server.base_url()), "");
     let refused = page();
     assert_eq!(
         (refused.status, refused.location.as_str()),
@@ -63,7 +63,7 @@ fn a_provider_out_of_reach_fails_neither_the_start_nor_other_ways_to_sign_in() {
     );
     ConsoleBrowser::new(&server).accept(&server, ANN);
     let provider = Provider::start_at(&address, Account::new("ann-1", ANN));
-    let setup = Setup {
+    let setup = ProviderSetup {
         server,
         provider,
         _secrets: secrets,

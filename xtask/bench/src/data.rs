@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use wharf::server::open_db;
-use wharf_accounts::key::{Keys, NewKey};
+use wharf_accounts::key::{ApiKeys, KeyRequest};
 use wharf_config::Config;
 use wharf_db::{Changes, Db, PROVISIONING_SPECS, ProvisioningSpec, Read as _, View};
 use wharf_domain::audit::Origin;
@@ -170,10 +170,10 @@ async fn fill(
     let config = Config::load(config)?;
     let (db, inventory, clock) = open_db(&config)?;
     let vault = Arc::new(Vault::open(&config.data_dir, &db).await?);
-    let keys = Keys::load(db.clone(), clock)?;
+    let keys = ApiKeys::load(db.clone(), clock)?;
     let (mut shown, mut owners) = (Vec::new(), Vec::new());
     for n in 0..users {
-        let new = NewKey {
+        let new = KeyRequest {
             email: format!("user{n}@example.org"),
             name: String::new(),
             scopes: Scopes::ALL,

@@ -7,7 +7,7 @@ use crate::invite::INVITES;
 use crate::lasting::require_access;
 use crate::session::NewSession;
 use crate::session::end_others;
-use crate::{Accounts, Visitor, invite};
+use crate::{Accounts, AnonymousSender, invite};
 use serde_json::{Value, json};
 use webauthn_rp::bin::{Decode, Encode};
 use webauthn_rp::request::PublicKeyCredentialDescriptor;
@@ -40,7 +40,7 @@ impl Accounts {
     pub fn begin_invited_passkey(
         &self,
         console: &RelyingParty,
-        visitor: &Visitor,
+        visitor: &AnonymousSender,
         token: &str,
     ) -> Result<Value, Error> {
         let user = self.invitation(token)?.user;
@@ -51,7 +51,7 @@ impl Accounts {
     pub fn begin_passkey(
         &self,
         console: &RelyingParty,
-        visitor: &Visitor,
+        visitor: &AnonymousSender,
         caller: &Caller,
     ) -> Result<Value, Error> {
         self.require_recent_sign_in(caller)?;
@@ -62,7 +62,7 @@ impl Accounts {
         &self,
         console: &RelyingParty,
         user: UserId,
-        visitor: &Visitor,
+        visitor: &AnonymousSender,
     ) -> Result<Value, Error> {
         let (email, installation, known) = self.db.read(|rows| {
             let email = rows.get(&USERS, user)?.unwrap_or_default();
@@ -106,7 +106,7 @@ impl Accounts {
     pub async fn accept_with_passkey(
         &self,
         console: &RelyingParty,
-        visitor: &Visitor,
+        visitor: &AnonymousSender,
         token: SecretText,
         credential: &Value,
     ) -> Result<NewSession, Error> {

@@ -3,7 +3,7 @@
 use super::{PASSKEY_USERS, PASSKEYS, PasskeyRow};
 use super::{RelyingParty, digest, handle, readable, refused};
 use crate::session::NewSession;
-use crate::{Accounts, Visitor};
+use crate::{Accounts, AnonymousSender};
 use serde_json::Value;
 use webauthn_rp::bin::{Decode, Encode};
 use webauthn_rp::request::auth::AuthenticationVerificationOptions;
@@ -25,7 +25,7 @@ impl Accounts {
     pub fn begin_passkey_sign_in(
         &self,
         console: &RelyingParty,
-        visitor: &Visitor,
+        visitor: &AnonymousSender,
     ) -> Result<Value, Error> {
         let options = DiscoverableCredentialRequestOptions::passkey(&console.id);
         let failed = |error| Error::internal(format!("no passkey can be asked for: {error}"));
@@ -40,7 +40,7 @@ impl Accounts {
     pub async fn sign_in_with_passkey(
         &self,
         console: &RelyingParty,
-        visitor: &Visitor,
+        visitor: &AnonymousSender,
         credential: &Value,
     ) -> Result<NewSession, Error> {
         let unreadable = || refused("is not the result of a browser that used a passkey");

@@ -1,7 +1,7 @@
 //! Allocations that something outside Wharf holds on the node: a port, an address or a GPU.
 
-use super::apply::Apply;
-use super::attempt::{Attempt, Next};
+use super::attempt::{Attempt, NextAttempt};
+use super::writer::ObservationWriter;
 use crate::SharedInventory;
 use crate::moves;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ impl Attempt<'_> {
 
     /// Goes on from the refusal of a driver: takes another allocation for a new instance, and tells the
     /// owner of an instance that ran before.
-    pub async fn without(&mut self, lost: Vec<Allocation>) -> Next {
+    pub async fn without(&mut self, lost: Vec<Allocation>) -> NextAttempt {
         let names: Vec<_> = lost.iter().map(ToString::to_string).collect();
         let why = format!("something outside Wharf holds {}", names.join(", "));
         let since = *self.history.refused_since.get_or_insert_with(Instant::now);
@@ -63,7 +63,7 @@ impl Attempt<'_> {
             _ => REFUSALS,
         };
         if self.history.refused < bound || lost.is_empty() {
-            return Next::Retry(why);
+            return NextAttempt::Retry(why);
         }
         if let Err(next) = self.confirm().await {
             return next;
@@ -75,7 +75,7 @@ impl Attempt<'_> {
             let what = EventKind::RestartShort(of_lost(&lost));
             let (id, generation) = (self.instance.id, self.instance.generation);
             self.app.settled.refuse(id, generation, what.clone());
-            return self.apply.start_lost(what, since.elapsed()).await.into();
+            return self.writer.start_lost(what, since.elapsed()).await.into();
         }
         // The engine may have made the instance without them.
         match self.driver.delete(&self.target).await {
@@ -84,7 +84,7 @@ impl Attempt<'_> {
                 ..
             })
             | Err(PluginError::NotFound) => {}
-            Ok(_) => return Next::Retry(why),
+            Ok(_) => return NextAttempt::Retry(why),
             Err(error) => return error.into(),
         }
         self.history.replaced += 1;
@@ -94,11 +94,11 @@ impl Attempt<'_> {
         self.history.starts = 0;
         let give_up = self.history.replaced > MAX_REPLACED;
         let inventory = (!give_up).then(|| self.app.inventory.clone());
-        self.apply.replaced(lost, inventory).await.into()
+        self.writer.replaced(lost, inventory).await.into()
     }
 }
 
-impl Apply {
+impl ObservationWriter {
     /// Gives a new instance other allocations, or puts it into error if there are none. The time until
     /// now costs nothing.
     async fn replaced(

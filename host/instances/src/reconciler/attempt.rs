@@ -1,9 +1,9 @@
 //! One attempt to bring a node nearer to an instance's row.
 
-use super::apply::Apply;
 use super::spec;
-use super::store::{Failure, Judged, Store, Verdict};
+use super::store::{JudgedStore, NodeStore, StoreFailure, StoreVerdict};
 use super::tasks::Tasks;
+use super::writer::ObservationWriter;
 use crate::App;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, SemaphorePermit};
@@ -33,7 +33,7 @@ pub struct Attempt<'a> {
     pub driver: &'a NodeDriver,
     pub target: DriverTarget,
     /// Writes for this attempt's generation.
-    pub apply: Apply,
+    pub writer: ObservationWriter,
     /// Held by a new instance until the driver's first report.
     pub permit: Option<SemaphorePermit<'a>>,
 }
@@ -55,7 +55,7 @@ pub struct History {
     /// How often the move to a larger disk broke off.
     pub broke_off: u32,
     /// The time since which the content moves to a larger disk, and the time of the next event about it.
-    pub told: Option<(Instant, Instant)>,
+    pub growth_event: Option<GrowthEvent>,
     /// The generation whose ports the node has, and the number of the start since then.
     pub ports: Option<(Generation, u32)>,
     /// The driver's last report said that the instance runs.
@@ -69,8 +69,17 @@ pub struct History {
     deadline: Option<(Timestamp, Instant)>,
 }
 
+/// The last event about the progress of a move to a larger disk.
+#[derive(Debug, Clone, Copy)]
+pub struct GrowthEvent {
+    /// The begin of the move.
+    pub begun: Instant,
+    /// The time of the next event.
+    pub next: Instant,
+}
+
 /// The next action of the worker.
-pub enum Next {
+pub enum NextAttempt {
     /// Read the row again at once.
     Look,
     /// Read the row after a pause, or when notified.
@@ -81,13 +90,13 @@ pub enum Next {
     Away(String),
 }
 
-impl From<Error> for Next {
+impl From<Error> for NextAttempt {
     fn from(error: Error) -> Self {
         Self::Retry(error.chain().to_string())
     }
 }
 
-impl From<PluginError> for Next {
+impl From<PluginError> for NextAttempt {
     fn from(error: PluginError) -> Self {
         match error {
             PluginError::RetryLater(pause) => Self::After(pause),
@@ -100,7 +109,7 @@ impl From<PluginError> for Next {
 }
 
 /// After a write the row is read again, whether or not the write was stale.
-impl From<Result<bool, Error>> for Next {
+impl From<Result<bool, Error>> for NextAttempt {
     fn from(written: Result<bool, Error>) -> Self {
         written.map_or_else(Self::from, |_| Self::Look)
     }
@@ -129,7 +138,7 @@ impl Attempt<'_> {
     }
 
     /// Puts a new instance into error, and a restarted one back to stopped.
-    pub async fn give_up(&self, why: &str) -> Next {
+    pub async fn give_up(&self, why: &str) -> NextAttempt {
         if let Err(next) = self.confirm().await {
             return next;
         }
@@ -139,37 +148,37 @@ impl Attempt<'_> {
                 .start_failed(EventKind::RestartFailed(why.to_owned()))
                 .await;
         }
-        self.apply.failed(why.to_owned()).await.into()
+        self.writer.failed(why.to_owned()).await.into()
     }
 
     /// Puts a restarted instance back to stopped, and tells the requests that wait for it.
-    pub async fn start_failed(&self, why: EventKind) -> Next {
+    pub async fn start_failed(&self, why: EventKind) -> NextAttempt {
         let (id, generation) = (self.instance.id, self.instance.generation);
         self.app.settled.refuse(id, generation, why.clone());
-        self.apply.restart_failed(why).await.into()
+        self.writer.restart_failed(why).await.into()
     }
 
     /// Notes that the node has taken the start of a stopped instance.
-    pub async fn taken(&self) -> Result<(), Next> {
+    pub async fn taken(&self) -> Result<(), NextAttempt> {
         if self.instance.intent != Intent::Start {
             return Ok(());
         }
         let deadline = self.app.deadline(self.app.clock.now());
-        if !self.apply.taken(deadline).await? {
-            return Err(Next::Look);
+        if !self.writer.start_taken(deadline).await? {
+            return Err(NextAttempt::Look);
         }
         let row = self.app.db.read(|rows| rows.instance(self.instance.id))?;
         // The target lacks a change that came in between, such as a port.
         if row.is_some_and(|row| row.version == self.instance.version + 1) {
             Ok(())
         } else {
-            Err(Next::Look)
+            Err(NextAttempt::Look)
         }
     }
 
     /// Gives up because the deadline has passed. An instance that runs and cannot be reached has not
     /// ended, and keeps its intent if it was reachable before.
-    pub async fn expire(&self) -> Next {
+    pub async fn expire(&self) -> NextAttempt {
         if !(self.instance.provisioned && self.history.runs) {
             return self.give_up(LATE).await;
         }
@@ -177,28 +186,28 @@ impl Attempt<'_> {
             return next;
         }
         tracing::warn!(node = %self.instance.node, "the instance runs and is not reachable in time");
-        self.apply.up(None).await.into()
+        self.writer.ready(None).await.into()
     }
 
     /// Confirms that the node shows the store that has its instances. Only then a failure may change an
     /// intent.
-    pub async fn confirm(&self) -> Result<(), Next> {
-        let store = Store {
+    pub async fn confirm(&self) -> Result<(), NextAttempt> {
+        let store = NodeStore {
             app: self.app,
             node: &self.instance.node,
             driver: self.driver,
         };
         match store.examine().await {
-            Ok(Judged {
-                verdict: Verdict::Outage(outage),
+            Ok(JudgedStore {
+                verdict: StoreVerdict::Outage(outage),
                 ..
             }) => {
                 self.app.nodes.look_soon(&self.instance.node);
-                Err(Next::Away(outage.to_string()))
+                Err(NextAttempt::Away(outage.to_string()))
             }
             Ok(_) => Ok(()),
-            Err(Failure::Node(error)) => Err(Next::Away(error.to_string())),
-            Err(Failure::Rows(error)) => Err(error.into()),
+            Err(StoreFailure::Node(error)) => Err(NextAttempt::Away(error.to_string())),
+            Err(StoreFailure::Rows(error)) => Err(error.into()),
         }
     }
 }

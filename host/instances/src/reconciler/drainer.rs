@@ -4,7 +4,7 @@
 use crate::App;
 use crate::moves::consents;
 use crate::moves::drained;
-use crate::moves::{Fate, fate};
+use crate::moves::{MoveProspect, prospect};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,9 +69,9 @@ impl Drainer {
                     continue;
                 };
                 let (moving, consents) = (rows.get(&MOVES, id)?, consents(rows, row.owner)?);
-                match fate(&row, moving.is_some(), consents) {
-                    Fate::Moving => under_way += 1,
-                    Fate::Movable { .. } => movable.push(id),
+                match prospect(&row, moving.is_some(), consents) {
+                    MoveProspect::Moving => under_way += 1,
+                    MoveProspect::Movable { .. } => movable.push(id),
                     _ => {}
                 }
             }

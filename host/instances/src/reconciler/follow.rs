@@ -1,6 +1,6 @@
 //! From a driver's report of a started instance to a reachable one.
 
-use super::attempt::{Attempt, FIRST_PAUSE, Next};
+use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
 use super::{host_key, reach};
 use crate::private_ports::{has_private_page, has_shell};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const REACH: Duration = Duration::from_secs(2);
 
 impl Attempt<'_> {
     /// Goes on from a driver's report.
-    pub async fn follow(&mut self, report: Result<DriverReport, PluginError>) -> Next {
+    pub async fn follow(&mut self, report: Result<DriverReport, PluginError>) -> NextAttempt {
         if let Err(PluginError::Insufficient(short)) = &report {
             match self.lost(short) {
                 Ok(Some(lost)) => return self.without(lost).await,
@@ -57,16 +57,16 @@ impl Attempt<'_> {
                 self.give_up("the engine no longer has the instance").await
             }
             Phase::Absent | Phase::Pulling(_) | Phase::Creating | Phase::Growing(_) => {
-                Next::After(again)
+                NextAttempt::After(again)
             }
             Phase::Elsewhere(place) => self.bring_back(&place).await,
-            Phase::Stopped(why) => Next::Retry(format!("stopped: {why:?}")),
+            Phase::Stopped(why) => NextAttempt::Retry(format!("stopped: {why:?}")),
             phase @ (Phase::Booting | Phase::Ready) => {
                 if let Err(next) = self.taken().await {
                     return next;
                 }
                 self.app.growing.end(self.instance.id);
-                self.history.told = None;
+                self.history.growth_event = None;
                 // A boot removes the ports.
                 if phase == Phase::Booting {
                     self.history.ports = None;
@@ -90,7 +90,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    async fn reach(&self, phase: &Phase, again: Duration) -> Next {
+    async fn reach(&self, phase: &Phase, again: Duration) -> NextAttempt {
         let instance = self.instance;
         let begun = Instant::now();
         let up = match self.path() {
@@ -100,13 +100,13 @@ impl Attempt<'_> {
                 && instance.provisioned
                 && instance.deadline.is_none() =>
             {
-                return self.apply.up(None).await.into();
+                return self.writer.ready(None).await.into();
             }
             Ok(Some(path)) => {
                 // A newer intent ends the wait.
                 tokio::select! {
                     up = reach::wait(&path, REACH) => up,
-                    () = self.notify.notified() => return Next::Look,
+                    () = self.notify.notified() => return NextAttempt::Look,
                 }
             }
             Ok(None) => *phase == Phase::Ready,
@@ -114,10 +114,10 @@ impl Attempt<'_> {
         };
         if up {
             let key = self.host_key().await;
-            self.apply.up(key).await.into()
+            self.writer.ready(key).await.into()
         } else {
             // The driver's pause has passed during the probes. Another one would hide a page that works.
-            Next::After(again.saturating_sub(begun.elapsed()))
+            NextAttempt::After(again.saturating_sub(begun.elapsed()))
         }
     }
 
@@ -138,7 +138,7 @@ impl Attempt<'_> {
     }
 
     /// The way to the instance that shows whether it is up; `None` if the engine has no network.
-    fn path(&self) -> Result<Option<reach::Path>, Error> {
+    fn path(&self) -> Result<Option<reach::ProbePath>, Error> {
         let instance = self.instance;
         let features = self.app.features.get(&instance.node);
         if features.is_some_and(|f| !f.network) {
@@ -155,6 +155,6 @@ impl Attempt<'_> {
         };
         let missing = || Error::internal(format!("{} has no web port", instance.id));
         let (host, port) = way.ok_or_else(missing)?;
-        Ok(Some(reach::Path { health, host, port }))
+        Ok(Some(reach::ProbePath { health, host, port }))
     }
 }

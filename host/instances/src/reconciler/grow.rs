@@ -1,6 +1,6 @@
 //! A larger disk before a start, on nodes that grow a disk only while its instance is stopped.
 
-use super::attempt::{Attempt, FIRST_PAUSE, Next};
+use super::attempt::{Attempt, FIRST_PAUSE, GrowthEvent, NextAttempt};
 use std::time::{Duration, Instant};
 use wharf_db::Changes;
 use wharf_domain::driver::{DriverReport, Phase, PluginError};
@@ -18,15 +18,20 @@ impl Attempt<'_> {
     /// Tells the owner how far the move is, from time to time.
     async fn tell(&mut self, progress: &str) -> Result<(), Error> {
         let now = Instant::now();
-        let next = match self.history.told {
-            Some((_, next)) if now < next => return Ok(()),
-            Some((begun, _)) => now + begun.elapsed(),
-            None => now + TELL_AGAIN,
+        let event = match self.history.growth_event {
+            Some(last) if now < last.next => return Ok(()),
+            Some(GrowthEvent { begun, .. }) => GrowthEvent {
+                begun,
+                next: now + begun.elapsed(),
+            },
+            None => GrowthEvent {
+                begun: now,
+                next: now + TELL_AGAIN,
+            },
         };
-        let begun = self.history.told.map_or(now, |(begun, _)| begun);
-        self.history.told = Some((begun, next));
+        self.history.growth_event = Some(event);
         let progress = progress.to_owned();
-        self.apply
+        self.writer
             .on_row(move |row, view| {
                 let what = EventKind::DiskGrowing(progress.clone());
                 Ok(Changes::none().record(row, view.now, what))
@@ -36,7 +41,7 @@ impl Attempt<'_> {
     }
 
     /// Moves the content a step on. The instance starts once the driver has nothing left to move.
-    pub async fn grow(&mut self) -> Next {
+    pub async fn grow(&mut self) -> NextAttempt {
         let spec = match self.spec(true) {
             Ok(spec) => spec,
             Err(error) => return error.into(),
@@ -56,10 +61,10 @@ impl Attempt<'_> {
                 if let Err(error) = self.tell(&progress).await {
                     return error.into();
                 }
-                Next::After(again.unwrap_or(FIRST_PAUSE))
+                NextAttempt::After(again.unwrap_or(FIRST_PAUSE))
             }
             // The next start finds out what there is now.
-            Ok(_) => Next::After(FIRST_PAUSE),
+            Ok(_) => NextAttempt::After(FIRST_PAUSE),
             Err(PluginError::Insufficient(short)) => {
                 if let Err(next) = self.confirm().await {
                     return next;
@@ -68,7 +73,7 @@ impl Attempt<'_> {
                 let kept = disk.and_then(|s| u32::try_from(s.available).ok());
                 tracing::warn!(?short, "no room for a larger disk");
                 let why = EventKind::RestartShort(of_restart(&short, self.instance.size, 0));
-                self.apply.not_grown(kept, why).await.into()
+                self.writer.growth_failed(kept, why).await.into()
             }
             // Other moves come first.
             Err(later @ PluginError::RetryLater(_)) => {

@@ -17,12 +17,12 @@ const WHILE_MISSING: Duration = Duration::from_secs(10);
 
 /// The survey of one node's images.
 #[derive(Default)]
-pub struct Images {
+pub struct ImageSurvey {
     looked: Option<Instant>,
     missing: BTreeSet<String>,
 }
 
-impl Images {
+impl ImageSurvey {
     /// Makes the next survey due whatever the time. The images that are known stay known.
     pub fn look_again(&mut self) {
         self.looked = None;

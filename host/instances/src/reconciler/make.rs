@@ -1,6 +1,6 @@
 //! The steps that make an instance run: creation and start.
 
-use super::attempt::{Attempt, Next};
+use super::attempt::{Attempt, NextAttempt};
 use wharf_domain::driver::{DriverReport, Phase};
 
 /// The number of early ends after which a start counts as failed.
@@ -8,7 +8,7 @@ const MAX_STARTS: u32 = 5;
 
 impl Attempt<'_> {
     /// Moves a new instance a step on.
-    pub async fn make(&mut self) -> Next {
+    pub async fn make(&mut self) -> NextAttempt {
         let (id, vault) = (self.instance.id, &self.app.vault);
         let opened = self
             .provisioning_spec()
@@ -47,7 +47,7 @@ impl Attempt<'_> {
     }
 
     /// Starts an existing instance, after growing its disk if the driver says so.
-    pub async fn start(&mut self) -> Next {
+    pub async fn start(&mut self) -> NextAttempt {
         let report = self.driver.start(&self.target).await;
         if let Ok(DriverReport {
             phase: Phase::Growing(_),

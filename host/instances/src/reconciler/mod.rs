@@ -2,7 +2,6 @@
 //! what to do. Every step is idempotent, so the rows continue what a crash interrupted.
 
 mod allocation;
-mod apply;
 mod attempt;
 mod differences;
 mod drainer;
@@ -24,6 +23,7 @@ mod tasks;
 mod threads;
 mod worker;
 mod workers;
+mod writer;
 
 use crate::{App, Nudge, stats};
 use std::sync::Arc;

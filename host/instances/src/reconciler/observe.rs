@@ -1,11 +1,11 @@
 //! The observer of a node: its features, and whether its instances are as the rows say.
 
-use super::apply::Apply;
 use super::differences::{Differences, digest};
-use super::images::Images;
+use super::images::ImageSurvey;
 use super::spec;
-use super::store::{Failure, Store, Verdict};
+use super::store::{NodeStore, StoreFailure, StoreVerdict};
 use super::workers::Workers;
+use super::writer::ObservationWriter;
 use crate::App;
 use crate::nodes::NodeState;
 use std::collections::HashSet;
@@ -31,7 +31,7 @@ pub struct Observer {
     /// started again.
     continuous: bool,
     boot_id: Option<String>,
-    images: Images,
+    images: ImageSurvey,
     probed: Option<Instant>,
     /// The count of interruptions when the last look began.
     interruptions: Option<u64>,
@@ -63,7 +63,7 @@ impl Observer {
             driver,
             continuous: false,
             boot_id: None,
-            images: Images::default(),
+            images: ImageSurvey::default(),
             probed: None,
             interruptions: None,
             reachable: None,
@@ -135,8 +135,8 @@ impl Observer {
         }
         match self.compare(mark, listed, verified_at).await {
             Ok(dealt_with) => Ok(dealt_with),
-            Err(Failure::Node(error)) => Err(error),
-            Err(Failure::Rows(error)) => {
+            Err(StoreFailure::Node(error)) => Err(error),
+            Err(StoreFailure::Rows(error)) => {
                 tracing::error!(node = %self.node, error = %error.chain(), "cannot compare the node with the database");
                 Ok(false)
             }
@@ -185,7 +185,7 @@ impl Observer {
         mark: StoreMark,
         listed: Vec<Observed>,
         verified_at: u64,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, StoreFailure> {
         // Read before the rows are: a commit in between makes the next look compare again.
         let seen = (self.app.db.commits(), digest(&listed), mark.clone());
         if self.agreed.as_ref() == Some(&seen) {
@@ -194,13 +194,13 @@ impl Observer {
             return Ok(true);
         }
         self.agreed = None;
-        let store = Store {
+        let store = NodeStore {
             app: &self.app,
             node: &self.node,
             driver: &self.driver,
         };
         let judged = store.judge(mark, listed).await?;
-        if let Verdict::Outage(outage) = judged.verdict {
+        if let StoreVerdict::Outage(outage) = judged.verdict {
             self.images.look_again();
             if judged.row.accepted {
                 store.accept(&judged).await?;
@@ -244,11 +244,11 @@ impl Observer {
     }
 
     /// Surveys the images of the node's own store.
-    async fn survey(&mut self, verified_at: u64) -> Result<(), Failure> {
+    async fn survey(&mut self, verified_at: u64) -> Result<(), StoreFailure> {
         let surveyed = self
             .images
             .look(&self.app, &self.node, &self.driver, verified_at);
-        surveyed.await.map_err(Failure::Node)
+        surveyed.await.map_err(StoreFailure::Node)
     }
 
     /// Notes the node's state. The operator is told once of an outage and of its end.
@@ -280,7 +280,7 @@ impl Observer {
         let Ok(report) = self.driver.inspect(spec::tag(&row), row.generation).await else {
             return Ok(false);
         };
-        let apply = Apply {
+        let writer = ObservationWriter {
             db: self.app.db.clone(),
             id: row.id,
             generation: row.generation,
@@ -295,7 +295,7 @@ impl Observer {
             Phase::Absent => "the engine no longer has the instance".to_owned(),
             Phase::Booting | Phase::Ready if row.intent == Intent::Stop => {
                 tracing::warn!(instance = %row.id, "stopped instance is running, stopping it");
-                apply.pending(None).await?;
+                writer.unsettled(None).await?;
                 self.workers.wake(row.id, None);
                 return Ok(true);
             }
@@ -310,11 +310,11 @@ impl Observer {
         }
         if self.continuous {
             tracing::info!(instance = %row.id, why = gone, "instance ended by itself");
-            apply.died(gone).await?;
+            writer.died(gone).await?;
         } else {
             tracing::info!(instance = %row.id, why = gone, "instance is not running after a gap, starting it");
             let deadline = self.app.deadline(self.app.clock.now());
-            apply.pending(Some(deadline)).await?;
+            writer.unsettled(Some(deadline)).await?;
             self.workers.wake(row.id, None);
         }
         Ok(true)

@@ -18,7 +18,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// A path to probe.
 #[derive(Debug, Clone)]
-pub struct Path {
+pub struct ProbePath {
     /// The kind of probe.
     pub health: Health,
     /// Host of the published port.
@@ -28,7 +28,7 @@ pub struct Path {
 }
 
 /// Probes until the instance is reachable; false at the timeout.
-pub async fn wait(path: &Path, at_most: Duration) -> bool {
+pub async fn wait(path: &ProbePath, at_most: Duration) -> bool {
     let begin = Instant::now();
     let attempts = async {
         while !reachable(path).await {
@@ -39,7 +39,7 @@ pub async fn wait(path: &Path, at_most: Duration) -> bool {
     tokio::time::timeout(at_most, attempts).await.is_ok()
 }
 
-async fn reachable(path: &Path) -> bool {
+async fn reachable(path: &ProbePath) -> bool {
     let attempt = async {
         let mut stream = TcpStream::connect((path.host.as_str(), path.port)).await?;
         match &path.health {
@@ -71,7 +71,7 @@ async fn http_answer(stream: &mut TcpStream, host: &str, target: &str) -> io::Re
 
 #[cfg(test)]
 mod tests {
-    use super::{Path, reachable};
+    use super::{ProbePath, reachable};
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpListener;
     use wharf_domain::blueprint::Health;
@@ -88,7 +88,7 @@ mod tests {
                 drop(stream.write_all(answer).await);
             }
         });
-        let path = Path {
+        let path = ProbePath {
             health,
             host: "127.0.0.1".to_owned(),
             port: address.port(),

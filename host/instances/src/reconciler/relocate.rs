@@ -1,7 +1,7 @@
 //! The step that brings an instance to another node of its cluster.
 
-use super::apply::Apply;
-use super::attempt::{Attempt, FIRST_PAUSE, Next};
+use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
+use super::writer::ObservationWriter;
 use crate::App;
 use std::time::Duration;
 use wharf_domain::driver::{DriverReport, Phase, PluginError};
@@ -12,7 +12,7 @@ const MAX_BROKE_OFF: u32 = 5;
 
 impl Attempt<'_> {
     /// Moves the instance a step on. The attempt is one of the new node.
-    pub async fn relocate(&mut self) -> Next {
+    pub async fn relocate(&mut self) -> NextAttempt {
         let report = match self.fetch().await {
             Ok(report) => report,
             Err(next) => return next,
@@ -21,22 +21,25 @@ impl Attempt<'_> {
         match report.phase {
             Phase::Stopped(_) => {
                 let deadline = self.app.deadline(self.app.clock.now());
-                let arrived = self.apply.arrived(deadline).await;
+                let arrived = self.writer.arrived(deadline).await;
                 self.app.look_for_moves();
                 arrived.into()
             }
             Phase::Elsewhere(progress) => {
                 tracing::debug!(progress, "moving to another node");
                 self.history.broke_off = 0;
-                Next::After(again)
+                NextAttempt::After(again)
             }
-            phase => self.stay(format!("the engine reports {phase:?}")).await,
+            phase => {
+                self.abandon_move(format!("the engine reports {phase:?}"))
+                    .await
+            }
         }
     }
 
     /// Fetches an instance that should be on this node and was moved by hand, or by a move that this
     /// service had given up. The next attempt starts it.
-    pub async fn bring_back(&mut self, place: &str) -> Next {
+    pub async fn bring_back(&mut self, place: &str) -> NextAttempt {
         tracing::warn!(node = %self.instance.node, place, "the instance is elsewhere, fetching it");
         let spec = match self.spec(true) {
             Ok(spec) => spec,
@@ -47,7 +50,7 @@ impl Attempt<'_> {
                 // It was started there.
                 let grace = Duration::from_millis(self.app.config().limits.stop_grace_ms);
                 match self.driver.stop(&self.target, grace).await {
-                    Ok(_) => Next::After(FIRST_PAUSE),
+                    Ok(_) => NextAttempt::After(FIRST_PAUSE),
                     Err(error) => error.into(),
                 }
             }
@@ -59,14 +62,14 @@ impl Attempt<'_> {
                     }
                     self.extend_deadline();
                 }
-                Next::After(report.again.unwrap_or(FIRST_PAUSE))
+                NextAttempt::After(report.again.unwrap_or(FIRST_PAUSE))
             }
             Err(error) => error.into(),
         }
     }
 
     /// Asks the new node for the instance.
-    async fn fetch(&mut self) -> Result<DriverReport, Next> {
+    async fn fetch(&mut self) -> Result<DriverReport, NextAttempt> {
         let spec = self.spec(true)?;
         let moved = self.driver.move_here(&spec).await;
         if let Err(PluginError::Insufficient(short)) = &moved {
@@ -82,12 +85,12 @@ impl Attempt<'_> {
                 | PluginError::Insufficient(_)
                 | PluginError::NotFound
                 | PluginError::Unsupported(_)),
-            ) => Err(self.stay(error.to_string()).await),
+            ) => Err(self.abandon_move(error.to_string()).await),
             Err(error @ (PluginError::RetryLater(_) | PluginError::Busy)) => Err(error.into()),
             Err(error) => {
                 self.history.broke_off += 1;
                 if self.history.broke_off > MAX_BROKE_OFF {
-                    Err(self.stay(error.to_string()).await)
+                    Err(self.abandon_move(error.to_string()).await)
                 } else {
                     Err(error.into())
                 }
@@ -96,17 +99,22 @@ impl Attempt<'_> {
     }
 
     /// Leaves the instance on its old node.
-    async fn stay(&mut self, why: String) -> Next {
+    async fn abandon_move(&mut self, why: String) -> NextAttempt {
         self.history.broke_off = 0;
-        stay(self.app, &self.apply, self.instance, why).await
+        abandon_move(self.app, &self.writer, self.instance, why).await
     }
 }
 
 /// Ends a move: the instance stays on its old node. The row is the one that the new node would have had.
-pub async fn stay(app: &App, apply: &Apply, instance: &Instance, why: String) -> Next {
+pub async fn abandon_move(
+    app: &App,
+    writer: &ObservationWriter,
+    instance: &Instance,
+    why: String,
+) -> NextAttempt {
     tracing::warn!(instance = %instance.id, to = %instance.node, why, "the instance does not move");
     let deadline = app.deadline(app.clock.now());
-    let stayed = apply.not_moved(why, deadline).await;
+    let written = writer.move_failed(why, deadline).await;
     app.look_for_moves();
-    stayed.into()
+    written.into()
 }

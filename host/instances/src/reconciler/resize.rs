@@ -1,6 +1,6 @@
 //! The step that gives a running instance another size.
 
-use super::attempt::{Attempt, Next};
+use super::attempt::{Attempt, NextAttempt};
 use std::time::{Duration, Instant};
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{Phase, PluginError};
@@ -9,7 +9,7 @@ use wharf_domain::shortage::of_resize;
 
 impl Attempt<'_> {
     /// Resizes the instance: all quantities change, or none.
-    pub async fn resize(&mut self, size: Size) -> Next {
+    pub async fn resize(&mut self, size: Size) -> NextAttempt {
         let may_wait = self.may_wait();
         self.target.size = size;
         let answer = match self.driver.resize(&self.target).await {
@@ -25,7 +25,7 @@ impl Attempt<'_> {
         let field = Some(changed(self.instance.size, size));
         let why = match answer {
             Ok(report) if matches!(report.phase, Phase::Ready | Phase::Booting) => {
-                return self.apply.resized().await.into();
+                return self.writer.resized().await.into();
             }
             Ok(_) | Err(PluginError::NotFound) => {
                 refused(field, "the instance is not running on its node".to_owned())
@@ -45,7 +45,7 @@ impl Attempt<'_> {
             }
             Err(error) => refused(None, error.to_string()),
         };
-        self.apply.resize_refused(why).await.into()
+        self.writer.resize_refused(why).await.into()
     }
 
     /// Whether the new size may still be applied later. Its request withdraws it after this time.

@@ -1,6 +1,6 @@
 //! The steps that stop and delete an instance.
 
-use super::attempt::{Attempt, FIRST_PAUSE, Next};
+use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
 use std::time::{Duration, Instant};
 use wharf_domain::driver::{DriverReport, Phase, PluginError};
 use wharf_domain::instance::ResourceType;
@@ -11,7 +11,7 @@ const SECOND_LOOK: Duration = Duration::from_secs(5);
 
 impl Attempt<'_> {
     /// Stops the instance and releases its compute.
-    pub async fn stop(&mut self) -> Next {
+    pub async fn stop(&mut self) -> NextAttempt {
         let limits = self.app.config().limits;
         let grace = Duration::from_millis(match self.target.resource_type {
             ResourceType::Container => limits.stop_grace_ms,
@@ -22,14 +22,14 @@ impl Attempt<'_> {
                 phase: Phase::Stopped(_) | Phase::Absent | Phase::Failed(_),
                 ..
             })
-            | Err(PluginError::NotFound) => self.apply.released().await.into(),
-            Ok(report) => Next::After(report.again.unwrap_or(FIRST_PAUSE)),
+            | Err(PluginError::NotFound) => self.writer.released().await.into(),
+            Ok(report) => NextAttempt::After(report.again.unwrap_or(FIRST_PAUSE)),
             Err(error) => error.into(),
         }
     }
 
     /// Deletes the instance and frees everything it held.
-    pub async fn delete(&mut self) -> Next {
+    pub async fn delete(&mut self) -> NextAttempt {
         match self.driver.delete(&self.target).await {
             Ok(DriverReport {
                 phase: Phase::Absent,
@@ -37,12 +37,12 @@ impl Attempt<'_> {
             })
             | Err(PluginError::NotFound) => {
                 if let Some(wait) = self.until_certain() {
-                    return Next::After(wait);
+                    return NextAttempt::After(wait);
                 }
                 self.tasks.forget(self.instance.id);
-                self.apply.purged().await.into()
+                self.writer.purged().await.into()
             }
-            Ok(report) => Next::After(report.again.unwrap_or(FIRST_PAUSE)),
+            Ok(report) => NextAttempt::After(report.again.unwrap_or(FIRST_PAUSE)),
             Err(error) => error.into(),
         }
     }

@@ -3,8 +3,8 @@
 //! An engine whose data disk is not mounted has an empty store, and a tunnel may lead to another engine.
 //! Neither proves that an instance has ended.
 
-use super::apply::Apply;
 use super::differences::{Differences, differences};
+use super::writer::ObservationWriter;
 use crate::App;
 use crate::nodes::Outage;
 use crate::nodes::{NODES, NodeRow};
@@ -20,7 +20,7 @@ use wharf_plugin::NodeDriver;
 const TOGETHER: usize = 2;
 
 /// A node's store.
-pub struct Store<'a> {
+pub struct NodeStore<'a> {
     pub app: &'a App,
     pub node: &'a NodeId,
     pub driver: &'a NodeDriver,
@@ -28,7 +28,7 @@ pub struct Store<'a> {
 
 /// The finding about a node's store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum StoreVerdict {
     /// The store is the node's own.
     Own,
     /// The store is the node's own; the database does not have its mark yet, which this is.
@@ -40,43 +40,47 @@ pub enum Verdict {
 }
 
 /// A verdict and its reasons.
-pub struct Judged {
-    pub verdict: Verdict,
+pub struct JudgedStore {
+    pub verdict: StoreVerdict,
     pub mark: StoreMark,
     pub found: Differences,
     pub row: NodeRow,
 }
 
 /// The reason why there is no verdict.
-pub enum Failure {
+pub enum StoreFailure {
     Node(PluginError),
     Rows(Error),
 }
 
-impl From<PluginError> for Failure {
+impl From<PluginError> for StoreFailure {
     fn from(error: PluginError) -> Self {
         Self::Node(error)
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for StoreFailure {
     fn from(error: Error) -> Self {
         Self::Rows(error)
     }
 }
 
-impl Store<'_> {
+impl NodeStore<'_> {
     /// Asks the node and judges its store.
-    pub async fn examine(&self) -> Result<Judged, Failure> {
+    pub async fn examine(&self) -> Result<JudgedStore, StoreFailure> {
         let listed = self.driver.list().await?;
         let mark = self.driver.identify().await?;
         self.judge(mark, listed).await
     }
 
     /// Judges the store from its list and its mark.
-    pub async fn judge(&self, mark: StoreMark, listed: Vec<Observed>) -> Result<Judged, Failure> {
+    pub async fn judge(
+        &self,
+        mark: StoreMark,
+        listed: Vec<Observed>,
+    ) -> Result<JudgedStore, StoreFailure> {
         let judged = self.judge_once(mark, listed).await?;
-        if !matches!(judged.verdict, Verdict::Outage(_)) {
+        if !matches!(judged.verdict, StoreVerdict::Outage(_)) {
             return Ok(judged);
         }
         // Instances may have become reachable since the list. A second list has them.
@@ -89,7 +93,11 @@ impl Store<'_> {
         Ok(again)
     }
 
-    async fn judge_once(&self, mark: StoreMark, listed: Vec<Observed>) -> Result<Judged, Failure> {
+    async fn judge_once(
+        &self,
+        mark: StoreMark,
+        listed: Vec<Observed>,
+    ) -> Result<JudgedStore, StoreFailure> {
         let (db, node) = (self.app.db.clone(), self.node.clone());
         // Thousands of rows are read on a blocking thread. The read ends with this task, since a
         // database that is being read cannot be closed.
@@ -105,7 +113,7 @@ impl Store<'_> {
         let (row, found) =
             compared.map_err(|e| Error::caused("the comparison was aborted", e))??;
         drop(alive);
-        Ok(Judged {
+        Ok(JudgedStore {
             verdict: verdict(&row, &mark, &found),
             mark,
             found,
@@ -115,10 +123,10 @@ impl Store<'_> {
 
     /// Brings the mark of the node's own store and the database into line. False if the engine keeps no
     /// mark. Without `eager`, the engine is not asked for one.
-    pub async fn adopt(&self, judged: &Judged, eager: bool) -> Result<bool, Error> {
+    pub async fn adopt(&self, judged: &JudgedStore, eager: bool) -> Result<bool, Error> {
         let mark = match &judged.verdict {
-            Verdict::Pin(mark) => Some(mark.clone()),
-            Verdict::Mark(mark) if eager => match self.mark(mark.clone()).await {
+            StoreVerdict::Pin(mark) => Some(mark.clone()),
+            StoreVerdict::Mark(mark) if eager => match self.mark(mark.clone()).await {
                 Ok(Some(mark)) => Some(mark),
                 Ok(None) => {
                     tracing::warn!(node = %self.node, "the engine's store does not keep its mark");
@@ -140,15 +148,15 @@ impl Store<'_> {
     }
 
     /// Carries out the operator's word: what is absent has ended, and the present store is the node's.
-    pub async fn accept(&self, judged: &Judged) -> Result<(), Failure> {
+    pub async fn accept(&self, judged: &JudgedStore) -> Result<(), StoreFailure> {
         for (id, generation) in &judged.found.lost {
-            let apply = Apply {
+            let writer = ObservationWriter {
                 db: self.app.db.clone(),
                 id: *id,
                 generation: *generation,
             };
             let why = "absent from the engine that the operator accepted";
-            apply.died(why.to_owned()).await?;
+            writer.died(why.to_owned()).await?;
         }
         let mark = match &judged.mark {
             StoreMark::Is(mark) => Some(mark.clone()),
@@ -184,42 +192,47 @@ impl Store<'_> {
 }
 
 /// Judges a store. Pure.
-fn verdict(row: &NodeRow, mark: &StoreMark, found: &Differences) -> Verdict {
+fn verdict(row: &NodeRow, mark: &StoreMark, found: &Differences) -> StoreVerdict {
     let vanished = |at_least: usize| found.present == 0 && found.lost.len() >= at_least;
     match (&row.mark, mark) {
-        (_, mark) if mark.is_volatile() => Verdict::Own,
+        (_, mark) if mark.is_volatile() => StoreVerdict::Own,
         (Some(pinned), StoreMark::Is(mark)) if pinned == mark => {
             if vanished(TOGETHER) {
-                Verdict::Outage(Outage::AllAbsent)
+                StoreVerdict::Outage(Outage::AllAbsent)
             } else {
-                Verdict::Own
+                StoreVerdict::Own
             }
         }
         // Nothing is at stake on a node without instances.
-        (Some(_), StoreMark::Is(mark)) if found.rows == 0 => Verdict::Pin(mark.clone()),
-        (Some(_), StoreMark::Is(_)) => Verdict::Outage(Outage::OtherMark),
+        (Some(_), StoreMark::Is(mark)) if found.rows == 0 => StoreVerdict::Pin(mark.clone()),
+        (Some(_), StoreMark::Is(_)) => StoreVerdict::Outage(Outage::OtherMark),
         (Some(pinned), StoreMark::Missing) if found.present > 0 => {
-            Verdict::Mark(Some(pinned.clone()))
+            StoreVerdict::Mark(Some(pinned.clone()))
         }
-        (Some(_), StoreMark::Missing) if found.rows == 0 => Verdict::Mark(None),
-        (Some(_), StoreMark::Missing) => Verdict::Outage(Outage::NoMark),
-        _ if vanished(1) => Verdict::Outage(Outage::AllAbsent),
-        (None, StoreMark::Is(mark)) => Verdict::Pin(mark.clone()),
-        (None, StoreMark::Missing) => Verdict::Mark(None),
-        (_, StoreMark::Unsupported) => Verdict::Own,
+        (Some(_), StoreMark::Missing) if found.rows == 0 => StoreVerdict::Mark(None),
+        (Some(_), StoreMark::Missing) => StoreVerdict::Outage(Outage::NoMark),
+        _ if vanished(1) => StoreVerdict::Outage(Outage::AllAbsent),
+        (None, StoreMark::Is(mark)) => StoreVerdict::Pin(mark.clone()),
+        (None, StoreMark::Missing) => StoreVerdict::Mark(None),
+        (_, StoreMark::Unsupported) => StoreVerdict::Own,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Verdict, verdict};
+    use super::{StoreVerdict, verdict};
     use crate::nodes::NodeRow;
     use crate::nodes::Outage;
     use crate::reconciler::differences::Differences;
     use wharf_domain::driver::StoreMark;
     use wharf_domain::ids::{Generation, InstanceId};
 
-    fn judge(pinned: Option<&str>, mark: Option<&str>, present: usize, lost: usize) -> Verdict {
+    fn judge(
+        pinned: Option<&str>,
+        mark: Option<&str>,
+        present: usize,
+        lost: usize,
+    ) -> StoreVerdict {
         let row = NodeRow {
             mark: pinned.map(str::to_owned),
             accepted: false,
@@ -241,9 +254,9 @@ mod tests {
 
     #[test]
     fn a_store_that_may_be_another_one_is_an_outage() {
-        let outage = |outage| Verdict::Outage(outage);
-        assert_eq!(judge(Some("a"), Some("a"), 1, 5), Verdict::Own);
-        assert_eq!(judge(Some("a"), Some("a"), 0, 1), Verdict::Own);
+        let outage = |outage| StoreVerdict::Outage(outage);
+        assert_eq!(judge(Some("a"), Some("a"), 1, 5), StoreVerdict::Own);
+        assert_eq!(judge(Some("a"), Some("a"), 0, 1), StoreVerdict::Own);
         assert_eq!(judge(Some("a"), Some("a"), 0, 2), outage(Outage::AllAbsent));
         assert_eq!(judge(Some("a"), Some("b"), 3, 0), outage(Outage::OtherMark));
         assert_eq!(judge(Some("a"), None, 0, 1), outage(Outage::NoMark));
@@ -251,19 +264,22 @@ mod tests {
         assert_eq!(judge(None, Some("?"), 0, 1), outage(Outage::AllAbsent));
         assert_eq!(judge(None, Some("b"), 0, 1), outage(Outage::AllAbsent));
         assert_eq!(judge(None, None, 0, 1), outage(Outage::AllAbsent));
-        assert_eq!(judge(None, Some("volatile"), 0, 5), Verdict::Own);
+        assert_eq!(judge(None, Some("volatile"), 0, 5), StoreVerdict::Own);
     }
 
     #[test]
     fn a_store_gets_a_mark_and_a_node_without_instances_a_new_one() {
-        assert_eq!(judge(None, None, 0, 0), Verdict::Mark(None));
-        assert_eq!(judge(None, Some("b"), 1, 0), Verdict::Pin("b".into()));
-        assert_eq!(judge(Some("a"), Some("b"), 0, 0), Verdict::Pin("b".into()));
-        assert_eq!(judge(Some("a"), None, 0, 0), Verdict::Mark(None));
+        assert_eq!(judge(None, None, 0, 0), StoreVerdict::Mark(None));
+        assert_eq!(judge(None, Some("b"), 1, 0), StoreVerdict::Pin("b".into()));
+        assert_eq!(
+            judge(Some("a"), Some("b"), 0, 0),
+            StoreVerdict::Pin("b".into())
+        );
+        assert_eq!(judge(Some("a"), None, 0, 0), StoreVerdict::Mark(None));
         assert_eq!(
             judge(Some("a"), None, 1, 1),
-            Verdict::Mark(Some("a".into()))
+            StoreVerdict::Mark(Some("a".into()))
         );
-        assert_eq!(judge(None, Some("?"), 1, 3), Verdict::Own);
+        assert_eq!(judge(None, Some("?"), 1, 3), StoreVerdict::Own);
     }
 }

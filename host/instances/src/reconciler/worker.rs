@@ -1,11 +1,11 @@
 //! The worker of one instance: it attempts the planned step until the node follows the row.
 
-use super::apply::Apply;
-use super::attempt::{Attempt, FIRST_PAUSE, History, LATE, Next};
+use super::attempt::{Attempt, FIRST_PAUSE, History, LATE, NextAttempt};
 use super::plan::{Step, plan};
-use super::relocate::stay;
+use super::relocate::abandon_move;
 use super::spec;
 use super::tasks::Tasks;
+use super::writer::ObservationWriter;
 use crate::{App, moves};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ impl Worker {
                     step => {
                         if step != Step::Start {
                             self.app.growing.end(self.id);
-                            self.history.told = None;
+                            self.history.growth_event = None;
                         }
                         // A move is carried out by the node to which the instance goes.
                         let instance = match moving.filter(|_| step == Step::Move) {
@@ -83,7 +83,7 @@ impl Worker {
                         );
                         let next = self.attempt(step, &instance, deadline);
                         let next = next.instrument(attempt).await;
-                        let failed = matches!(next, Next::Retry(_) | Next::Away(_));
+                        let failed = matches!(next, NextAttempt::Retry(_) | NextAttempt::Away(_));
                         self.app.metrics.attempted(step.name(), failed);
                         Some(next)
                     }
@@ -98,14 +98,14 @@ impl Worker {
                     self.app.growing.end(self.id);
                     return;
                 }
-                None | Some(Next::Look) => self.backoff = FIRST_PAUSE,
-                Some(Next::After(pause)) => {
+                None | Some(NextAttempt::Look) => self.backoff = FIRST_PAUSE,
+                Some(NextAttempt::After(pause)) => {
                     self.backoff = FIRST_PAUSE;
                     self.pause(pause, deadline).await;
                 }
-                Some(next @ (Next::Retry(_) | Next::Away(_))) => {
-                    stood_still = matches!(next, Next::Away(_));
-                    let (Next::Retry(why) | Next::Away(why)) = next else {
+                Some(next @ (NextAttempt::Retry(_) | NextAttempt::Away(_))) => {
+                    stood_still = matches!(next, NextAttempt::Away(_));
+                    let (NextAttempt::Retry(why) | NextAttempt::Away(why)) = next else {
                         continue;
                     };
                     tracing::warn!(
@@ -153,8 +153,8 @@ impl Worker {
         Duration::from_secs(self.app.config().provisioning_deadline_s)
     }
 
-    fn apply(&self, instance: &Instance) -> Apply {
-        Apply {
+    fn writer(&self, instance: &Instance) -> ObservationWriter {
+        ObservationWriter {
             db: self.app.db.clone(),
             id: self.id,
             generation: instance.generation,
@@ -166,7 +166,7 @@ impl Worker {
         step: Step,
         instance: &Instance,
         deadline: Option<Instant>,
-    ) -> Next {
+    ) -> NextAttempt {
         let Some(driver) = self.app.drivers.get(&instance.node).cloned() else {
             return self.without_node(step, instance).await;
         };
@@ -177,7 +177,7 @@ impl Worker {
         let is_verified = self.is_verified(&driver).await;
         self.history.stand_still(begun.elapsed());
         if !is_verified {
-            return Next::Look;
+            return NextAttempt::Look;
         }
         let target = match spec::target(&self.app, instance) {
             Ok(target) => target,
@@ -190,11 +190,11 @@ impl Worker {
         if step == Step::Make && !self.history.begun && !expired {
             permit = self.permit(&tasks, &instance.node).await;
             if permit.is_none() {
-                return Next::Look;
+                return NextAttempt::Look;
             }
         }
         tracing::debug!(?step, node = %instance.node, "attempting");
-        let apply = self.apply(instance);
+        let writer = self.writer(instance);
         let attempt = Attempt {
             app: &self.app,
             tasks: &tasks,
@@ -203,7 +203,7 @@ impl Worker {
             instance,
             driver: &driver,
             target,
-            apply,
+            writer,
             permit,
         };
         // Boxed, so that a worker that waits for its permit is small.
@@ -211,31 +211,31 @@ impl Worker {
     }
 
     /// The end of a step whose node is not configured.
-    async fn without_node(&self, step: Step, instance: &Instance) -> Next {
+    async fn without_node(&self, step: Step, instance: &Instance) -> NextAttempt {
         let why = format!("node {} is not configured", instance.node);
         match step {
-            Step::Move => stay(&self.app, &self.apply(instance), instance, why).await,
-            _ => Next::Retry(why),
+            Step::Move => abandon_move(&self.app, &self.writer(instance), instance, why).await,
+            _ => NextAttempt::Retry(why),
         }
     }
 
     /// The end of a step without a call to the node: no request waits for the step any more, or the node is
     /// out of reach.
-    async fn without_attempt(&mut self, step: Step, instance: &Instance) -> Option<Next> {
+    async fn without_attempt(&mut self, step: Step, instance: &Instance) -> Option<NextAttempt> {
         let is_away = self.is_away(Some(&instance.node));
         let state = || self.app.nodes.state(&instance.node).to_string();
-        let apply = self.apply(instance);
+        let writer = self.writer(instance);
         let now = self.app.clock.now();
         if is_away && matches!(step, Step::Resize(_)) {
             // A request waits for a resize, so that a node out of reach refuses it at once.
             let (field, message) = (None, state());
             let why = EventKind::ResizeRefused { field, message };
-            return Some(apply.resize_refused(why).await.into());
+            return Some(writer.resize_refused(why).await.into());
         }
         if instance.intent == Intent::Start && instance.deadline.is_some_and(|end| now >= end) {
             // The request that asked for the start has gone, or withdraws it now.
             let late = EventKind::RestartFailed(LATE.to_owned());
-            return Some(apply.restart_failed(late).await.into());
+            return Some(writer.restart_failed(late).await.into());
         }
         if !is_away || step != Step::Move {
             self.history.away_since = None;
@@ -243,10 +243,10 @@ impl Worker {
         }
         let since = *self.history.away_since.get_or_insert_with(Instant::now);
         if since.elapsed() < MAX_AWAY {
-            return Some(Next::After(FIRST_PAUSE));
+            return Some(NextAttempt::After(FIRST_PAUSE));
         }
         self.history.away_since = None;
-        Some(stay(&self.app, &apply, instance, state()).await)
+        Some(abandon_move(&self.app, &writer, instance, state()).await)
     }
 
     /// Waits for a permit to begin a new instance on a node; none after a notification.
@@ -263,12 +263,12 @@ impl Worker {
 }
 
 /// Carries a step out, or ends one whose deadline has passed.
-async fn carry_out(mut attempt: Attempt<'_>, step: Step, expired: bool) -> Next {
+async fn carry_out(mut attempt: Attempt<'_>, step: Step, expired: bool) -> NextAttempt {
     if expired {
         return attempt.expire().await;
     }
     match step {
-        Step::Nothing => Next::Look,
+        Step::Nothing => NextAttempt::Look,
         Step::Make => attempt.make().await,
         Step::Start => attempt.start().await,
         Step::Resize(size) => attempt.resize(size).await,

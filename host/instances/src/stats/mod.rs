@@ -25,7 +25,7 @@ use wharf_plugin::NodeDriver;
 
 /// Live usage.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stats {
+pub struct InstanceStats {
     /// CPU usage; 100 is one full vCPU.
     pub cpu_percent: f64,
     /// RAM in use, bytes.
@@ -47,7 +47,11 @@ const SILENCE: Duration = Duration::from_secs(3);
 
 impl App {
     /// Returns the newest sample of the usage, or reads one within the configured time.
-    pub async fn stats(&self, caller: &Caller, selector: &Selector) -> Result<Stats, Error> {
+    pub async fn stats(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+    ) -> Result<InstanceStats, Error> {
         let instance = self.db.read(|rows| find(rows, caller.user, selector))?;
         if instance.resource_type == ResourceType::Vm {
             return Err(Error::NotApplicable(
@@ -69,7 +73,7 @@ impl App {
         }
         let sample = self.newest(&instance).await.map_err(unreachable)?;
         let measured = sample.measured;
-        Ok(Stats {
+        Ok(InstanceStats {
             cpu_percent: measured.cpu_percent,
             mem_used_bytes: measured.mem_used_bytes,
             mem_total_gib: instance.size.mem_gib,

@@ -1,6 +1,6 @@
 //! Contradictions between a configuration and the claims in the database.
 
-use super::{Finding, Severity};
+use super::{ConfigFinding, Severity};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_config::{Config, GpuConfig, NodeConfig};
@@ -34,8 +34,8 @@ impl Books {
 }
 
 /// The findings about ports, addresses and GPUs that something outside Wharf holds.
-pub fn held_outside(books: &Books) -> impl Iterator<Item = Finding> {
-    books.kept_out.iter().map(|(node, what)| Finding {
+pub fn held_outside(books: &Books) -> impl Iterator<Item = ConfigFinding> {
+    books.kept_out.iter().map(|(node, what)| ConfigFinding {
         severity: Severity::Warning,
         setting: format!("node.{node}.endpoint"),
         problem: format!("something outside Wharf holds {what}"),
@@ -45,7 +45,7 @@ pub fn held_outside(books: &Books) -> impl Iterator<Item = Finding> {
 }
 
 /// Compares the claims of all instances with the nodes of a configuration.
-pub fn contradictions(config: &Config, claims: &[Claim]) -> Vec<Finding> {
+pub fn contradictions(config: &Config, claims: &[Claim]) -> Vec<ConfigFinding> {
     let mut of_node: BTreeMap<&str, Vec<&Claim>> = BTreeMap::new();
     for claim in claims {
         of_node.entry(&claim.node.0).or_default().push(claim);
@@ -69,7 +69,7 @@ pub fn contradictions(config: &Config, claims: &[Claim]) -> Vec<Finding> {
     findings
 }
 
-fn of(node: &NodeConfig, claims: &[&Claim], findings: &mut Vec<Finding>) {
+fn of(node: &NodeConfig, claims: &[&Claim], findings: &mut Vec<ConfigFinding>) {
     let compute = || claims.iter().filter(|claim| claim.compute);
     let sum = |part: fn(&Claim) -> u32, of: &mut dyn Iterator<Item = &&Claim>| -> u64 {
         of.map(|claim| u64::from(part(claim))).sum()
@@ -140,8 +140,8 @@ fn of(node: &NodeConfig, claims: &[&Claim], findings: &mut Vec<Finding>) {
     }
 }
 
-fn error(setting: String, problem: String, remedy: String) -> Finding {
-    Finding {
+fn error(setting: String, problem: String, remedy: String) -> ConfigFinding {
+    ConfigFinding {
         severity: Severity::Error,
         setting,
         problem,

@@ -1,6 +1,6 @@
 //! Clusters within which instances cannot move, and those with private addresses that could be given twice.
 
-use super::{Finding, Severity};
+use super::{ConfigFinding, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_config::{Config, NodeConfig};
 use wharf_domain::ids::NodeId;
@@ -9,7 +9,7 @@ use wharf_plugin::NodeDriver;
 use wharf_subnets::overlap;
 
 /// The findings about each cluster, at its first node with each driver.
-pub fn shortcomings(config: &Config, drivers: &BTreeMap<NodeId, NodeDriver>) -> Vec<Finding> {
+pub fn shortcomings(config: &Config, drivers: &BTreeMap<NodeId, NodeDriver>) -> Vec<ConfigFinding> {
     let mut clusters: BTreeMap<&str, Vec<&NodeConfig>> = BTreeMap::new();
     for node in &config.node {
         if let Some(cluster) = &node.cluster {
@@ -52,7 +52,7 @@ pub fn shortcomings(config: &Config, drivers: &BTreeMap<NodeId, NodeDriver>) -> 
             } else {
                 None
             };
-            findings.extend(found.map(|(problem, remedy)| Finding {
+            findings.extend(found.map(|(problem, remedy)| ConfigFinding {
                 severity: Severity::Warning,
                 setting: format!("node.{}.cluster", node.name),
                 problem,
@@ -64,7 +64,7 @@ pub fn shortcomings(config: &Config, drivers: &BTreeMap<NodeId, NodeDriver>) -> 
 }
 
 /// The nodes with a range that is another one than that of a node in their cluster, and overlaps with it.
-pub fn unequal_ranges(config: &Config) -> Vec<Finding> {
+pub fn unequal_ranges(config: &Config) -> Vec<ConfigFinding> {
     let finding = |(n, node): (usize, &NodeConfig)| {
         let mut earlier = config.node.iter().take(n);
         let other = earlier.find(|other| {
@@ -78,7 +78,7 @@ pub fn unequal_ranges(config: &Config) -> Vec<Finding> {
                 node.lan_cidr, node.lan_subnet_prefix
             )
         };
-        Some(Finding {
+        Some(ConfigFinding {
             severity: Severity::Warning,
             setting: format!("node.{}.lan_cidr", node.name),
             problem: format!(

@@ -7,7 +7,7 @@ mod nodes;
 mod private_ports;
 
 pub use books::Books;
-pub use networks::Machine;
+pub use networks::MachineNetworks;
 
 use books::{contradictions, held_outside};
 use networks::conflicts;
@@ -50,7 +50,7 @@ impl Display for Severity {
 
 /// A conflict between the configuration and the nodes or instances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct ConfigFinding {
     pub severity: Severity,
     /// The setting that is wrong or could be better.
     pub setting: String,
@@ -59,7 +59,7 @@ pub struct Finding {
     pub remedy: String,
 }
 
-impl Display for Finding {
+impl Display for ConfigFinding {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self {
             setting,
@@ -104,18 +104,18 @@ async fn survey(
 }
 
 /// The findings about the networks of all nodes before a start.
-pub struct Networks {
+pub struct NetworkFindings {
     /// Reservations, for the life of the server.
-    pub machine: io::Result<Machine>,
+    pub machine: io::Result<MachineNetworks>,
     /// Conflicts on nodes without instances, which could not have any.
-    pub fatal: Vec<Finding>,
+    pub fatal: Vec<ConfigFinding>,
 }
 
 /// Everything that was found.
 #[derive(Debug, Default)]
-pub struct Judged {
+pub struct CheckResult {
     /// Errors first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ConfigFinding>,
     /// The nodes whose engines work with this machine's networks.
     pub on_machine: Vec<NodeId>,
 }
@@ -126,7 +126,7 @@ pub async fn judge(
     books: &Books,
     plugins: &Plugins,
     drivers: &BTreeMap<NodeId, NodeDriver>,
-) -> Judged {
+) -> CheckResult {
     let mut findings = contradictions(config, &books.claims);
     findings.extend(held_outside(books));
     let images = by_engine(&images(plugins, &config.login_user).await);
@@ -135,7 +135,7 @@ pub async fn judge(
     findings.extend(clusters::shortcomings(config, drivers));
     findings.extend(clusters::unequal_ranges(config));
     findings.extend(private_ports::shortcomings(config));
-    let machine = Machine::read(config, &surveys, false).ok();
+    let machine = MachineNetworks::read(config, &surveys, false).ok();
     let is_here = |found: &Surroundings| machine.as_ref().is_some_and(|here| here.has(found));
     findings.extend(nodes::shortcomings(
         config, drivers, &surveys, &features, is_here,
@@ -157,32 +157,32 @@ pub async fn judge(
         on_machine.extend(found.map(|(node, _)| node.clone()));
     }
     findings.sort_by_key(|finding| finding.severity);
-    Judged {
+    CheckResult {
         findings,
         on_machine,
     }
 }
 
 /// Compares the networks of a server's nodes with those of their machines and engines.
-pub async fn networks(app: &App) -> Result<Networks, Error> {
+pub async fn networks(app: &App) -> Result<NetworkFindings, Error> {
     let books = Books::read(app.db())?;
     let used: BTreeSet<_> = books.claims.iter().map(|claim| &claim.node).collect();
     let config = app.config();
     let surveys = survey(app.drivers().values(), &BTreeMap::new()).await;
-    let machine = Machine::read(&config, &surveys, true);
+    let machine = MachineNetworks::read(&config, &surveys, true);
     let found = machine
         .as_ref()
         .map(|machine| conflicts(&config, app.installation(), &surveys, machine));
     let found = found.unwrap_or_default().into_iter();
     let fatal = found.filter(|(node, _)| !used.contains(node));
-    Ok(Networks {
+    Ok(NetworkFindings {
         fatal: fatal.map(|(_, finding)| finding).collect(),
         machine,
     })
 }
 
 /// Judges the configuration of a server by its instances and nodes.
-pub async fn judge_server(app: &App) -> Result<Judged, Error> {
+pub async fn judge_server(app: &App) -> Result<CheckResult, Error> {
     let books = Books::read(app.db())?;
     Ok(judge(&app.config(), &books, app.plugins(), app.drivers()).await)
 }

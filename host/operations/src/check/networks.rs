@@ -1,6 +1,6 @@
 //! Private networks of nodes whose addresses something else has.
 
-use super::{Finding, Severity, Surveys};
+use super::{ConfigFinding, Severity, Surveys};
 use ipnet::Ipv4Net;
 use std::io;
 use wharf_config::{Config, NodeConfig};
@@ -10,7 +10,7 @@ use wharf_subnets::{InUse, Reservation, overlap, reserved, routes};
 
 /// This machine, as far as its networks matter to nodes on it.
 #[derive(Debug)]
-pub struct Machine {
+pub struct MachineNetworks {
     name: String,
     routes: Vec<InUse>,
     reserved: Vec<InUse>,
@@ -18,7 +18,7 @@ pub struct Machine {
     _reservations: Vec<Reservation>,
 }
 
-impl Machine {
+impl MachineNetworks {
     /// Reads the networks of this machine. With `reserve`, the ranges of the nodes on it are reserved for
     /// the life of the value.
     ///
@@ -45,7 +45,7 @@ impl Machine {
     }
 }
 
-impl Machine {
+impl MachineNetworks {
     /// Whether the surroundings are on this machine.
     pub fn has(&self, found: &Surroundings) -> bool {
         found.machine.as_ref() == Some(&self.name)
@@ -64,8 +64,8 @@ pub fn conflicts(
     config: &Config,
     installation: &str,
     surveys: &Surveys,
-    machine: &Machine,
-) -> Vec<(NodeId, Finding)> {
+    machine: &MachineNetworks,
+) -> Vec<(NodeId, ConfigFinding)> {
     let mut findings = Vec::new();
     let mut earlier: Vec<(&NodeConfig, &str)> = Vec::new();
     for node in &config.node {
@@ -88,7 +88,7 @@ pub fn conflicts(
         };
         if let Some(in_use) = in_use {
             let free = free(installation, found, machine);
-            let finding = Finding {
+            let finding = ConfigFinding {
                 severity: Severity::Error,
                 setting: format!("node.{}.lan_cidr", node.name),
                 problem: format!(
@@ -109,7 +109,7 @@ fn owner(
     range: &Ipv4Net,
     installation: &str,
     found: &Surroundings,
-    machine: &Machine,
+    machine: &MachineNetworks,
 ) -> Option<InUse> {
     let mut own: Vec<Ipv4Net> = Vec::new();
     for network in &found.networks {
@@ -139,7 +139,7 @@ fn owner(
 }
 
 /// A range for an example.
-fn free(installation: &str, found: &Surroundings, machine: &Machine) -> String {
+fn free(installation: &str, found: &Surroundings, machine: &MachineNetworks) -> String {
     let mut ranges = (80..=127).filter_map(|second| format!("10.{second}.0.0/16").parse().ok());
     let free = ranges.find(|range| owner(range, installation, found, machine).is_none());
     free.map_or_else(String::new, |range: Ipv4Net| format!(", such as {range}"))
@@ -147,7 +147,7 @@ fn free(installation: &str, found: &Surroundings, machine: &Machine) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Machine, owner};
+    use super::{MachineNetworks, owner};
     use wharf_domain::driver::{EngineNetwork, Surroundings};
     use wharf_subnets::InUse;
 
@@ -170,7 +170,7 @@ mod tests {
             subnet: subnet.parse().unwrap(),
             owner: owner.to_owned(),
         };
-        let machine = Machine {
+        let machine = MachineNetworks {
             name: "here".to_owned(),
             routes: vec![
                 in_use("10.80.1.1/32", "interface whfn1"),

@@ -1,6 +1,6 @@
 //! Findings about engines: their images, their limits on disks, and whether they respond.
 
-use super::{Finding, Severity, Surveys};
+use super::{ConfigFinding, Severity, Surveys};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub fn shortcomings(
     surveys: &Surveys,
     features: &BTreeMap<NodeId, Features>,
     is_here: impl Fn(&Surroundings) -> bool,
-) -> Vec<Finding> {
+) -> Vec<ConfigFinding> {
     let mut findings = Vec::new();
     for node in &config.node {
         let id = NodeId(node.name.clone());
@@ -49,7 +49,7 @@ pub fn shortcomings(
         if let Err(PluginError::Invalid { field, message }) = survey
             && field.starts_with("settings.")
         {
-            findings.push(Finding {
+            findings.push(ConfigFinding {
                 severity: Severity::Error,
                 setting: format!("node.{}.{field}", node.name),
                 problem: message.clone(),
@@ -64,7 +64,7 @@ pub fn shortcomings(
                 Some((key, or)) => (format!("settings.{key}"), format!(", or {or}")),
                 None => ("endpoint".to_owned(), String::new()),
             };
-            findings.push(Finding {
+            findings.push(ConfigFinding {
                 severity: Severity::Warning,
                 setting: format!("node.{}.{key}", node.name),
                 problem,

@@ -1,15 +1,15 @@
 //! Findings about private ports that others may reach.
 
-use super::{Finding, Severity};
+use super::{ConfigFinding, Severity};
 use std::net::Ipv4Addr;
 use wharf_config::{Config, NodeConfig};
 
 /// The findings about all nodes.
-pub fn shortcomings(config: &Config) -> Vec<Finding> {
+pub fn shortcomings(config: &Config) -> Vec<ConfigFinding> {
     config.node.iter().filter_map(of).collect()
 }
 
-fn of(node: &NodeConfig) -> Option<Finding> {
+fn of(node: &NodeConfig) -> Option<ConfigFinding> {
     let problem = match node.private_address() {
         None if node.has_address_of_each_port() => {
             "private ports have addresses of `settings.publish_cidr`, as public ones do"
@@ -25,7 +25,7 @@ fn of(node: &NodeConfig) -> Option<Finding> {
     } else {
         "give an address of the node that only this server reaches"
     };
-    Some(Finding {
+    Some(ConfigFinding {
         severity: Severity::Warning,
         setting: format!("node.{}.private_address", node.name),
         problem: problem.to_owned(),

@@ -93,11 +93,11 @@ fn the_schema_has_the_tables_of_every_file() {
 }
 
 /// A database in a directory of its own.
-struct File {
+struct TestDatabase {
     dir: tempfile::TempDir,
 }
 
-impl File {
+impl TestDatabase {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         Self { dir }
@@ -157,7 +157,7 @@ fn users_and_keys_of_earlier_formats_are_there() {
         include_bytes!("../../../db/src/tests/fixtures/format-3.redb.gz"),
         include_bytes!("../../../db/src/tests/fixtures/format-4.redb.gz"),
     ] {
-        let file = File::of(gzipped);
+        let file = TestDatabase::of(gzipped);
         for _ in 0..2 {
             let db = file.open();
             assert_consistent(&db);
@@ -175,7 +175,7 @@ fn users_and_keys_of_earlier_formats_are_there() {
 
 #[tokio::test]
 async fn addresses_get_one_form_unless_another_user_has_it_or_they_have_none() {
-    let file = File::new();
+    let file = TestDatabase::new();
     let db = file.open();
     let typed = [
         "Ann@Example.org",
@@ -268,7 +268,7 @@ async fn put_key(db: &Db, id: &str, scopes: Option<Scopes>, actor: Actor) {
 
 #[tokio::test]
 async fn keys_of_users_lose_the_scope_of_metrics_and_those_of_the_operator_keep_it() {
-    let file = File::new();
+    let file = TestDatabase::new();
     let db = file.open();
     let by = |id: &str| Actor::Key(id.to_owned());
     let only = |scope| Some([scope].into_iter().collect());

@@ -4,8 +4,8 @@ use super::{Api, EndpointReply, TIME, render};
 use crate::schema::{Body, RequestSchema};
 use serde::Serialize;
 use serde_json::json;
-use wharf_accounts::Visitor;
-use wharf_accounts::identity::Identity;
+use wharf_accounts::AnonymousSender;
+use wharf_accounts::identity::IdentityInfo;
 use wharf_accounts::passkey::RelyingParty;
 use wharf_accounts::session::NewSession;
 use wharf_config::OidcConfig;
@@ -54,7 +54,11 @@ pub fn invite(api: &Api, body: &[u8]) -> Result<EndpointReply, Error> {
 }
 
 /// Accepts an invitation with a password.
-pub async fn accept(api: &Api, visitor: &Visitor, body: &[u8]) -> Result<NewSession, Error> {
+pub async fn accept(
+    api: &Api,
+    visitor: &AnonymousSender,
+    body: &[u8],
+) -> Result<NewSession, Error> {
     let given = texts(&api.schemas.accept, body, ["token", "password"])?;
     let [token, password] = given.map(|text| SecretText::new(text.unwrap_or_default()));
     let accounts = &api.accounts;
@@ -136,7 +140,7 @@ struct IdentityWire {
 }
 
 impl IdentityWire {
-    fn new(identity: Identity) -> Self {
+    fn new(identity: IdentityInfo) -> Self {
         Self {
             id: identity.id,
             issuer: identity.issuer,

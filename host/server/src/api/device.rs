@@ -5,7 +5,7 @@ use super::{Api, EndpointReply, render};
 use crate::schema::Body;
 use serde::Serialize;
 use serde_json::json;
-use wharf_accounts::Visitor;
+use wharf_accounts::AnonymousSender;
 use wharf_accounts::device::{DeviceAnswer, INTERVAL, LIFETIME};
 use wharf_domain::error::Error;
 use wharf_domain::scope::{Scope, Scopes};
@@ -24,7 +24,7 @@ struct DeviceWire<'a> {
 }
 
 /// Begins a request.
-pub fn begin(api: &Api, visitor: &Visitor, body: &[u8]) -> Result<EndpointReply, Error> {
+pub fn begin(api: &Api, visitor: &AnonymousSender, body: &[u8]) -> Result<EndpointReply, Error> {
     let checked = api.schemas.device.check(Body::parse(body)?);
     let name = checked.text("name").unwrap_or(NAME).to_owned();
     checked.errors.into_result()?;

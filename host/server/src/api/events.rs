@@ -3,7 +3,7 @@
 use super::{Api, render};
 use bytes::Bytes;
 use std::borrow::Cow;
-use wharf_accounts::access::Invalid;
+use wharf_accounts::access::InvalidCredential;
 use wharf_db::TopicCounts;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::InstanceId;
@@ -137,11 +137,11 @@ pub fn changed(before: &TopicCounts, now: &TopicCounts) -> Bytes {
 }
 
 /// The last message of a stream whose key or session is not valid any more.
-pub fn ended(why: Invalid) -> Bytes {
+pub fn ended(why: InvalidCredential) -> Bytes {
     let reason = match why {
-        Invalid::Disabled => "disabled",
-        Invalid::Expired => "expired",
-        Invalid::Ended => "ended",
+        InvalidCredential::Disabled => "disabled",
+        InvalidCredential::Expired => "expired",
+        InvalidCredential::Ended => "ended",
     };
     format!("event: end\ndata: {{\"reason\":\"{reason}\"}}\n\n").into()
 }

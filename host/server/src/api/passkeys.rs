@@ -4,7 +4,7 @@ use super::{Api, EndpointReply, render};
 use crate::schema::{Body, Checked, RequestSchema};
 use serde::Serialize;
 use serde_json::Value;
-use wharf_accounts::Visitor;
+use wharf_accounts::AnonymousSender;
 use wharf_accounts::passkey::{Passkey, RelyingParty};
 use wharf_accounts::session::NewSession;
 use wharf_config::OidcConfig;
@@ -42,7 +42,7 @@ impl PasskeyWire {
 pub fn begin_invited(
     api: &Api,
     console: &RelyingParty,
-    visitor: &Visitor,
+    visitor: &AnonymousSender,
     body: &[u8],
 ) -> Result<EndpointReply, Error> {
     let checked = checked(&api.schemas.invite, body)?;
@@ -55,7 +55,7 @@ pub fn begin_invited(
 pub async fn accept(
     api: &Api,
     console: &RelyingParty,
-    visitor: &Visitor,
+    visitor: &AnonymousSender,
     body: &[u8],
 ) -> Result<NewSession, Error> {
     let checked = checked(&api.schemas.accept_passkey, body)?;
@@ -71,7 +71,7 @@ pub async fn accept(
 pub fn begin_sign_in(
     api: &Api,
     console: &RelyingParty,
-    visitor: &Visitor,
+    visitor: &AnonymousSender,
 ) -> Result<EndpointReply, Error> {
     options(&api.accounts.begin_passkey_sign_in(console, visitor)?)
 }
@@ -80,7 +80,7 @@ pub fn begin_sign_in(
 pub async fn sign_in(
     api: &Api,
     console: &RelyingParty,
-    visitor: &Visitor,
+    visitor: &AnonymousSender,
     body: &[u8],
 ) -> Result<NewSession, Error> {
     let checked = checked(&api.schemas.passkey_sign_in, body)?;
@@ -95,7 +95,7 @@ pub async fn sign_in(
 pub fn begin(
     api: &Api,
     console: &RelyingParty,
-    visitor: &Visitor,
+    visitor: &AnonymousSender,
     caller: &Caller,
 ) -> Result<EndpointReply, Error> {
     options(&api.accounts.begin_passkey(console, visitor, caller)?)

@@ -4,14 +4,14 @@ use super::{Api, EndpointReply, Sight, wire};
 use crate::schema::{Body, Schemas};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_ground::caller::Caller;
-use wharf_instances::{Condition, Selector};
+use wharf_instances::{InstanceCondition, Selector};
 
 /// Opens a port of a VM.
 pub async fn add(
     api: &Api,
     caller: &Caller,
     selector: &Selector,
-    condition: &Condition,
+    condition: &InstanceCondition,
     body: &[u8],
 ) -> Result<EndpointReply, Error> {
     let port = asked(api, caller, selector, body).await?;
@@ -26,7 +26,7 @@ pub async fn remove(
     api: &Api,
     caller: &Caller,
     selector: &Selector,
-    condition: &Condition,
+    condition: &InstanceCondition,
     body: &[u8],
 ) -> Result<EndpointReply, Error> {
     let port = asked(api, caller, selector, body).await?;

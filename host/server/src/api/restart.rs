@@ -4,14 +4,14 @@ use super::{Api, EndpointReply, Sight, wire};
 use wharf_domain::error::Error;
 use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
-use wharf_instances::{Condition, Selector};
+use wharf_instances::{InstanceCondition, Selector};
 
 /// Starts a stopped instance.
 pub async fn run(
     api: &Api,
     caller: &Caller,
     selector: &Selector,
-    condition: &Condition,
+    condition: &InstanceCondition,
 ) -> Result<EndpointReply, Error> {
     let view = api.app.restart(caller, selector, condition).await?;
     let state = InstanceState::Running.as_str();

@@ -4,7 +4,7 @@ use super::{Api, EndpointReply, render};
 use serde::Serialize;
 use wharf_domain::error::Error;
 use wharf_ground::caller::Caller;
-use wharf_instances::{Selector, Stats};
+use wharf_instances::{InstanceStats, Selector};
 
 /// The stats object: specification 2.5.
 #[derive(Serialize)]
@@ -25,7 +25,7 @@ pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<Endp
     ))
 }
 
-fn wire(stats: &Stats) -> StatsWire {
+fn wire(stats: &InstanceStats) -> StatsWire {
     StatsWire {
         cpu_percent: (stats.cpu_percent * 100.0).round() / 100.0,
         mem_used_gib: gib(stats.mem_used_bytes),
@@ -45,11 +45,11 @@ fn gib(bytes: u64) -> f64 {
 mod tests {
     use super::wire;
     use std::time::Duration;
-    use wharf_instances::Stats;
+    use wharf_instances::InstanceStats;
 
     #[test]
     fn units() {
-        let stats = Stats {
+        let stats = InstanceStats {
             cpu_percent: 137.504_2,
             mem_used_bytes: 3 << 29,
             mem_total_gib: 4,

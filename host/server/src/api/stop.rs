@@ -4,7 +4,7 @@ use super::{Api, EndpointReply, Sight, wire};
 use wharf_domain::error::Error;
 use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
-use wharf_instances::{Condition, Selector, Stopped};
+use wharf_instances::{InstanceCondition, Selector, Stopped};
 
 /// Stops a running instance. The result says `shut_off` for a container too, although later reads
 /// say `exited`: specification 4.5.
@@ -12,7 +12,7 @@ pub async fn run(
     api: &Api,
     caller: &Caller,
     selector: &Selector,
-    condition: &Condition,
+    condition: &InstanceCondition,
 ) -> Result<EndpointReply, Error> {
     let (view, outcome) = api.app.stop(caller, selector, condition).await?;
     let state = InstanceState::ShutOff.as_str();

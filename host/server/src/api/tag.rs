@@ -4,7 +4,7 @@
 use super::wire::{self, Sight};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
-use wharf_instances::Condition;
+use wharf_instances::InstanceCondition;
 
 /// Bytes of the digest; collisions of 128 bits do not occur by chance.
 const BYTES: usize = 16;
@@ -21,8 +21,8 @@ pub fn tag(body: &[u8]) -> String {
 
 /// The condition that the body of an instance has one of these tags: as the caller sees it, or as
 /// another key of the owner has read it.
-pub fn condition(tags: Vec<String>, sight: Sight) -> Condition {
-    Condition::new(move |view| {
+pub fn condition(tags: Vec<String>, sight: Sight) -> InstanceCondition {
+    InstanceCondition::new(move |view| {
         for sight in [Sight::Whole, Sight::WithoutPassword, sight] {
             if tags.contains(&tag(&wire::instance(view, sight)?)) {
                 return Ok(true);

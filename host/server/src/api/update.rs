@@ -6,14 +6,14 @@ use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::name::Name;
 use wharf_domain::request::UpdateRequest;
 use wharf_ground::caller::Caller;
-use wharf_instances::{Condition, Selector};
+use wharf_instances::{InstanceCondition, Selector};
 
 /// Renames, resizes, or both.
 pub async fn run(
     api: &Api,
     caller: &Caller,
     selector: &Selector,
-    condition: &Condition,
+    condition: &InstanceCondition,
     body: &[u8],
 ) -> Result<EndpointReply, Error> {
     let (request, errors) = read(&api.schemas, body)?;

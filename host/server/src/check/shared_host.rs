@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 use wharf_config::Config;
-use wharf_operations::check::{Finding, Severity};
+use wharf_operations::check::{ConfigFinding, Severity};
 
 /// Warns of a console on a host with ports of instances. Browsers send its cookies to all of them.
-pub(super) fn find(config: &Config) -> Option<Finding> {
+pub(super) fn find(config: &Config) -> Option<ConfigFinding> {
     let url = config.base_url();
     let console = place(url.host());
     let nodes = config.node.iter().filter_map(|node| {
@@ -18,7 +18,7 @@ pub(super) fn find(config: &Config) -> Option<Finding> {
     ];
     let mut shared = all.into_iter().chain(nodes);
     let (setting, host) = shared.find(|(_, host)| place(host) == console)?;
-    Some(Finding {
+    Some(ConfigFinding {
         severity: Severity::Warning,
         setting: "base_url".to_owned(),
         problem: format!(

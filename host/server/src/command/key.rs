@@ -50,7 +50,7 @@ impl Operation for NewKey {
     type Reply = CreatedKey;
 
     async fn run(&self, operator: Operator<'_>) -> Result<CreatedKey, Error> {
-        let new = wharf_accounts::key::NewKey {
+        let new = wharf_accounts::key::KeyRequest {
             email: self.email.clone(),
             name: self.name.clone(),
             scopes: if self.scopes.is_empty() {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use wharf_domain::error::Error;
 use wharf_ground::caller::Caller;
-use wharf_instances::{Condition, Selector};
+use wharf_instances::{InstanceCondition, Selector};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -48,7 +48,7 @@ pub(super) struct OptionalJson(pub(super) Option<Json>);
 pub(super) struct Call<B = NoBody> {
     pub(super) caller: Caller,
     /// The condition on the instance that the request changes.
-    pub(super) condition: Condition,
+    pub(super) condition: InstanceCondition,
     pub(super) body: B,
     _in_flight: OwnedSemaphorePermit,
 }

@@ -16,7 +16,7 @@ use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, get, post};
 use http::HeaderMap;
 use std::sync::Arc;
-use wharf_accounts::Visitor;
+use wharf_accounts::AnonymousSender;
 use wharf_accounts::session::NewSession;
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
@@ -67,13 +67,13 @@ pub(super) fn remembered(response: Response, interface: &Interface, user: UserId
 
 /// A request under `/auth/`, and the caller if it has a valid session.
 pub(super) struct Visit<B = NoBody> {
-    pub(super) visitor: Visitor,
+    pub(super) visitor: AnonymousSender,
     caller: Option<Caller>,
     pub(super) body: B,
 }
 
 #[derive(Clone)]
-struct Visiting(Visitor, Option<Caller>);
+struct Visiting(AnonymousSender, Option<Caller>);
 
 impl<B> Visit<B> {
     /// The caller, who must be signed in.
@@ -156,7 +156,7 @@ pub(super) async fn guard(
     }
     let extensions = request.extensions();
     let (entry, client) = (extensions.get::<Entry>(), client(extensions));
-    let visitor = Visitor {
+    let visitor = AnonymousSender {
         peer: client.map(|client| client.address),
         network: client.map(RequestClient::network),
         request_id: entry.map_or_else(|| "".into(), |entry| Arc::clone(&entry.request_id)),

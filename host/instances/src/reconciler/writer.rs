@@ -14,13 +14,13 @@ use wharf_domain::time::Timestamp;
 
 /// Writes for one generation of one instance.
 #[derive(Clone)]
-pub struct Apply {
+pub struct ObservationWriter {
     pub db: Db,
     pub id: InstanceId,
     pub generation: Generation,
 }
 
-impl Apply {
+impl ObservationWriter {
     /// Writes the changes of `decide`, if the row still has this generation. False if it does not.
     pub(super) async fn on_row(
         &self,
@@ -36,7 +36,7 @@ impl Apply {
     }
 
     /// The instance is reachable, has its size, and shows this host key, if one was seen.
-    pub async fn up(&self, key: Option<HostKey>) -> Result<bool, Error> {
+    pub async fn ready(&self, key: Option<HostKey>) -> Result<bool, Error> {
         self.on_row(move |mut row, view| {
             row.provisioned = true;
             row.progress = Progress::Settled;
@@ -62,7 +62,7 @@ impl Apply {
     }
 
     /// The node has taken the start of a stopped instance, which must be reachable by the deadline.
-    pub async fn taken(&self, deadline: Timestamp) -> Result<bool, Error> {
+    pub async fn start_taken(&self, deadline: Timestamp) -> Result<bool, Error> {
         self.on_row(move |mut row, view| {
             if row.intent != Intent::Start {
                 return Ok(Changes::none());
@@ -89,7 +89,7 @@ impl Apply {
 
     /// A stopped instance keeps its disk, of this size if it is known, instead of a larger one. It stays
     /// stopped, so that its user learns of it before the instance costs anything.
-    pub async fn not_grown(
+    pub async fn growth_failed(
         &self,
         disk_size_gib: Option<u32>,
         why: EventKind,
@@ -146,7 +146,7 @@ impl Apply {
     }
 
     /// The node no longer follows the intent: there is work again.
-    pub async fn pending(&self, deadline: Option<Timestamp>) -> Result<bool, Error> {
+    pub async fn unsettled(&self, deadline: Option<Timestamp>) -> Result<bool, Error> {
         self.on_row(move |mut row, _| {
             row.progress = Progress::Pending;
             row.deadline = deadline;
@@ -196,7 +196,7 @@ impl Apply {
     }
 
     /// The instance cannot move, and stays on its node.
-    pub async fn not_moved(&self, why: String, deadline: Timestamp) -> Result<bool, Error> {
+    pub async fn move_failed(&self, why: String, deadline: Timestamp) -> Result<bool, Error> {
         self.on_row(move |row, view| match view.rows.get(&MOVES, row.id)? {
             Some(moving) => moves::abandon(row, &moving, view, deadline, why.clone()),
             None => Ok(Changes::none()),
