@@ -3,6 +3,8 @@
 use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
 use super::{host_key, reach};
 use crate::private_ports::{has_private_page, has_shell};
+use std::convert::Infallible;
+use std::future;
 use std::time::{Duration, Instant};
 use wharf_db::Read;
 use wharf_domain::blueprint::Health;
@@ -93,6 +95,7 @@ impl Attempt<'_> {
     async fn reach(&self, phase: &Phase, again: Duration) -> NextAttempt {
         let instance = self.instance;
         let begun = Instant::now();
+        let mut key = None;
         let up = match self.path() {
             // The instance never stopped. Its user may have changed the ways in since it was reached.
             _ if *phase == Phase::Ready
@@ -106,6 +109,7 @@ impl Attempt<'_> {
                 // A newer intent ends the wait.
                 tokio::select! {
                     up = reach::wait(&path, REACH) => up,
+                    never = self.host_key_beside(&path.health, &mut key) => match never {},
                     () = self.notify.notified() => return NextAttempt::Look,
                 }
             }
@@ -113,7 +117,9 @@ impl Attempt<'_> {
             Err(error) => return error.into(),
         };
         if up {
-            let key = self.host_key().await;
+            if key.is_none() {
+                key = self.host_key().await;
+            }
             self.writer.ready(key).await.into()
         } else {
             // The driver's pause has passed during the probes. Another one would hide a page that works.
@@ -123,18 +129,33 @@ impl Attempt<'_> {
 
     /// The host key that the instance shows its user; `None` if it offers no SSH, or does not answer.
     async fn host_key(&self) -> Option<HostKey> {
+        let (host, port) = self.shell()?;
+        let key = host_key::learn(&host, port).await;
+        if key.is_none() {
+            let node = &self.instance.node;
+            tracing::warn!(%node, "the instance shows no SSH host key");
+        }
+        key
+    }
+
+    /// Learns the host key while a page starts, which takes longer than the SSH server beside it.
+    async fn host_key_beside(&self, health: &Health, key: &mut Option<HostKey>) -> Infallible {
+        if let (Health::Http(_), Some((host, port))) = (health, self.shell()) {
+            while key.is_none() {
+                tokio::time::sleep(FIRST_PAUSE).await;
+                *key = host_key::learn(&host, port).await;
+            }
+        }
+        future::pending().await
+    }
+
+    /// The way to the instance's SSH port; `None` if it offers no SSH.
+    fn shell(&self) -> Option<(String, u16)> {
         let instance = self.instance;
         let features = self.app.features.get(&instance.node);
         let has_shell = (self.app.db).read(|rows| has_shell(rows, instance));
-        if !has_shell.unwrap_or(instance.ssh) || features.is_some_and(|f| !f.network) {
-            return None;
-        }
-        let (host, port) = self.app.ssh_way(instance);
-        let key = host_key::learn(&host, port).await;
-        if key.is_none() {
-            tracing::warn!(node = %instance.node, "the instance shows no SSH host key");
-        }
-        key
+        let offers = has_shell.unwrap_or(instance.ssh) && features.is_none_or(|f| f.network);
+        offers.then(|| self.app.ssh_way(instance))
     }
 
     /// The way to the instance that shows whether it is up; `None` if the engine has no network.
