@@ -34,12 +34,6 @@ impl Draft<'_> {
         match change {
             Change::Instance(instance) => self.put_instance(&instance, projected),
             Change::DropInstance(id) => self.drop_instance(id, projected),
-            Change::Password(id, password) => {
-                let row = self.get(&t::INSTANCES, id)?;
-                let mut row = row.ok_or_else(|| internal(format!("{id} is missing")))?;
-                row.password = password;
-                self.put(&t::INSTANCES, id, &row).map(drop)
-            }
             Change::Lost(id, lost) => self.note_lost(id, lost, projected),
             Change::Event(number, row) => self.append_event(number, *row),
             Change::Entry(number, entry) => {

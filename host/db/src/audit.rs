@@ -3,10 +3,11 @@
 
 use super::codec::encode;
 use super::draft::Draft;
+use super::findings::Findings;
 use super::read::Read;
 use super::rows::{AuditHead, AuditRow};
 use super::tables as t;
-use super::tree::Rows;
+use super::tree::{Rows, Snapshot};
 use super::wakes::AUDIT;
 use sha2::{Digest, Sha256};
 use wharf_domain::audit::AuditRecord;
@@ -61,6 +62,13 @@ fn link(before: &[u8; 32], number: u64, record: &[u8]) -> [u8; 32] {
         .chain_update(number.to_be_bytes())
         .chain_update(record);
     digest.finalize().into()
+}
+
+/// Follows the chain, for `wharf fsck`.
+pub(super) fn check(rows: &Snapshot, wrong: &mut Findings) -> Result<(), Error> {
+    let (_, lines) = verify(rows, None)?;
+    lines.into_iter().for_each(|line| wrong.push(line));
+    Ok(())
 }
 
 /// Follows the chain. Returns its end, and a line for each contradiction. `known` is an end that was

@@ -14,7 +14,6 @@ use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::{LedgerCost, LedgerEntry};
 use wharf_domain::month::Month;
-use wharf_domain::secret::Encrypted;
 use wharf_domain::time::Timestamp;
 
 /// One change of rows, as the method of [`Changes`] says that adds it.
@@ -22,7 +21,6 @@ use wharf_domain::time::Timestamp;
 pub(super) enum Change {
     Instance(Box<Instance>),
     DropInstance(InstanceId),
-    Password(InstanceId, Encrypted),
     Lost(InstanceId, bool),
     Event(u32, Box<EventRow>),
     Entry(u32, LedgerEntry),
@@ -160,11 +158,6 @@ impl Changes {
     /// Removes an instance with its parts and its claim. Events and ledger stay.
     pub fn drop_instance(self, id: InstanceId) -> Self {
         self.and(Change::DropInstance(id))
-    }
-
-    /// Replaces the ciphertext of an instance's password. The plain text stays, and so does the version.
-    pub fn put_password(self, id: InstanceId, password: Encrypted) -> Self {
-        self.and(Change::Password(id, password))
     }
 
     /// Notes whether an instance is lost with its node.

@@ -6,8 +6,8 @@ use super::schema::DbSchema;
 use super::table::{Declared, Id, IndexEntry, Relation};
 use super::tree::Snapshot;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::error::Error;
 
 /// The most unreadable rows of a table: one with more cannot be checked.
@@ -66,75 +66,76 @@ impl Findings {
         let fix = Some(fix);
         self.0.push(FsckFinding { text, fix });
     }
+
+    /// Adds an error that ends a part of the check.
+    pub(super) fn failed(&mut self, error: &Error) {
+        self.push(format!("rows cannot be read: {}", error.chain()));
+    }
 }
 
-/// A check of all tables.
-#[derive(Default)]
-pub struct Check {
-    pub(super) findings: Findings,
-    /// The entries of indices that follow from the rows, by key.
-    derived: BTreeMap<Vec<u8>, IndexEntry>,
-    /// Entries that follow from two rows, with the value of the other one.
-    twice: Vec<(IndexEntry, Vec<u8>)>,
-    /// Tables with rows that cannot be read.
-    unreadable: BTreeMap<Id, usize>,
+/// The check of a table, and of the indices that follow from it.
+pub struct Check<'f> {
+    pub(super) findings: &'f mut Findings,
+    /// The entries of indices that follow from the rows, by key: index and row.
+    derived: BTreeMap<Vec<u8>, (Id, Vec<u8>)>,
+    /// Entries whose key has another row in `derived`.
+    twice: Vec<IndexEntry>,
+    /// The rows that cannot be read.
+    unreadable: usize,
 }
 
-impl Check {
+/// Checks the rows of each table, and compares its indices with the rows. An error ends the check of a
+/// table, or of an index, alone.
+pub(super) fn check_tables(rows: &Snapshot, schema: &DbSchema, findings: &mut Findings) {
+    for table in schema.all() {
+        if let Relation::IndexOf(_) = table.facts().relation {
+            continue;
+        }
+        let mut check = Check {
+            findings,
+            derived: BTreeMap::new(),
+            twice: Vec::new(),
+            unreadable: 0,
+        };
+        let read = table.check(rows, &mut check);
+        let is_whole = read.is_ok() && check.unreadable == 0;
+        let mut done = vec![read];
+        for index in schema.indices_of(table.facts().id) {
+            done.push(check.index(rows, index, is_whole));
+        }
+        if let Some(check) = table.facts().check {
+            done.push(check(rows, findings));
+        }
+        for error in done.into_iter().filter_map(Result::err) {
+            findings.failed(&error);
+        }
+    }
+}
+
+impl Check<'_> {
     /// Notes an entry of an index that follows from a row.
     pub(super) fn derive(&mut self, entry: IndexEntry) {
-        match self.derived.entry(entry.key.clone()) {
-            Entry::Vacant(place) => drop(place.insert(entry)),
-            Entry::Occupied(mut place) if place.get().row != entry.row => {
-                let row = entry.row.clone();
-                self.twice.push((place.insert(entry), row));
+        let IndexEntry { index, key, row } = entry;
+        match self.derived.entry(key) {
+            Entry::Vacant(place) => drop(place.insert((index, row))),
+            Entry::Occupied(mut place) if place.get().1 != row => {
+                let key = place.key().clone();
+                let (index, row) = place.insert((index, row));
+                self.twice.push(IndexEntry { index, key, row });
             }
             Entry::Occupied(_) => {}
         }
     }
 
     /// Notes a row that cannot be read. Fails if there are too many.
-    pub(super) fn unreadable(&mut self, of: Id, name: &str, error: &Error) -> Result<(), Error> {
+    pub(super) fn unreadable(&mut self, name: &str, error: &Error) -> Result<(), Error> {
         let text = format!("{name}: a row cannot be read: {}", error.chain());
         self.findings.push(text);
-        let number = self.unreadable.entry(of).or_default();
-        *number += 1;
-        if *number == MAX_UNREADABLE {
+        self.unreadable += 1;
+        if self.unreadable == MAX_UNREADABLE {
             return Err(Error::internal("too many rows cannot be read"));
         }
         Ok(())
-    }
-
-    /// Checks the rows of all tables, and compares each index with the rows that it follows from. An error of
-    /// a table ends the check of it alone.
-    pub(super) fn tables(&mut self, rows: &Snapshot, schema: &DbSchema) {
-        let mut incomplete = BTreeSet::new();
-        for table in schema.all() {
-            if let Err(error) = table.check(rows, self) {
-                incomplete.insert(table.facts().id);
-                self.failed(&error);
-            }
-        }
-        incomplete.extend(self.unreadable.keys());
-        for table in schema.all() {
-            if let Relation::IndexOf(source) = table.facts().relation {
-                let is_whole = !incomplete.contains(&source.facts().id);
-                if let Err(error) = self.index(rows, table, is_whole) {
-                    self.failed(&error);
-                }
-            }
-            if let Some(check) = table.facts().check
-                && let Err(error) = check(rows, &mut self.findings)
-            {
-                self.failed(&error);
-            }
-        }
-    }
-
-    /// Notes an error that ends a part of the check.
-    pub(super) fn failed(&mut self, error: &Error) {
-        let text = format!("rows cannot be read: {}", error.chain());
-        self.findings.push(text);
     }
 
     /// Compares an index with the entries that follow from its table. If rows of that table cannot be read, an
@@ -146,21 +147,22 @@ impl Check {
         is_whole: bool,
     ) -> Result<(), Error> {
         let (name, id) = (index.facts().name.to_ascii_lowercase(), index.facts().id);
-        for (entry, row) in self.twice.iter().filter(|(entry, _)| entry.index == id) {
-            let [one, other] = [&entry.row, row].map(|row| index.describe(&entry.key, row));
+        for IndexEntry { key, row, .. } in self.twice.iter().filter(|entry| entry.index == id) {
+            let other = self.derived.get(key).map_or(&[][..], |(_, other)| other);
+            let [one, other] = [row, other].map(|row| index.describe(key, row));
             let text = format!("{name} is to have {one} and {other}");
             self.findings.push(text);
         }
         let mut extra = Vec::new();
         index.each_bytes(rows, &mut |key, row| match self.derived.get(key) {
             // An index may be as large as the database.
-            Some(entry) if entry.row == row => drop(self.derived.remove(key)),
+            Some((_, derived)) if derived == row => drop(self.derived.remove(key)),
             None if is_whole => extra.push((key.to_vec(), index.describe(key, row))),
             _ => {}
         })?;
-        for (key, entry) in self.derived.extract_if(.., |_, entry| entry.index == id) {
-            let text = format!("{name} lacks {}", index.describe(&key, &entry.row));
-            let row = Some(entry.row);
+        for (key, (_, row)) in self.derived.extract_if(.., |_, entry| entry.0 == id) {
+            let text = format!("{name} lacks {}", index.describe(&key, &row));
+            let row = Some(row);
             self.findings.fixable(text, Fix { key, row });
         }
         for (key, entry) in extra {

@@ -1,11 +1,11 @@
 //! Checks the rows of all tables against each other.
 
-use super::findings::{Check, Findings, Fix, FsckFinding};
+use super::findings::{Findings, Fix, FsckFinding, check_tables};
+use super::history;
 use super::read::Read;
 use super::schema::DbSchema;
 use super::tables as t;
 use super::tree::{Rows as _, Snapshot};
-use super::{audit, events, history, recorded};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
@@ -16,32 +16,19 @@ pub(super) type Known = BTreeMap<InstanceId, Instance>;
 
 /// The contradictions between rows. An error of a part of the check ends that part alone.
 pub(super) fn check(rows: &Snapshot, schema: &DbSchema) -> Vec<FsckFinding> {
-    let mut check = Check::default();
-    check.tables(rows, schema);
-    let of_instances = [check_instances, check_claims, history::check];
-    let of_histories = [check_audit, events::check, recorded::check];
+    let mut findings = Findings::default();
+    check_tables(rows, schema, &mut findings);
     match known(rows) {
         Ok(known) => {
-            for part in of_instances {
-                if let Err(error) = part(rows, &known, &mut check.findings) {
-                    check.failed(&error);
+            for part in [check_instances, check_claims, history::check] {
+                if let Err(error) = part(rows, &known, &mut findings) {
+                    findings.failed(&error);
                 }
             }
         }
-        Err(error) => check.failed(&error),
+        Err(error) => findings.failed(&error),
     }
-    for part in of_histories {
-        if let Err(error) = part(rows, &mut check.findings) {
-            check.failed(&error);
-        }
-    }
-    check.findings.0
-}
-
-fn check_audit(rows: &Snapshot, wrong: &mut Findings) -> Result<(), Error> {
-    let (_, lines) = audit::verify(rows, None)?;
-    lines.into_iter().for_each(|line| wrong.push(line));
-    Ok(())
+    findings.0
 }
 
 /// The instances whose rows can be read.

@@ -57,8 +57,8 @@ pub use schema::{DbSchema, FeatureTables, MigrationStep};
 pub use scrub::Scrubbed;
 pub use table::{Declared, Entries, Facts, Table, TableRow};
 pub use tables::{
-    AUDIT, CLAIMS, CORRECTIONS, EVENTS, INSTANCES, KEY_FINGERPRINT, MOVES, PROVISIONING_SPECS,
-    RECORDED,
+    AUDIT, CLAIMS, CORRECTIONS, EVENTS, INSTANCES, KEY_FINGERPRINT, MOVES, OF_USER,
+    PROVISIONING_SPECS, RECORDED,
 };
 pub use tree::{Rows, Snapshot};
 pub use wakes::TopicCounts;

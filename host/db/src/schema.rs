@@ -57,4 +57,13 @@ impl DbSchema {
                 _ => false,
             })
     }
+
+    /// The indices of a table.
+    pub(super) fn indices_of(&self, id: Id) -> impl Iterator<Item = &'static dyn Declared> {
+        self.all()
+            .filter(move |table| match table.facts().relation {
+                Relation::IndexOf(other) => other.facts().id == id,
+                _ => false,
+            })
+    }
 }

@@ -209,13 +209,16 @@ impl<F: KeyPart, R: KeyPart, V> Table<F, R, V> {
         (self.prefix(first, kind), self.prefix(first, kind + 1))
     }
 
-    pub(super) fn id(&self) -> Id {
-        self.facts.id
+    /// The bounds of all keys. Unless the first part is empty, the other tables of the group are within.
+    pub(super) fn bounds(&self) -> (Vec<u8>, Vec<u8>) {
+        match F::read(&mut [].as_slice()) {
+            Some(empty) => self.range(&empty),
+            None => (vec![self.facts.id.0], vec![self.facts.id.0 + 1]),
+        }
     }
 
-    /// The group, which other tables may share.
-    pub(super) fn group(&self) -> u8 {
-        self.facts.id.0
+    pub(super) fn id(&self) -> Id {
+        self.facts.id
     }
 
     /// The bytes of a row's key.
@@ -334,7 +337,7 @@ pub trait Declared: Sync {
     fn facts(&self) -> &Facts;
     /// Reads all rows, and finds those whose other row is missing.
     #[doc(hidden)]
-    fn check(&self, rows: &Snapshot, check: &mut Check) -> Result<(), Error>;
+    fn check(&self, rows: &Snapshot, check: &mut Check<'_>) -> Result<(), Error>;
     /// Removes the rows whose keys begin with that of a row of another table.
     #[doc(hidden)]
     fn remove_parts(&self, rows: &mut Draft<'_>, of: &[u8]) -> Result<(), Error>;
@@ -363,19 +366,19 @@ impl<F: KeyPart, R: KeyPart, V: TableRow> Declared for Table<F, R, V> {
         &self.facts
     }
 
-    fn check(&self, rows: &Snapshot, check: &mut Check) -> Result<(), Error> {
+    fn check(&self, rows: &Snapshot, check: &mut Check<'_>) -> Result<(), Error> {
         let name = self.name();
         for row in rows.all(self)? {
             let (first, rest, row) = match row {
                 Ok(row) => row,
                 Err(error) => {
-                    check.unreadable(self.facts.id, &name, &error)?;
+                    check.unreadable(&name, &error)?;
                     continue;
                 }
             };
             match self.entries(&first, &rest, Some(&row)) {
                 Ok(entries) => entries.0.into_iter().for_each(|entry| check.derive(entry)),
-                Err(error) => check.unreadable(self.facts.id, &name, &error)?,
+                Err(error) => check.unreadable(&name, &error)?,
             }
             let (Relation::Of(other) | Relation::PartOf(other)) = self.facts.relation else {
                 continue;
@@ -434,7 +437,8 @@ impl<F: KeyPart, R: KeyPart, V: TableRow> Declared for Table<F, R, V> {
     }
 
     fn each_bytes(&self, rows: &Snapshot, visit: VisitBytes<'_>) -> Result<(), Error> {
-        for row in rows.range(&[self.group()], &[self.group() + 1])? {
+        let (from, to) = self.bounds();
+        for row in rows.range(&from, &to)? {
             let (key, row) = row?;
             if self.parse(key.value())?.is_some() {
                 visit(key.value(), row.value());

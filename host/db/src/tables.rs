@@ -5,6 +5,7 @@
 
 use super::rows::{AuditHead, AuditRow, BilledAs, EventRow, MoveRow, OwnerRow, ProvisioningSpec};
 use super::table::Table;
+use super::{audit, events, recorded};
 use uuid::Uuid;
 use wharf_domain::capacity::Claim;
 use wharf_domain::ids::{InstanceId, UserId};
@@ -12,13 +13,12 @@ use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::ledger::{BillCorrection, LedgerCost, LedgerEntry};
 use wharf_domain::secret::Fingerprint;
 
+/// The bound of a table with one row of each user.
+pub const OF_USER: &str = "One row of each user; the operator and the provider make users";
 const ONE: &str = "One row";
 const ALWAYS: &str = "Always";
-const OF_USER: &str = "One row of each user; the operator and the provider make users";
 const OF_INSTANCES: &str = "`[quota]`, and the ports and addresses of nodes";
 const SEEN: &str = "Until the node was seen without the deleted instance";
-const ONE_OF_INSTANCE: &str = "One row of an instance";
-const ENDS: &str = "Until the instance is removed, or the state ends";
 const BUDGET: &str = "The budget";
 const EVENTS_KEPT: &str = "`retention.events_days` after the last one of a purged instance";
 const LEDGER_KEPT: &str = "`retention.ledger_months` after the last entry of a purged instance";
@@ -63,14 +63,14 @@ crate::tables! {
         Table::bounded(b'c', 0, OF_INSTANCES, SEEN).followed();
     /// Moves of instances to other nodes, with the claims that are reserved there.
     pub const MOVES: Table<(), InstanceId, MoveRow> =
-        Table::bounded(b'x', 4, ONE_OF_INSTANCE, ENDS).removed_with(&INSTANCES).followed();
+        Table::part_of(&INSTANCES, b'x', 4).followed();
     /// Instances whose node was lost with their disk. They have no claim.
-    pub const LOST: Table<(), InstanceId, ()> =
-        Table::bounded(b'x', 5, ONE_OF_INSTANCE, ENDS).removed_with(&INSTANCES);
+    pub const LOST: Table<(), InstanceId, ()> = Table::part_of(&INSTANCES, b'x', 5);
 
     /// Events of an instance by number. They outlive it.
     pub const EVENTS: Table<InstanceId, u32, EventRow> =
-        Table::budgeted(b'i', 2, |_, _, row| Some(row.owner), BUDGET, EVENTS_KEPT);
+        Table::budgeted(b'i', 2, |_, _, row| Some(row.owner), BUDGET, EVENTS_KEPT)
+            .checked(events::check);
     /// The events of an owner by number, without a gap: instance, and number within it.
     pub const OWNER_EVENTS: Table<UserId, u64, (InstanceId, u32)> =
         Table::bounded(b'E', 0, BUDGET, EVENTS_KEPT);
@@ -85,7 +85,7 @@ crate::tables! {
         Table::bounded(b'i', 4, BUDGET, LEDGER_KEPT);
     /// Instances of an owner with a ledger or events, purged ones included.
     pub const RECORDED: Table<UserId, InstanceId, ()> =
-        Table::bounded(b'r', 0, BUDGET, LEDGER_KEPT);
+        Table::bounded(b'r', 0, BUDGET, LEDGER_KEPT).checked(recorded::check);
     /// Whether [`RECORDED`] has the instances of earlier versions.
     pub const RECORDED_ALL: Table<(), (), ()> = Table::bounded(b't', 1, ONE, ALWAYS);
     /// Purged instances as their owners knew them, for as long as their costs are kept.
@@ -105,7 +105,8 @@ crate::tables! {
     .indexed(|(), number, row, entries| match row.read()?.owner {
         Some(owner) => entries.put(&AUDIT_BY_OWNER, ((), (owner, *number)), &()),
         None => Ok(()),
-    });
+    })
+    .checked(audit::check);
     /// The numbers of the records about an owner.
     pub const AUDIT_BY_OWNER: Table<(), (UserId, u64), ()> = Table::index_of(&AUDIT, b'a', 1);
     /// The last record that retention removed. The chain goes on from it.

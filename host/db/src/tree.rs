@@ -111,26 +111,27 @@ pub trait Rows {
         Ok(keys(table, self.range(&from, &to)?).rev().map(rest))
     }
 
-    /// The keys that follow `after`, in order; all keys without it. This reads the other tables in the
+    /// The keys that follow `after`, in order; all keys without it. This may read the other tables in the
     /// group too.
     fn keys_after<F: KeyPart, R: KeyPart, V>(
         &self,
         table: &Table<F, R, V>,
         after: Option<(F, R)>,
     ) -> Result<impl Iterator<Item = Result<(F, R), Error>>, Error> {
+        let (from, to) = table.bounds();
         let after = after.map(|(first, rest)| table.key(&first, &rest));
         // The least key that follows it.
-        let from = after.map_or_else(|| vec![table.group()], |key| [&key[..], &[0]].concat());
-        Ok(keys(table, self.range(&from, &[table.group() + 1])?))
+        let from = after.map_or(from, |key| [&key[..], &[0]].concat());
+        Ok(keys(table, self.range(&from, &to)?))
     }
 
-    /// All rows. This reads those of the other tables in the group too.
+    /// All rows. This may read those of the other tables in the group too.
     fn all<F: KeyPart, R: KeyPart, V: TableRow>(
         &self,
         table: &Table<F, R, V>,
     ) -> Result<impl DoubleEndedIterator<Item = Result<(F, R, V), Error>>, Error> {
-        let (from, to) = (table.group(), table.group() + 1);
-        Ok(rows(table, self.range(&[from], &[to])?))
+        let (from, to) = table.bounds();
+        Ok(rows(table, self.range(&from, &to)?))
     }
 }
 

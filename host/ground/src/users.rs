@@ -1,16 +1,14 @@
 //! Users and their addresses, which have one canonical form since format 8.
 
 use std::collections::BTreeMap;
-use wharf_db::{Changes, Draft, Rows, Table, View, tables};
+use wharf_db::{Changes, Draft, OF_USER, Rows, Table, View, tables};
 use wharf_domain::email::canonical;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::UserId;
 
-const BOUND: &str = "One row of each user; the operator and the provider make users";
-
 tables! {
     /// E-mail address of each user.
-    pub const USERS: Table<UserId, (), String> = Table::bounded(b'u', 0, BOUND, "Always")
+    pub const USERS: Table<UserId, (), String> = Table::bounded(b'u', 0, OF_USER, "Always")
         .indexed(|user, (), email, entries| entries.put(&EMAILS, email.as_str(), user));
     /// E-mail address → user.
     pub const EMAILS: Table<String, (), UserId> = Table::index_of(&USERS, b'e', 0);

@@ -18,8 +18,7 @@ use wharf_ground::caller::Caller;
 tables! {
     /// Starts that nodes have not taken.
     pub const STARTS: Table<(), InstanceId, StartRow> =
-        Table::bounded(b'x', 3, "One row of an instance",
-            "Until the instance is removed, or the state ends").removed_with(&INSTANCES);
+        Table::part_of(&INSTANCES, b'x', 3);
 }
 
 /// A start that the node has not taken yet, or a withdrawn start that the node may still take.

@@ -10,8 +10,7 @@ use wharf_domain::suspension::Suspension;
 tables! {
     /// Instances that the operator suspended.
     pub const SUSPENDED: Table<(), InstanceId, Suspension> =
-        Table::bounded(b'x', 0, "One row of an instance",
-            "Until the instance is removed, or the state ends").removed_with(&INSTANCES);
+        Table::part_of(&INSTANCES, b'x', 0);
     /// Users whose instances the operator suspended.
     pub const SUSPENDED_USERS: Table<(), UserId, Suspension> =
         Table::bounded(b'x', 1, "One row of a user, set by the operator",

@@ -2,9 +2,12 @@
 //! a rotation leaves all secrets readable, and a rotation that was interrupted is continued by the next one.
 
 use serde::{Deserialize, Serialize};
-use wharf_db::{Changes, Db, PROVISIONING_SPECS, ProvisioningSpec, Read as _, Rows as _, View};
+use wharf_db::{
+    Changes, Db, INSTANCES, PROVISIONING_SPECS, ProvisioningSpec, Read as _, Rows as _, View,
+};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::instance::Instance;
 use wharf_ground::vault::Vault;
 use wharf_instances::idempotency::{IDEMPOTENT, IdempotencyDigest};
 
@@ -108,7 +111,12 @@ fn renew_all(
             Ok((password, secrets)) => {
                 renewed += 1;
                 if let Some(password) = password {
-                    changes = changes.put_password(*id, password);
+                    // Its owner sees the password as before, so the row is no new version.
+                    let row = Instance {
+                        password,
+                        ..instance
+                    };
+                    changes = changes.rewrite(&INSTANCES, *id, row);
                 }
                 if let (Some(secrets), Some(spec)) = (secrets, spec) {
                     let spec = ProvisioningSpec { secrets, ..spec };

@@ -1,6 +1,6 @@
 //! The chain of the audit log, with records changed and removed.
 
-use super::backend::Disk;
+use super::backend::FakeDisk;
 use super::{SCHEMA, open};
 use crate::rows::AuditRow;
 use crate::{AuditHead, Changes, Db, Draft, Rows as _, Snapshot, tables as t};

@@ -1,7 +1,7 @@
 //! Files of every format are opened: recovered by redb first, as none of them was closed, and migrated
 //! then.
 
-use super::backend::Disk;
+use super::backend::FakeDisk;
 use super::{assert_consistent, ids, open};
 use crate::migrate::USERS_5;
 use crate::{Changes, Read, Rows as _, View};

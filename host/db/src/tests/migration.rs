@@ -1,6 +1,6 @@
 //! A file of the earlier format is moved to the present one.
 
-use super::backend::Disk;
+use super::backend::FakeDisk;
 use super::fixture::{create, intend};
 use super::{SCHEMA, assert_consistent, ids, open};
 use crate::codec::encode;

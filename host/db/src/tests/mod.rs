@@ -22,7 +22,7 @@ use super::commit::{CommitTimes, WriteAllowance};
 use super::pages::{Checked, Pages};
 use super::writer::QUEUE;
 use super::{Changes, Db, DbBounds, DbSchema, Read, View, open};
-use backend::Disk;
+use backend::FakeDisk;
 use fixture::{Taken, create, create_in, delete};
 use std::collections::BTreeSet;
 use std::fs::Permissions;

@@ -1,6 +1,6 @@
 //! Pages and their checksums, below redb.
 
-use super::backend::Disk;
+use super::backend::FakeDisk;
 use super::fixture::{Taken, create};
 use super::{SCHEMA, directory};
 use crate::pages::{Checked, PAGE, Pages};

@@ -1,6 +1,6 @@
 //! Power cuts, and disks that fail.
 
-use super::backend::Disk;
+use super::backend::FakeDisk;
 use super::fixture::{create, delete};
 use super::{assert_consistent, assert_not_checked, ids, open};
 use wharf_domain::ids::InstanceId;

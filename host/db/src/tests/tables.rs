@@ -1,6 +1,6 @@
 //! Tables of a feature: the rows that follow from their declarations.
 
-use super::backend::Disk;
+use super::backend::FakeDisk;
 use super::fixture::{Taken, create};
 use super::{assert_consistent, open_as};
 use crate::budget::Budget;

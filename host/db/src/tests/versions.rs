@@ -1,6 +1,6 @@
 //! Versions of rows and lists.
 
-use super::backend::Disk;
+use super::backend::FakeDisk;
 use super::fixture::{create, delete, intend};
 use super::open;
 use crate::{Changes, Read};
