@@ -43,6 +43,7 @@ mod outage;
 mod ovn;
 mod own_image;
 mod own_size;
+mod private_port;
 mod remote;
 mod resize;
 mod sanity;
@@ -68,8 +69,9 @@ const PLAIN: Kind = Kind::Dockerd;
 const LEFT_OUT: Kind = Kind::Podman4;
 /// Tests of differences between dockerd and Podman. None of these starts a second engine: two Podmans on a node
 /// share their firewall rules for ports.
-const CORE: [&str; 13] = [
+const CORE: [&str; 14] = [
     "the_driver_keeps_its_promises",
+    "ssh_of_a_page_is_at_the_private_address_alone",
     "running_means_that_ssh_accepts",
     "data_in_the_home_directory_survives_stop_and_restart",
     "an_instance_that_powers_itself_off_becomes_exited",
@@ -121,6 +123,7 @@ fn waiting() -> Vec<Chain<EngineContext>> {
         ],
         ["an_image_of_the_operators_is_built_and_logged_in_to" => own_image::is_built_and_logged_in_to],
         ["another_port_is_taken_for_one_that_a_program_has" => held::port],
+        ["ssh_of_a_page_is_at_the_private_address_alone" => private_port::of_a_page],
         ["operations_complete_after_kills_of_the_server" => crash::kills],
         ["create_answers_before_the_instance_is_up" => lifecycle::create_answers_at_once],
         ["running_means_that_ssh_accepts" => lifecycle::running_means_ssh_accepts],

@@ -13,7 +13,7 @@ mod stats;
 use crate::lab::look;
 use crate::{crash, lifecycle, limits, login, many, out_of_band as by_hand, resize, sanity};
 use context::IncusContext;
-use wharf_tests::lanes::{Chain, Suite, Test};
+use wharf_tests::lanes::{Chain, Suite};
 
 /// Tests that mostly wait, the longest first.
 fn waiting() -> Vec<Chain<IncusContext>> {

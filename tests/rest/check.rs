@@ -8,7 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
 use wharf_testkit::workspace::wharf_binary;
-use wharf_tests::{Server, docker_node, lasting_node, simulated_node};
+use wharf_tests::{Authority, Server, docker_node, lasting_node, simulated_node};
 
 /// Checks this configuration in place of the server's; returns the exit status and the output.
 fn check(server: &Server, config: &str) -> (Option<i32>, String) {
@@ -64,15 +64,12 @@ fn private_ports_that_others_reach_are_warned_about() {
     let problem = format!("{setting}is the address of public ports too");
     assert!(found.contains(&problem), "{found}");
 
-    let dir = tempfile::tempdir().unwrap();
-    let path = |name: &str| dir.path().join(name).display().to_string();
+    let authority = Authority::new().unwrap();
+    let tls = authority.issue("wharf", &[]).unwrap();
     let far = format!(
         "[[node]]\nname = \"one\"\ndriver = \"docker\"\nendpoint = \"https://192.0.2.1:2376\"\n\
-         capacity = {{ n_vcpus = 1, mem_gib = 1, disk_size_gib = 10 }}\n\
-         tls = {{ cert = \"{}\", key = \"{}\", ca = \"{}\" }}\n",
-        path("cert.pem"),
-        path("key.pem"),
-        path("ca.pem"),
+         capacity = {{ n_vcpus = 1, mem_gib = 1, disk_size_gib = 10 }}\n{}",
+        tls.node_tls(&authority.ca()),
     );
     let found = check_nodes(&far);
     let problem = format!("{setting}private ports have the address of public ones");

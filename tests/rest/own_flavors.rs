@@ -79,7 +79,7 @@ fn an_error_names_its_field() {
             "`flavor.tools.ssh`: must be true",
         ),
         (
-            changed("ssh = true", "ssh = true\nweb_port = 80"),
+            changed("ssh = true", "ssh = true\nweb_port = 22"),
             "`flavor.tools.web_port`",
         ),
         (

@@ -1,6 +1,7 @@
 //! Tests that send the driver's requests to the simulated engine.
 
 use super::SimulatedEngine;
+use super::machine::NodePort;
 use http::Method;
 use serde_json::{Value, json};
 use wharf_engine::{EngineError, InProcessEngine as _, Outgoing};
@@ -28,7 +29,8 @@ async fn ask(
 fn wanted(n: u8) -> Value {
     json!({
         "installation": "home", "incarnation": 1, "kind": "container", "hostname": format!("h{n}"),
-        "image": "x", "address": format!("10.0.0.{n}"), "node_ports": [20000 + u32::from(n)],
+        "image": "x", "address": format!("10.0.0.{n}"),
+        "node_ports": [{ "address": "127.0.0.1", "port": 20000 + u32::from(n) }],
         "n_vcpus": 2, "mem_gib": 4, "disk_size_gib": 10,
     })
 }
@@ -234,4 +236,14 @@ async fn a_file_keeps_machines() {
         "absent"
     );
     std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn ports_of_earlier_versions_are_public() {
+    let port = |written: Value| serde_json::from_value::<NodePort>(written).unwrap();
+    let public = port(json!(20_001));
+    assert_eq!(
+        public,
+        port(json!({ "address": "0.0.0.0", "port": 20_001 }))
+    );
 }

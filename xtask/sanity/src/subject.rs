@@ -177,6 +177,7 @@ impl Subject {
         let own = OwnFlavor {
             flavor: flavor.clone(),
             image: image.clone(),
+            ssh: *ssh,
             web: web_port.map(|port| (port, web_path.clone())),
             command: Vec::new(),
         };
