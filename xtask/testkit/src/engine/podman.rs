@@ -41,6 +41,10 @@ const MOST: u64 = 1 << 20;
 pub(super) fn start(kind: Kind, layout: &Layout, storage: Storage) -> Result<Command> {
     let release = Release::of(kind)?;
     fs::create_dir_all(layout.run.join("tmp"))?;
+    // A Podman that is killed leaves its copies of images, up to gigabytes.
+    let copies = layout.data().join("podman/copies");
+    let _ = fs::remove_dir_all(&copies);
+    fs::create_dir_all(&copies)?;
     fs::write(
         layout.run.join("containers.conf"),
         containers_conf(kind, layout),
@@ -57,6 +61,7 @@ pub(super) fn start(kind: Kind, layout: &Layout, storage: Storage) -> Result<Com
     podman
         .args(["--log-level=info", "system", "service", "--time=0"])
         .arg(format!("unix://{}", layout.socket().display()))
+        .env("TMPDIR", copies)
         .env("CONTAINERS_CONF", layout.run.join("containers.conf"))
         .env("CONTAINERS_STORAGE_CONF", layout.run.join("storage.conf"))
         .env(
