@@ -6,8 +6,9 @@ use wharf_conformance::{Options, OwnServer, check_service};
 /// Only the operator's limit provokes it; `tests/rest/quota.rs` has it.
 const PORTS_OVER_QUOTA: (&str, u16) = ("addPort", 422);
 
-/// Only a WebSocket provokes it; `tests/rest/terminal` has it.
+/// Only a WebSocket provokes them; `tests/rest/terminal` and `tests/rest/tunnel` have them.
 const TERMINAL_OPENED: (&str, u16) = ("openTerminal", 101);
+const TUNNEL_OPENED: (&str, u16) = ("openTunnel", 101);
 
 /// Only the loss of a node makes an instance that can be created again; `tests/rest/lost.rs` has it.
 const RECREATED: (&str, u16) = ("recreateInstance", 200);
@@ -41,6 +42,7 @@ fn wharf_conforms_to_every_rule() {
             let others = [
                 PORTS_OVER_QUOTA,
                 TERMINAL_OPENED,
+                TUNNEL_OPENED,
                 RECREATED,
                 NO_ROOM_TO_RECREATE,
             ];

@@ -190,8 +190,8 @@ fn every_route_succeeds_with_its_example_bodies() {
                 "getInstance" | "updateInstance" | "stopInstance" | "getStats" | "listHostKeys" => {
                     (Some("container"), "running", 200)
                 }
-                // The checks without an upgrade; tests/rest/terminal opens terminals.
-                "openTerminal" => (Some("container"), "running", 426),
+                // The checks without an upgrade; tests/rest/terminal and tests/rest/tunnel open them.
+                "openTerminal" | "openTunnel" => (Some("container"), "running", 426),
                 "restartInstance" => (Some("container"), "exited", 200),
                 // tests/rest/lost.rs covers success.
                 "recreateInstance" => (Some("container"), "running", 400),

@@ -23,6 +23,7 @@ mod share;
 mod ssh;
 mod terminal;
 mod trials;
+mod tunnel;
 mod wait;
 
 pub use api::{Answer, Api, small};
@@ -38,6 +39,7 @@ pub use python::{Python, succeed};
 pub use server::{Server, write_private};
 pub use ssh::{KeyPair, Login, install as install_ssh};
 pub use terminal::{Heard, Refused, Terminal};
+pub use tunnel::Tunnel;
 pub use trials::{Test, is_wanted, stop, trial, without_engine};
 pub use wait::{called, eventually, interval, metric, observed, settled, until};
 pub use wharf_testkit::workspace::wharf_binary;

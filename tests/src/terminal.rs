@@ -40,13 +40,47 @@ pub enum Heard {
     Closed(Option<(u16, String)>),
 }
 
-/// The refusal of a terminal.
+/// The refusal of a terminal or a tunnel.
 #[derive(Debug)]
 pub struct Refused {
     /// The status.
     pub status: u16,
     /// The body.
     pub body: Value,
+}
+
+/// Opens a WebSocket with these headers, or returns the refusal.
+pub(crate) fn open_socket(
+    base_url: &str,
+    headers: &[(&'static str, &str)],
+    path: &str,
+    protocol: &str,
+) -> Result<Result<WebSocket<TcpStream>, Refused>> {
+    let address = base_url.strip_prefix("http://").context("a URL")?;
+    let mut request = format!("ws://{address}{path}").into_client_request()?;
+    for (name, value) in [headers, &[("Sec-WebSocket-Protocol", protocol)]].concat() {
+        request.headers_mut().insert(name, value.parse()?);
+    }
+    let stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(MESSAGE))?;
+    stream.set_nodelay(true)?;
+    let (socket, answer) = match tungstenite::client(request, stream) {
+        Ok(opened) => opened,
+        Err(HandshakeError::Failure(Error::Http(answer))) => {
+            let body = answer.body().as_deref().unwrap_or_default();
+            return Ok(Err(Refused {
+                status: answer.status().as_u16(),
+                body: serde_json::from_slice(body).unwrap_or(Value::Null),
+            }));
+        }
+        Err(error) => bail!("{error}"),
+    };
+    let chosen = answer.headers().get("Sec-WebSocket-Protocol");
+    ensure!(
+        chosen.is_some_and(|chosen| chosen == protocol),
+        "{answer:?}"
+    );
+    Ok(Ok(socket))
 }
 
 impl Terminal {
@@ -71,31 +105,11 @@ impl Terminal {
         instance: &str,
         query: &str,
     ) -> Result<Result<Self, Refused>> {
-        let address = base_url.strip_prefix("http://").context("a URL")?;
-        let url = format!("ws://{address}/api/instance/{instance}/terminal/{query}");
-        let mut request = url.into_client_request()?;
-        for (name, value) in [headers, &[("Sec-WebSocket-Protocol", PROTOCOL)]].concat() {
-            request.headers_mut().insert(name, value.parse()?);
-        }
-        let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(MESSAGE))?;
-        stream.set_nodelay(true)?;
-        let (socket, answer) = match tungstenite::client(request, stream) {
-            Ok(opened) => opened,
-            Err(HandshakeError::Failure(Error::Http(answer))) => {
-                let body = answer.body().as_deref().unwrap_or_default();
-                return Ok(Err(Refused {
-                    status: answer.status().as_u16(),
-                    body: serde_json::from_slice(body).unwrap_or(Value::Null),
-                }));
-            }
-            Err(error) => bail!("{error}"),
+        let path = format!("/api/instance/{instance}/terminal/{query}");
+        let socket = match open_socket(base_url, headers, &path, PROTOCOL)? {
+            Ok(socket) => socket,
+            Err(refused) => return Ok(Err(refused)),
         };
-        let chosen = answer.headers().get("Sec-WebSocket-Protocol");
-        ensure!(
-            chosen.is_some_and(|chosen| chosen == PROTOCOL),
-            "{answer:?}"
-        );
         let mut terminal = Self {
             socket,
             session: String::new(),

@@ -5,7 +5,7 @@ import re
 import schemathesis
 
 SHORT = r"(Insufficient resources: not enough [a-z0-9_, ]+ available|Quota exceeded: not enough [a-z0-9_, ]+ left of your quota)\."
-STATE = r"Cannot (stop|restart|resize|read the stats of|open a terminal of) an instance that is \w+; it must be [\w ]+\."
+STATE = r"Cannot (stop|restart|resize|read the stats of|open a terminal of|open a tunnel to) an instance that is \w+; it must be [\w ]+\."
 SIZES = "(n_vcpus|mem_gib|disk_size_gib)"
 
 # The refusals of create for a reason in its body.

@@ -57,12 +57,10 @@ impl Tunnels {
 
     /// Ends the tunnels for which `end` has a reason.
     pub fn sweep(&self, mut end: impl FnMut(&Opener) -> Option<TerminalEnd>) {
-        let openers = self.0.lock();
-        let openers: Vec<_> = openers
-            .open
-            .iter()
-            .map(|(n, o)| (*n, o.opener.clone()))
-            .collect();
+        let all = self.0.lock();
+        let openers = all.open.iter().map(|(n, open)| (*n, open.opener.clone()));
+        let openers: Vec<_> = openers.collect();
+        drop(all);
         for (number, opener) in openers {
             if let Some(end) = end(&opener)
                 && let Some(open) = self.0.lock().open.get(&number)
@@ -122,5 +120,43 @@ impl fmt::Debug for TunnelPlace {
         f.debug_struct("TunnelPlace")
             .field("number", &self.number)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tunnels;
+    use crate::{Opener, TerminalEnd, TerminalsFull};
+    use std::sync::Arc;
+    use wharf_domain::audit::Actor;
+    use wharf_domain::ids::{InstanceId, UserId};
+
+    fn opener(key: &str) -> Opener {
+        Opener {
+            user: UserId(1),
+            actor: Actor::Key(key.to_owned()),
+            instance: InstanceId::parse("019aa8a5-4c1e-7b52-9d0f-6f0c6a0e9b17").unwrap(),
+        }
+    }
+
+    #[tokio::test]
+    async fn tunnels_have_places_and_end_with_their_key() {
+        let tunnels = Arc::<Tunnels>::default();
+        let mut first = tunnels.admit(opener("a"), 2).unwrap();
+        let second = tunnels.admit(opener("b"), 2).unwrap();
+        let full = tunnels.admit(opener("a"), 2).unwrap_err();
+        assert_eq!(full, TerminalsFull::User(2));
+        let is_first = |opener: &Opener| opener.actor == Actor::Key("a".to_owned());
+        tunnels.sweep(|opener| is_first(opener).then_some(TerminalEnd::Access));
+        assert_eq!(first.ended().await, TerminalEnd::Access);
+        drop((first, second));
+        assert!(tunnels.is_empty());
+        let mut last = tunnels.admit(opener("a"), 2).unwrap();
+        tunnels.stop();
+        assert_eq!(last.ended().await, TerminalEnd::Shutdown);
+        assert_eq!(
+            tunnels.admit(opener("a"), 2).unwrap_err(),
+            TerminalsFull::Service
+        );
     }
 }

@@ -13,12 +13,12 @@ pub use ssh_server::SshServer;
 use wharf_tests::{Api, Ports, Server, Terminal, simulated_node};
 
 /// Starts a server with these limits, and an instance that runs.
-fn start(limits: &str) -> (Server, Api, Value) {
+pub fn start(limits: &str) -> (Server, Api, Value) {
     start_on(&simulated_node("one", ""), limits)
 }
 
 /// Does what [`start`] does, on this node.
-fn start_on(node: &str, limits: &str) -> (Server, Api, Value) {
+pub fn start_on(node: &str, limits: &str) -> (Server, Api, Value) {
     let ports = Ports::take().settings();
     let server = Server::start(&format!("[limits]\n{limits}{ports}{node}")).unwrap();
     let api = server.user("ann@example.com").unwrap();
@@ -28,7 +28,7 @@ fn start_on(node: &str, limits: &str) -> (Server, Api, Value) {
 }
 
 /// Opens a terminal and waits for its prompt.
-fn open(api: &Api, instance: &Value) -> Terminal {
+pub fn open(api: &Api, instance: &Value) -> Terminal {
     let mut terminal = Terminal::open(api, crate::uuid(instance), "").unwrap();
     terminal.wait_for_from(0, "ready> ").unwrap();
     terminal

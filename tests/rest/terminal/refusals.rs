@@ -1,7 +1,7 @@
 //! Refusals before the upgrade, and with the first message.
 
 use super::{SshServer, open, start};
-use crate::{Expected, has, uuid, with};
+use crate::{Expected, has, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Terminal};
 
@@ -35,16 +35,6 @@ fn a_terminal_is_refused_before_the_upgrade() {
         (status, body),
         (400, json!({ "cols": field, "rows": field }))
     );
-    let page = with(
-        "container",
-        json!({ "flavor": "jupyterlab", "mem_gib": 4, "n_vcpus": 2, "disk_size_gib": 20 }),
-    );
-    let page = ann.create(&page).is(201);
-    assert!(page["ssh_command"].is_null());
-    ann.wait_for(uuid(&page), "running").unwrap();
-    let (status, body) = refused(&ann, uuid(&page), "");
-    assert_eq!(status, 400);
-    assert!(body["detail"].as_str().unwrap().contains("SSH"), "{body}");
     ann.act(id, "stop").is(200);
     let (status, body) = refused(&ann, id, "");
     let detail = "Cannot open a terminal of an instance that is exited; it must be running.";

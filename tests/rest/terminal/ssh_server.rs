@@ -4,13 +4,14 @@ use anyhow::{Context, Result};
 use russh::keys::PrivateKey;
 use russh::keys::ssh_key::private::{Ed25519Keypair, KeypairData};
 use russh::server::{Auth, ChannelOpenHandle, Config, Handler, Msg, Session, run_stream};
-use russh::{Channel, ChannelId, ChannelMsg, ChannelWriteHalf, Pty};
+use russh::{Channel, ChannelId, ChannelMsg, ChannelOpenFailure, ChannelWriteHalf, Pty};
 use serde_json::Value;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::net::TcpListener;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
@@ -28,6 +29,7 @@ pub struct SshServer {
     pub open: Arc<AtomicU64>,
     logins: Arc<AtomicU64>,
     hears: Arc<Notify>,
+    is_forbidden: Arc<AtomicBool>,
 }
 
 #[derive(Clone)]
@@ -38,9 +40,15 @@ struct LoginHandler {
     open: Arc<AtomicU64>,
     logins: Arc<AtomicU64>,
     hears: Arc<Notify>,
+    is_forbidden: Arc<AtomicBool>,
 }
 
 impl SshServer {
+    /// Refuses to pass on connections from now on.
+    pub fn forbid_forwarding(&self) {
+        self.is_forbidden.store(true, Ordering::SeqCst);
+    }
+
     /// Ends the pause of a shell that is `deaf`.
     pub fn hear(&self) {
         self.hears.notify_one();
@@ -78,9 +86,11 @@ impl SshServer {
             open: Arc::default(),
             logins: Arc::default(),
             hears: Arc::default(),
+            is_forbidden: Arc::default(),
         };
         let (written, open) = (Arc::clone(&login.written), Arc::clone(&login.open));
         let (logins, hears) = (Arc::clone(&login.logins), Arc::clone(&login.hears));
+        let is_forbidden = Arc::clone(&login.is_forbidden);
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -102,6 +112,7 @@ impl SshServer {
             open,
             logins,
             hears,
+            is_forbidden,
         })
     }
 }
@@ -140,6 +151,34 @@ impl Handler for LoginHandler {
     ) -> Result<(), Self::Error> {
         reply.accept().await;
         tokio::spawn(shell(channel, self.clone()));
+        Ok(())
+    }
+
+    async fn channel_open_direct_tcpip(
+        &mut self,
+        channel: Channel<Msg>,
+        host: &str,
+        port: u32,
+        _: &str,
+        _: u32,
+        reply: ChannelOpenHandle,
+        _: &mut Session,
+    ) -> Result<(), Self::Error> {
+        if self.is_forbidden.load(Ordering::SeqCst) {
+            reply
+                .reject(ChannelOpenFailure::AdministrativelyProhibited)
+                .await;
+            return Ok(());
+        }
+        let port = u16::try_from(port).unwrap();
+        match TcpStream::connect((host, port)).await {
+            Ok(mut stream) => {
+                reply.accept().await;
+                let mut channel = channel.into_stream();
+                tokio::spawn(async move { copy_bidirectional(&mut channel, &mut stream).await });
+            }
+            Err(_) => reply.reject(ChannelOpenFailure::ConnectFailed).await,
+        }
         Ok(())
     }
 

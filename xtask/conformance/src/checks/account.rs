@@ -130,20 +130,36 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         decision(
             "4",
-            "a terminal needs a WebSocket and a running instance",
+            "a terminal and a tunnel need a WebSocket and a running instance",
             |c| {
                 let created = c.running("container")?;
                 let id = uuid(&created)?;
-                let path = action_path(id, "terminal");
-                let plain = c.me().get(&path)?;
-                plain.is(426)?;
-                ensure!(plain.header("upgrade") == Some("websocket"), "{plain}");
-                ensure!(
-                    plain.header("sec-websocket-version") == Some("13"),
-                    "{plain}"
-                );
+                let paths = ["terminal", "tunnel"].map(|action| action_path(id, action));
+                for path in &paths {
+                    let plain = c.me().get(path)?;
+                    plain.is(426)?;
+                    ensure!(plain.header("upgrade") == Some("websocket"), "{plain}");
+                    ensure!(
+                        plain.header("sec-websocket-version") == Some("13"),
+                        "{plain}"
+                    );
+                }
                 c.me().act(id, "stop")?.is(200)?;
-                c.me().get(&path)?.is(400)
+                paths.iter().try_for_each(|path| c.me().get(path)?.is(400))
+            },
+        ),
+        decision(
+            "4",
+            "a tunnel refuses ports that are none, and tunnels of others are not found",
+            |c| {
+                let created = c.running("container")?;
+                let path = action_path(uuid(&created)?, "tunnel");
+                for port in ["0", "65536", "ssh", "22&port=23"] {
+                    let refused = c.me().get(&format!("{path}?port={port}"))?;
+                    refused.refuses("port")?;
+                }
+                c.other()?.get(&path)?.is(404)?;
+                c.me().get(&action_path(&c.name(), "tunnel"))?.is(404)
             },
         ),
     ]

@@ -31,7 +31,7 @@ pub(super) fn instance_endpoints(selector: &str) -> Vec<(&'static str, String, V
 
 /// The endpoints of one instance that the specification does not have.
 pub(super) fn additional_endpoints(selector: &str) -> Vec<(&'static str, String, Value)> {
-    ["host-key", "terminal"]
+    ["host-key", "terminal", "tunnel"]
         .map(|action| ("GET", action_path(selector, action), Value::Null))
         .to_vec()
 }

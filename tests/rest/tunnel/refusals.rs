@@ -1,0 +1,205 @@
+//! Refusals before the upgrade.
+
+use super::{echo, exchange, listener, open};
+use crate::sign_in::{ANN, ConsoleBrowser};
+use crate::terminal::{SshServer, start, start_on};
+use crate::{Expected, has, uuid, with};
+use serde_json::{Value, json};
+use wharf_tests::{Api, Tunnel, simulated_node};
+
+/// The refusal of an upgrade. A plain request gets it too, unless it is about the connection.
+fn refused(api: &Api, instance: &str, query: &str) -> (u16, Value) {
+    let refused = Tunnel::try_open(api, instance, query).unwrap();
+    let refused = refused.err().expect("it must be refused");
+    let plain = api.get(&format!("/api/instance/{instance}/tunnel/{query}"));
+    let plain = plain.unwrap();
+    if refused.status == 502 {
+        assert_eq!(plain.status, 426);
+    } else {
+        assert_eq!((plain.status, &plain.body), (refused.status, &refused.body));
+    }
+    (refused.status, refused.body)
+}
+
+#[test]
+fn a_tunnel_is_refused_before_the_upgrade() {
+    let (server, ann, instance) = start("");
+    let id = uuid(&instance);
+    let anyone = Api::new(server.base_url(), "wharf_0000000000000000_x");
+    assert_eq!(refused(&anyone, id, "").0, 401);
+    let reader = server.cli(&["key", "new", "ann@example.com", "--scope", "read"]);
+    let reader = Api::new(server.base_url(), reader.unwrap().trim());
+    let (status, body) = refused(&reader, id, "");
+    assert_eq!(status, 403);
+    has(body["detail"].as_str().unwrap(), "`write`");
+    let bob = server.user("bob@example.com").unwrap();
+    assert_eq!(refused(&bob, id, "").0, 404);
+    assert_eq!(refused(&ann, "no-such-name", "").0, 404);
+    let (status, body) = refused(&ann, id, "?port=0");
+    let field = json!({ "port": ["must be an integer from 1 to 65535"] });
+    assert_eq!((status, body), (400, field));
+    ann.act(id, "stop").is(200);
+    let (status, body) = refused(&ann, id, "?port=8888");
+    let detail = "Cannot open a tunnel to an instance that is exited; it must be running.";
+    assert_eq!((status, body), (400, json!({ "detail": detail })));
+    let records = ann.get("/api/audit/").is(200).to_string();
+    assert!(!records.contains("tunnel.open"), "{records}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_port_that_cannot_be_reached_is_refused_with_the_reason() {
+    let (server, api, instance) = start("");
+    let id = uuid(&instance);
+    let reason = |port: u16| {
+        let (status, body) = refused(&api, id, &format!("?port={port}"));
+        assert_eq!(status, 502, "{body}");
+        body["detail"].as_str().unwrap().to_owned()
+    };
+    has(
+        &reason(22),
+        "SSH server of the instance could not be reached",
+    );
+    has(
+        &reason(80),
+        "SSH server of the instance could not be reached",
+    );
+    let changed = SshServer::start(&instance, "changed inside", 1).unwrap();
+    has(&reason(80), "original password");
+    drop(changed);
+    let other = SshServer::start(&instance, "other", 2).unwrap();
+    has(&reason(80), "another SSH host key");
+    drop(other);
+    let ssh = SshServer::of(&instance).unwrap();
+    let (free, port) = listener("127.0.0.1");
+    drop(free);
+    has(&reason(port), "Nothing in the instance accepts connections");
+    ssh.forbid_forwarding();
+    has(&reason(port), "forbids forwarding");
+    let records = api.get("/api/audit/").is(200).to_string();
+    assert!(!records.contains("tunnel.open"), "{records}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn the_flavor_of_a_page_has_a_tunnel_and_a_terminal_at_a_private_port() {
+    let (server, api, _) = start("");
+    let page = with(
+        "container",
+        json!({ "flavor": "jupyterlab", "mem_gib": 4, "n_vcpus": 2, "disk_size_gib": 20 }),
+    );
+    let page = api.create(&page).is(201);
+    assert!(page["ssh_command"].is_null());
+    let page = api.wait_for(uuid(&page), "running").unwrap();
+    assert_eq!(refused(&api, uuid(&page), "").0, 502);
+    let _ssh = SshServer::of(&page).unwrap();
+    let (inside, port) = listener("127.0.0.1");
+    echo(inside);
+    exchange(&mut open(&api, &page, port), b"through the private port");
+    let mut tunnel = open(&api, &page, 22);
+    assert!(tunnel.read().unwrap().starts_with(b"SSH-2.0-"));
+    drop(crate::terminal::open(&api, &page));
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_image_without_an_ssh_server_has_no_tunnel_and_no_terminal() {
+    const REPORTS: &str = "[[flavor]]\nname = \"reports\"\nimage = \"localhost/reports:1\"\n\
+                           web_port = 8000\n";
+    let (server, api, _) = start_on(&format!("{}{REPORTS}", simulated_node("one", "")), "");
+    let created = with("container", json!({ "flavor": "reports" }));
+    let created = api.create(&created).is(201);
+    api.wait_for(uuid(&created), "running").unwrap();
+    let (status, body) = refused(&api, uuid(&created), "");
+    assert_eq!(status, 400);
+    has(body["detail"].as_str().unwrap(), "no SSH server");
+    let terminal = api.get(&format!("/api/instance/{}/terminal/", uuid(&created)));
+    assert_eq!(terminal.is(400), body);
+    server.finish().unwrap();
+}
+
+#[test]
+fn tunnels_of_a_user_are_bounded_and_can_be_switched_off() {
+    let (server, api, instance) = start("tunnels_per_user = 2\n");
+    let _ssh = SshServer::of(&instance).unwrap();
+    let (inside, port) = listener("127.0.0.1");
+    echo(inside);
+    let first = open(&api, &instance, port);
+    let second = open(&api, &instance, 22);
+    let (status, body) = refused(&api, uuid(&instance), "");
+    assert_eq!(status, 429);
+    has(body["detail"].as_str().unwrap(), "2 open tunnels");
+    drop(first);
+    crate::wait_until("a place is free", || {
+        let query = format!("?port={port}");
+        Ok(Tunnel::try_open(&api, uuid(&instance), &query)?
+            .is_ok()
+            .then_some(()))
+    });
+    drop(second);
+    server.finish().unwrap();
+    let (server, api, instance) = start("tunnels_per_user = 0\n");
+    let (status, body) = refused(&api, uuid(&instance), "");
+    assert_eq!(
+        (status, body),
+        (400, json!({ "detail": "This service offers no tunnels." }))
+    );
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_open_tunnel_has_an_audit_record() {
+    let (server, api, instance) = start("");
+    let _ssh = SshServer::of(&instance).unwrap();
+    let (inside, port) = listener("127.0.0.1");
+    echo(inside);
+    let mut tunnel = open(&api, &instance, port);
+    exchange(&mut tunnel, b"very-private");
+    let records = api.get("/api/audit/").is(200);
+    let records = records.as_array().unwrap().iter();
+    let opens: Vec<_> = records
+        .filter(|r| r["operation"] == "tunnel.open")
+        .collect();
+    let [record] = opens.as_slice() else {
+        panic!("{opens:?}");
+    };
+    assert_eq!(record["result"], "opened");
+    assert_eq!(record["subject"], port.to_string());
+    assert_eq!(record["instance"], instance["uuid"]);
+    let wrote = server.data_and_log().unwrap();
+    let password = instance["original_service_password"].as_str().unwrap();
+    for secret in [password, api.key(), "very-private"] {
+        let found = wrote.windows(secret.len()).any(|w| w == secret.as_bytes());
+        assert!(!found, "a secret is in the log or the data directory");
+    }
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_page_elsewhere_opens_no_tunnel_with_the_cookie() {
+    let (server, key, instance) = start("");
+    let _ssh = SshServer::of(&instance).unwrap();
+    let mut browser = ConsoleBrowser::new(&server);
+    browser.accept(&server, ANN);
+    let from = |headers: &[(&'static str, &str)]| {
+        let headers = [headers, &[("Cookie", browser.cookie.as_str())]].concat();
+        let query = browser.ticket("?port=22");
+        Tunnel::try_open_from(server.base_url(), &headers, uuid(&instance), &query).unwrap()
+    };
+    for headers in [
+        &[][..],
+        &[("Origin", "https://evil.example")],
+        &[("Origin", "null")],
+        &[("Origin", "http://127.0.0.1:30000")],
+        &[("Sec-Fetch-Site", "same-site")],
+    ] {
+        let refused = from(headers).err();
+        let refused = refused.unwrap_or_else(|| panic!("{headers:?} opened a tunnel"));
+        assert_eq!(refused.status, 403, "{headers:?}");
+    }
+    let records = key.get("/api/audit/").is(200).to_string();
+    assert!(!records.contains("tunnel.open"), "{records}");
+    let origin = [("Origin", server.base_url())];
+    drop(from(&origin).unwrap_or_else(|refused| panic!("{refused:?}")));
+    server.finish().unwrap();
+}
