@@ -2,6 +2,7 @@
 //! no row and outlives a restart. The right itself is asked for at each request.
 
 use crate::directory::Visitor;
+use crate::gateway::CookieKey;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
@@ -51,11 +52,11 @@ pub(crate) fn set(name: &str, value: &str, seconds: u64) -> Option<HeaderValue> 
 
 /// Makes and verifies cookies.
 pub(crate) struct Cookies {
-    key: [u8; 32],
+    key: CookieKey,
 }
 
 impl Cookies {
-    pub(crate) fn new(key: [u8; 32]) -> Self {
+    pub(crate) fn new(key: CookieKey) -> Self {
         Self { key }
     }
 
@@ -94,7 +95,7 @@ impl Cookies {
     }
 
     fn mac(&self, label: &str, content: &[u8]) -> Option<Hmac<Sha256>> {
-        let mac = Hmac::<Sha256>::new_from_slice(&self.key).ok()?;
+        let mac = Hmac::<Sha256>::new_from_slice(&(self.key)()).ok()?;
         let label = label.as_bytes();
         let length = u64::try_from(label.len()).ok()?.to_be_bytes();
         let mac = mac.chain_update(PURPOSE).chain_update(length);
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_cookie_is_for_one_label_and_time_and_cannot_be_made_up() {
-        let cookies = Cookies::new([7; 32]);
+        let cookies = Cookies::new(Box::new(|| [7; 32]));
         for visitor in ["7", ""]
             .map(str::to_owned)
             .into_iter()
@@ -122,7 +123,10 @@ mod tests {
             assert_eq!(cookies.open("demo", &value, 100), None);
             assert_eq!(cookies.open("dem", &value, 99), None);
             assert_eq!(cookies.open("demo2", &value, 99), None);
-            assert_eq!(Cookies::new([8; 32]).open("demo", &value, 99), None);
+            assert_eq!(
+                Cookies::new(Box::new(|| [8; 32])).open("demo", &value, 99),
+                None
+            );
             for at in 0..value.len() {
                 let mut other = value.clone().into_bytes();
                 other[at] = if other[at] == b'A' { b'B' } else { b'A' };

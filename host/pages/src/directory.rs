@@ -1,8 +1,10 @@
 //! The gateway's questions to the house: pages by their labels, and the rights of visitors.
 
+use http::Method;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use wharf_domain::ids::{InstanceId, UserId};
@@ -30,6 +32,9 @@ pub trait Directory: Send + Sync + 'static {
     /// Returns the address of an instance in the console, where its owner may start it.
     fn console_url(&self, instance: InstanceId) -> String;
 
+    /// Learns of an answer, for the log and the metrics.
+    fn answered(&self, _: &Answered<'_>) {}
+
     /// Opens a connection to the server of a page.
     fn connect(&self, upstream: &Upstream) -> Connecting {
         let address = (upstream.host.clone(), upstream.port);
@@ -39,6 +44,20 @@ pub trait Directory: Send + Sync + 'static {
             Ok(Box::new(stream) as Box<dyn Stream>)
         })
     }
+}
+
+/// An answer whose head is made. It has no path, which may be a secret.
+#[derive(Debug)]
+pub struct Answered<'a> {
+    pub method: &'a Method,
+    /// The label of the host, which may be nobody's; none if the host is no address of a page.
+    pub label: Option<&'a str>,
+    /// None if the visitor went away before.
+    pub status: Option<u16>,
+    pub elapsed: Duration,
+    pub client: IpAddr,
+    /// The user of a session with a right to the page.
+    pub user: Option<UserId>,
 }
 
 /// A connection to the server of a page, in the making.

@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_browser_enters_with_its_own_state_once() {
         let entrance = Entrance {
-            cookies: Cookies::new([1; 32]),
+            cookies: Cookies::new(Box::new(|| [1; 32])),
             tickets: Tickets::default(),
             sign_in: "https://wharf.example/auth/page/".to_owned(),
         };

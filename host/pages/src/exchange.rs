@@ -100,7 +100,7 @@ impl Exchange {
 
     fn is_overdue(&self) -> bool {
         let (up, down) = (self.up.look(), self.down.look());
-        if up.is_zero() {
+        if up.is_zero() && !self.up.is_at_rest() {
             // A page listens while it gets a body.
             self.down.touch();
         }
@@ -223,5 +223,122 @@ impl Open {
                 self.users.remove(&exchange.user);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Exchanges, Held, Limits};
+    use crate::directory::{Directory, NoVisitor, Page, PageState, Right, Upstream, Visitor};
+    use std::net::IpAddr;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+    use wharf_domain::ids::{InstanceId, UserId};
+    use wharf_domain::secret::SecretText;
+
+    const USER: UserId = UserId(1);
+
+    /// A house whose page is public and always runs.
+    struct Open(Page);
+
+    impl Directory for Open {
+        fn page(&self, _: &str) -> Option<Page> {
+            Some(self.0.clone())
+        }
+
+        fn right(&self, _: &Page, _: &Visitor) -> Option<Right> {
+            Some(Right {
+                user: USER,
+                is_owner: false,
+            })
+        }
+
+        fn visitor_with_password(
+            &self,
+            _: &Page,
+            _: &SecretText,
+            _: IpAddr,
+        ) -> Result<Visitor, NoVisitor> {
+            Err(NoVisitor::Wrong)
+        }
+
+        fn console_url(&self, _: InstanceId) -> String {
+            String::new()
+        }
+    }
+
+    fn begin(exchanges: &Arc<Exchanges>) -> (Open, Held) {
+        let instance = InstanceId(uuid::Uuid::nil());
+        let upstream = Upstream {
+            instance,
+            incarnation: 1,
+            host: "127.0.0.1".to_owned(),
+            port: 1,
+            credential: None,
+        };
+        let page = Page {
+            label: "demo".to_owned(),
+            moved_to: None,
+            owner: USER,
+            instance,
+            state: PageState::Running(upstream.clone()),
+            is_public: true,
+        };
+        let held = exchanges.begin(&page, &upstream, (Visitor::Anyone, USER), None);
+        (Open(page), held.unwrap())
+    }
+
+    /// Looks until the exchange ends, and calls `between` after each look. Returns the number of looks.
+    fn looks(between: impl Fn(&Held, u32)) -> u32 {
+        let exchanges = Exchanges::new(Limits {
+            connections_per_page: 1,
+            connections_per_user: 1,
+        });
+        let (house, held) = begin(&exchanges);
+        for n in 0..5_000 {
+            exchanges.look(&house);
+            if held.exchange().ended.load(Ordering::Acquire) {
+                return n;
+            }
+            between(&held, n);
+        }
+        u32::MAX
+    }
+
+    #[test]
+    fn a_side_that_is_due_has_a_minute_and_a_silent_page_has_ten() {
+        assert_eq!(looks(|_, _| {}), 1_200);
+        // A visitor that does not read, and one that does not send.
+        assert_eq!(looks(|held, _| held.exchange().down.wait()), 120);
+        assert_eq!(looks(|held, _| held.exchange().up.wait()), 120);
+        // Bytes that have passed begin the time anew.
+        let once = |held: &Held, n| {
+            held.exchange().down.wait();
+            if n == 100 {
+                held.exchange().down.touch();
+            }
+        };
+        assert_eq!(looks(once), 101 + 120);
+        // A page that gets a body is not silent.
+        let uploads = |held: &Held, n| {
+            held.exchange().up.wait();
+            if n < 2_000 {
+                held.exchange().up.touch();
+            }
+        };
+        assert_eq!(looks(uploads), 2_000 + 120);
+        assert_eq!(looks(|held, _| held.exchange().down.touch()), u32::MAX);
+    }
+
+    #[test]
+    fn nothing_stays_counted() {
+        let exchanges = Exchanges::new(Limits {
+            connections_per_page: 1,
+            connections_per_user: 1,
+        });
+        drop(begin(&exchanges));
+        drop(begin(&exchanges));
+        let open = exchanges.open.lock();
+        assert!(open.exchanges.is_empty() && open.pages.is_empty() && open.users.is_empty());
     }
 }

@@ -56,14 +56,17 @@ impl Flow {
         self.moved.store(true, Ordering::Relaxed);
     }
 
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == AT_REST
+    }
+
     pub(crate) fn is_silent(&self) -> bool {
         self.state.load(Ordering::Relaxed) == SILENT
     }
 
     /// Returns the time without progress. It is called once in [`LOOK_EVERY`].
     pub(crate) fn look(&self) -> Duration {
-        let at_rest = self.state.load(Ordering::Relaxed) == AT_REST;
-        let quiet = if self.moved.swap(false, Ordering::Relaxed) || at_rest {
+        let quiet = if self.moved.swap(false, Ordering::Relaxed) || self.is_at_rest() {
             0
         } else {
             self.quiet.load(Ordering::Relaxed).saturating_add(1)

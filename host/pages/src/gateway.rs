@@ -10,6 +10,7 @@ use crate::entrance::{self, Entrance};
 use crate::exchange::{self, Exchanges, Held, Limits};
 use crate::from_page::FromPage;
 use crate::provenance::Provenance;
+use crate::report::Report;
 use crate::ticket::Tickets;
 use crate::to_page::ToPage;
 use crate::upstream::{Lease, Pool};
@@ -43,14 +44,16 @@ pub struct Settings {
     /// The address of the console's sign-in for pages.
     pub sign_in: String,
     pub limits: Limits,
-    /// The key of the cookies, which depends on the installation.
-    pub cookie_key: [u8; 32],
+    pub cookie_key: CookieKey,
     /// Returns the address of the client of a request: the peer, or the one that a trusted proxy names.
     pub client: ClientAddress,
 }
 
 /// Returns the address of a client from that of the peer and the headers of its request.
 pub type ClientAddress = Box<dyn Fn(IpAddr, &HeaderMap) -> IpAddr + Send + Sync>;
+
+/// Returns the present key of the cookies. Another one ends all visits.
+pub type CookieKey = Box<dyn Fn() -> [u8; 32] + Send + Sync>;
 
 /// Serves the pages of instances.
 pub struct Gateway {
@@ -137,11 +140,24 @@ impl Gateway {
         connection: Arc<Connection>,
     ) -> Result<Response<ResponseBody>, Infallible> {
         let running = Running::begin(&connection);
+        let mut report = Report {
+            directory: &*self.directory,
+            begun: Instant::now(),
+            method: request.method().clone(),
+            client: (self.client)(connection.peer, request.headers()),
+            label: None,
+            user: None,
+            status: None,
+        };
         let is_html = provenance(request.method(), request.headers(), false).accepts_html();
-        let response = match self.decide(request, &connection, running).await {
+        let response = match self
+            .decide(request, &connection, running, &mut report)
+            .await
+        {
             Ok(response) => response,
             Err(answer) => answer.respond(is_html).map(Either::Left),
         };
+        report.status = Some(response.status().as_u16());
         Ok(response)
     }
 
@@ -150,12 +166,14 @@ impl Gateway {
         mut request: Request<Incoming>,
         connection: &Arc<Connection>,
         running: Running,
+        report: &mut Report<'_>,
     ) -> Result<Response<ResponseBody>, Answer> {
         if head_size(&request) > MAX_HEAD {
             return Err(Answer::Head);
         }
         let host = authority(&request).ok_or(Answer::Host)?.to_owned();
         let label = self.addresses.label(&host).ok_or(Answer::Elsewhere)?;
+        report.label = Some(label.clone());
         if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
             return Err(Answer::Method);
         }
@@ -182,7 +200,7 @@ impl Gateway {
                 _ => Answer::Method,
             });
         }
-        let client = (self.client)(connection.peer, request.headers());
+        let client = report.client;
         let page = self.directory.page(&label);
         let admitted = match &page {
             Some(page) => self.admit(page, &asked, client)?,
@@ -193,6 +211,8 @@ impl Gateway {
             return Err(self.sign_in(&label, &asked, request.uri()));
         };
         (connection.welcome)();
+        let is_session = matches!(admitted.visitor, Visitor::Session(_));
+        report.user = is_session.then_some(admitted.right.user);
         let upstream = self.upstream(&page, &admitted, request.uri())?;
         // HTTP/2 has other exchanges on the connection, which go on.
         let is_alone = request.version() != Version::HTTP_2;

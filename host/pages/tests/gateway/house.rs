@@ -121,7 +121,7 @@ impl Running {
                 },
                 sign_in: "https://wharf.example/auth/page/".to_owned(),
                 limits,
-                cookie_key: [7; 32],
+                cookie_key: Box::new(|| [7; 32]),
                 client: Box::new(|peer: IpAddr, _: &HeaderMap| peer),
             },
         ));

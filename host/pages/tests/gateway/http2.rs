@@ -192,6 +192,36 @@ async fn fields_of_one_connection_and_doubled_names_are_errors() {
     );
 }
 
+/// A trailer is a header that nothing has checked.
+#[tokio::test]
+async fn trailers_of_a_page_do_not_pass() {
+    let server = Server::start(|mut io| async move {
+        head(&mut io).await?;
+        let answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: set-cookie\r\n\r\n\
+                       1\r\na\r\n0\r\nset-cookie: __Host-wharf-page=x; Domain=pages.example\r\n\r\n";
+        io.write_all(answer).await
+    })
+    .await;
+    let running = Running::start(&server).await;
+    let cookie = running.cookie("owner").await;
+    let mut visitor = connect(&running).await;
+    let mut get = request("GET", "/", &[&cookie]);
+    get.headers_mut().insert("te", "trailers".parse().unwrap());
+    let body = visitor
+        .send_request(get)
+        .await
+        .unwrap()
+        .into_body()
+        .collect()
+        .await
+        .unwrap();
+    assert!(
+        body.trailers().is_none_or(http::HeaderMap::is_empty),
+        "{body:?}"
+    );
+    assert_eq!(body.to_bytes(), "a");
+}
+
 /// Other streams of the connection go on while the right to one page ends.
 #[tokio::test]
 async fn a_stream_ends_with_its_session_and_slow_ones_hold_up_no_other() {

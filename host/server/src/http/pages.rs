@@ -48,6 +48,7 @@ impl Pages {
         ));
         let is_https = config.pages_are_https();
         let proxies = config.trusted_proxies.clone();
+        let keys = Arc::clone(app);
         let settings = Settings {
             addresses: Addresses {
                 is_https,
@@ -59,7 +60,7 @@ impl Pages {
                 connections_per_page: pages.connections_per_page,
                 connections_per_user: pages.connections_per_user,
             },
-            cookie_key: app.cookie_key(),
+            cookie_key: Box::new(move || keys.cookie_key()),
             client: Box::new(move |peer, headers| {
                 RequestClient::of(peer, headers, &proxies).address
             }),
