@@ -53,7 +53,10 @@ fn ends(name: &str, end: impl FnOnce(&Streaming)) {
 #[test]
 fn a_sign_out_ends_connections() {
     ends("a sign-out", |parties| {
-        parties.browser.send("POST", "/auth/sign-out/", &Value::Null).is(204);
+        parties
+            .browser
+            .send("POST", "/auth/sign-out/", &Value::Null)
+            .is(204);
     });
 }
 
@@ -75,7 +78,7 @@ fn a_stop_ends_connections() {
 #[test]
 fn a_deletion_ends_connections() {
     ends("a deletion", |parties| {
-        parties.ann.delete(uuid(&parties.instance)).is(200);
+        parties.ann.delete(uuid(&parties.instance)).is(204);
     });
 }
 
@@ -83,7 +86,9 @@ fn a_deletion_ends_connections() {
 fn a_rename_ends_connections_to_the_earlier_host() {
     ends("a rename", |parties| {
         let path = format!("/api/instance/{}/", uuid(&parties.instance));
-        let renamed = parties.ann.send("PATCH", &path, &json!({ "name": "other" }));
+        let renamed = parties
+            .ann
+            .send("PATCH", &path, &json!({ "name": "other" }));
         renamed.is(200);
     });
 }

@@ -1,6 +1,5 @@
 //! The certificate of the pages.
 
-use super::page;
 use crate::{Expected, until_logged};
 use std::path::Path;
 use std::process::Command;
@@ -40,7 +39,10 @@ fn pages_have_a_certificate_of_their_own_which_follows_its_files() {
     );
     let server = Server::start(&settings).unwrap();
     let ann = server.user("ann@example.com").unwrap();
-    let body = crate::with("container", serde_json::json!({ "flavor": "marimo", "name": "demo" }));
+    let body = crate::with(
+        "container",
+        serde_json::json!({ "flavor": "marimo", "name": "demo" }),
+    );
     let made = ann.create(&body).is(201);
     let url = made["webapp_url"].as_str().unwrap();
     assert!(url.starts_with("https://demo.pages.example:"), "{url}");
@@ -59,6 +61,5 @@ fn pages_have_a_certificate_of_their_own_which_follows_its_files() {
     server.hang_up().unwrap();
     until_logged(&server, "the configuration is reloaded");
     assert!(shown(port, &ca).contains("CN=third"));
-    let _ = page;
     server.finish().unwrap();
 }

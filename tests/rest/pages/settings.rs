@@ -26,14 +26,32 @@ fn pages(more: &str) -> String {
 #[test]
 fn settings_that_would_mix_pages_and_the_console_are_refused() {
     for (settings, words) in [
-        (format!("base_url = \"https://pages.example\"\n{}", pages("")), "`pages.domain`"),
-        (format!("base_url = \"https://wharf.Pages.example\"\n{}", pages("")), "`pages.domain`"),
-        (format!("ssh_host = \"ssh.pages.example\"\n{}", pages("")), "`ssh_host`"),
+        (
+            format!("base_url = \"https://pages.example\"\n{}", pages("")),
+            "`pages.domain`",
+        ),
+        (
+            format!("base_url = \"https://wharf.Pages.example\"\n{}", pages("")),
+            "`pages.domain`",
+        ),
+        (
+            format!("ssh_host = \"ssh.pages.example\"\n{}", pages("")),
+            "`ssh_host`",
+        ),
         (pages("cert = \"a\"\n"), "`pages.key`"),
-        (pages("connections_per_page = 0\n"), "`pages.connections_per_page`"),
-        (format!("{}[session]\nenabled = false\n", pages("")), "`session.enabled`"),
+        (
+            pages("connections_per_page = 0\n"),
+            "`pages.connections_per_page`",
+        ),
+        (
+            format!("{}[session]\nenabled = false\n", pages("")),
+            "`session.enabled`",
+        ),
         (pages("").replace("8443", "8080"), "`pages.listen`"),
-        (pages("").replace("pages.example", "example"), "pages.domain"),
+        (
+            pages("").replace("pages.example", "example"),
+            "pages.domain",
+        ),
         (pages("threads = 0\n"), "threads"),
         (pages("colour = 1\n"), "colour"),
     ] {
@@ -50,7 +68,13 @@ fn a_check_warns_of_a_shared_site_and_of_pages_in_clear_text() {
     let https = "base_url = \"https://wharf.example\"\ntrusted_proxies = [\"127.0.0.1\"]\n";
     for (settings, expected) in [
         (format!("{https}{}", pages("")), &[][..]),
-        (format!("{https}{}", pages("").replace("pages.example", "apps.wharf.example")), &[of_site]),
+        (
+            format!(
+                "{https}{}",
+                pages("").replace("pages.example", "apps.wharf.example")
+            ),
+            &[of_site],
+        ),
         (pages(""), &[clear]),
         (pages("").replace("pages.example", "apps.localhost"), &[]),
     ] {
@@ -70,10 +94,12 @@ fn a_check_reads_the_certificate_of_the_pages() {
         (&["pages.example"], false, "is not for *.pages.example"),
         (&["*.pages.example"], true, "has expired"),
     ] {
-        let made = match expired {
-            true => authority.issue_expired("pages", names).unwrap(),
-            false => authority.issue("pages", names).unwrap(),
+        let made = if expired {
+            authority.issue_expired("pages", names)
+        } else {
+            authority.issue("pages", names)
         };
+        let made = made.unwrap();
         let (cert, key) = (made.cert.display(), made.key.display());
         let said = check(&pages(&format!("cert = \"{cert}\"\nkey = \"{key}\"\n")));
         assert!(said.contains(words), "{said}");

@@ -2,6 +2,7 @@
 
 use super::attempts::Attempts;
 use super::client::network;
+use super::metrics::HttpMetrics;
 use quick_cache::sync::Cache;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,26 +12,38 @@ use wharf_domain::instance::Intent;
 use wharf_domain::secret::SecretText;
 use wharf_domain::state::InstanceState;
 use wharf_instances::{App, NamedPage, password_digest};
-use wharf_pages::directory::{Directory, NoVisitor, Page, PageState, Right, Upstream, Visitor};
+use wharf_pages::directory::{
+    Answered, Directory, NoVisitor, Page, PageState, Right, Upstream, Visitor,
+};
 
 /// The most passwords that are known to be right. Programs send the password with each request.
 const MAX_KNOWN: usize = 4096;
+
+/// The route of all requests for pages in the log and the metrics. Their paths are the users' own.
+const ROUTE: &str = "page";
 
 /// The pages and the rights of this installation.
 pub(super) struct PageDirectory {
     app: Arc<App>,
     accounts: Arc<Accounts>,
     attempts: Arc<Attempts>,
+    metrics: HttpMetrics,
     /// Digests of passwords that were right, with their instances. Giving them again is no attempt.
     known: Cache<String, ()>,
 }
 
 impl PageDirectory {
-    pub(super) fn new(app: Arc<App>, accounts: Arc<Accounts>, attempts: Arc<Attempts>) -> Self {
+    pub(super) fn new(
+        app: Arc<App>,
+        accounts: Arc<Accounts>,
+        attempts: Arc<Attempts>,
+        metrics: HttpMetrics,
+    ) -> Self {
         Self {
             app,
             accounts,
             attempts,
+            metrics,
             known: Cache::new(MAX_KNOWN),
         }
     }
@@ -127,5 +140,18 @@ impl Directory for PageDirectory {
 
     fn console_url(&self, instance: InstanceId) -> String {
         format!("{}/instances/{instance}", self.app.config().base_url())
+    }
+
+    fn answered(&self, answered: &Answered<'_>) {
+        let (method, elapsed) = (answered.method, answered.elapsed);
+        // 499 is the customary number for a client that went away.
+        let status = answered.status.unwrap_or(499);
+        self.metrics.answered(method, ROUTE, status, elapsed);
+        let ms = (elapsed.as_secs_f64() * 1e6).round() / 1e3;
+        let (method, user) = (method.as_str(), answered.user.map(|user| user.0));
+        let (page, client) = (answered.label, answered.client);
+        tracing::info!(
+            target: "wharf::request", method, route = ROUTE, page, status, ms, user, %client
+        );
     }
 }

@@ -4,6 +4,7 @@ use super::activity::Activity;
 use super::attempts::Attempts;
 use super::client::RequestClient;
 use super::listen::{self, Serve, Served};
+use super::metrics::HttpMetrics;
 use super::page_directory::PageDirectory;
 use super::start_error::InterfaceError;
 use super::tls::{Certificate, CertificateFiles};
@@ -38,6 +39,7 @@ impl Pages {
         app: &Arc<App>,
         accounts: &Arc<Accounts>,
         attempts: &Arc<Attempts>,
+        metrics: &HttpMetrics,
     ) -> Option<Self> {
         let config = app.config();
         let pages = config.pages.as_ref()?;
@@ -45,6 +47,7 @@ impl Pages {
             Arc::clone(app),
             Arc::clone(accounts),
             Arc::clone(attempts),
+            metrics.clone(),
         ));
         let is_https = config.pages_are_https();
         let proxies = config.trusted_proxies.clone();

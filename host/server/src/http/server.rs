@@ -70,7 +70,7 @@ impl Server {
             registry: metrics::registry(&metrics, &app, &accounts),
             metrics: metrics.clone(),
             docs: Docs::new(app.flavors(), &app.gpu_models()).map_err(broken)?,
-            pages: Pages::new(&app, &accounts, &attempts),
+            pages: Pages::new(&app, &accounts, &attempts, &metrics),
             api: Api::new(app, accounts, webhooks).map_err(broken)?,
             body_timeout: Duration::from_millis(limits.body_timeout_ms),
             in_flight: Arc::new(Semaphore::new(
