@@ -20,6 +20,10 @@ mod lists;
 mod live;
 mod many;
 mod npm;
+mod page_by_name;
+#[allow(dead_code)]
+#[path = "../rest/pages/server.rs"]
+mod page_server;
 mod pages;
 mod plain_http;
 mod preferences;

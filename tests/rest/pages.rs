@@ -24,8 +24,12 @@ const PAGES: &str = "[pages]\ndomain = \"apps.localhost\"\nlisten = \"127.0.0.1:
 
 /// A server whose instances have pages by name.
 fn start() -> (Server, Api, Ports) {
+    start_on(&simulated_node("one", ""))
+}
+
+fn start_on(node: &str) -> (Server, Api, Ports) {
     let ports = Ports::take();
-    let settings = format!("{PAGES}{}{}", ports.settings(), simulated_node("one", ""));
+    let settings = format!("{PAGES}{}{node}", ports.settings());
     let server = Server::start(&settings).unwrap();
     let api = server.user("ann@example.com").unwrap();
     (server, api, ports)
@@ -96,14 +100,16 @@ impl Reply {
 }
 
 /// A navigation of a browser.
-const NAVIGATION: &str = "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
+const NAVIGATION: &str =
+    "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
 
 /// Opens a connection to the gateway, and sends a request for a host.
 fn ask(port: u16, host: &str, path: &str, headers: &str) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let wait = Some(Duration::from_secs(10));
     stream.set_read_timeout(wait).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n{headers}Connection: close\r\n\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n{headers}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     stream
 }
@@ -129,10 +135,22 @@ impl Visit {
         let host = format!("{label}.{DOMAIN}");
         let asked = get(port, &host, "/lab?x=1", NAVIGATION);
         assert_eq!(asked.status, 303, "{asked:?}");
-        let url = enter(browser, &asked).is(200)["url"].as_str().unwrap().to_owned();
+        let url = enter(browser, &asked).is(200)["url"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let (_, path) = url.split_once(&format!(":{port}")).unwrap();
-        let entered = get(port, &host, path, &format!("{NAVIGATION}Cookie: {}\r\n", asked.cookies()));
-        assert_eq!((entered.status, entered.header("location")), (303, Some("/lab?x=1")), "{entered:?}");
+        let entered = get(
+            port,
+            &host,
+            path,
+            &format!("{NAVIGATION}Cookie: {}\r\n", asked.cookies()),
+        );
+        assert_eq!(
+            (entered.status, entered.header("location")),
+            (303, Some("/lab?x=1")),
+            "{entered:?}"
+        );
         Self {
             port,
             host,
@@ -153,12 +171,18 @@ impl Visit {
 fn enter(browser: &ConsoleBrowser, asked: &Reply) -> wharf_tests::Answer {
     let location = asked.header("location").unwrap();
     let (path, query) = location.split_once('?').unwrap();
-    assert!(path.starts_with("http://localhost:") && path.ends_with("/page"), "{location}");
+    assert!(
+        path.starts_with("http://localhost:") && path.ends_with("/page"),
+        "{location}"
+    );
     let value = |name: &str| {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         pairs.find(|(found, _)| *found == name).unwrap().1
     };
-    let to = value("to").replace("%2F", "/").replace("%3F", "?").replace("%3D", "=");
+    let to = value("to")
+        .replace("%2F", "/")
+        .replace("%3F", "?")
+        .replace("%3D", "=");
     let body = json!({ "host": value("host"), "state": value("state"), "to": to });
     browser.send("POST", "/auth/page/", &body)
 }

@@ -167,6 +167,13 @@ impl Browser {
         before.as_str().map(str::to_owned).context("no tab")
     }
 
+    /// Returns all tabs.
+    pub fn tabs(&self) -> Result<Vec<String>> {
+        let tabs = self.get("/window/handles")?;
+        let tabs = tabs.as_array().context("no tabs")?.iter();
+        Ok(tabs.filter_map(Value::as_str).map(str::to_owned).collect())
+    }
+
     /// Continues in another tab.
     pub fn switch_to(&self, tab: &str) -> Result<()> {
         self.post("/window", &json!({ "handle": tab })).map(drop)

@@ -1,7 +1,7 @@
 //! Labels: the names in the addresses of pages.
 
 use super::{label, page, start};
-use crate::{Expected, kill, uuid, with};
+use crate::{Expected, kept, kill, uuid, with};
 use serde_json::json;
 use wharf_tests::Api;
 
@@ -97,5 +97,25 @@ fn without_pages_an_address_has_the_port_as_before() {
     let made = ann.create(&body).is(201);
     let url = made["webapp_url"].as_str().unwrap();
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+    server.finish().unwrap();
+}
+
+/// The database had no labels then. The page has no token that the gateway could add.
+#[test]
+fn an_instance_of_an_earlier_version_has_its_page_by_name() {
+    let mut server = kept::stopped_server();
+    let settings = std::fs::read_to_string(server.config_path()).unwrap();
+    std::fs::write(server.config_path(), format!("{settings}{}", super::PAGES)).unwrap();
+    server.run().unwrap();
+    let mut pages = Vec::new();
+    for user in ["ann", "bob"] {
+        for instance in kept::api(&server, user).list().unwrap() {
+            if instance["webapp_url"].is_string() {
+                assert_eq!(label(&instance), instance["name"].as_str().unwrap());
+                pages.push(instance);
+            }
+        }
+    }
+    assert!(!pages.is_empty());
     server.finish().unwrap();
 }
