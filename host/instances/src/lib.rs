@@ -8,7 +8,6 @@ mod delete;
 mod estimate;
 pub mod event_text;
 pub mod events;
-mod features;
 mod find;
 pub mod flavor_images;
 mod growing;
@@ -43,7 +42,6 @@ pub use condition::InstanceCondition;
 pub use costs::CorrectionLine;
 pub use estimate::Estimate;
 pub use events::{EventActor, OwnerEvent, OwnerEvents};
-pub use features::NodeFeatures;
 pub use find::Selector;
 pub use idempotency::IdempotencyKey;
 pub use inventory::SharedInventory;
@@ -119,7 +117,6 @@ pub struct App {
     pub(crate) installation: String,
     pub(crate) settled: Waiters,
     pub(crate) growing: growing::Growing,
-    pub(crate) features: NodeFeatures,
     /// The images of flavors, by the last survey of a node.
     pub(crate) flavor_images: ArcSwap<Vec<flavor_images::FlavorImages>>,
     pub(crate) nodes: Nodes,
@@ -181,7 +178,6 @@ impl App {
             vault: parts.vault,
             settled: Waiters::default(),
             growing: growing::Growing::default(),
-            features: NodeFeatures::default(),
             flavor_images: ArcSwap::default(),
             guests: parts.guests,
             nudge,

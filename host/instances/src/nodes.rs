@@ -1,4 +1,4 @@
-//! The state of each node, as its observer has found it.
+//! The state and the features of each node, as its observer has found them.
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use tokio::sync::Notify;
 use wharf_db::{Table, tables};
+use wharf_domain::driver::Features;
 use wharf_domain::ids::NodeId;
 use wharf_domain::time::Timestamp;
 use wharf_plugin::NodeDriver;
@@ -94,6 +95,8 @@ struct NodeObservation {
     /// The last look that found the node's own store, and the driver's count of interruptions then.
     /// None if a later look failed.
     verified: Option<(u64, u64)>,
+    /// None before the first successful probe.
+    features: Option<Features>,
 }
 
 impl Nodes {
@@ -112,6 +115,19 @@ impl Nodes {
             .get(node)
             .map(|node| node.seen.lock().state.clone())
             .unwrap_or_default()
+    }
+
+    /// Returns the features of a node by its last probe, or `None` before its first successful one.
+    pub fn features(&self, node: &NodeId) -> Option<Features> {
+        self.0.get(node)?.seen.lock().features
+    }
+
+    /// Stores the result of a probe. Returns whether it differs from the last result.
+    pub fn set_features(&self, node: &NodeId, features: Features) -> bool {
+        let Some(node) = self.0.get(node) else {
+            return false;
+        };
+        node.seen.lock().features.replace(features) != Some(features)
     }
 
     /// Whether a node is known to be out of reach, or to have an outage.

@@ -40,7 +40,7 @@ impl App {
         let owner = caller.user;
         let (id, node) = self.db.read(|rows| {
             let instance = find(rows, owner, selector)?;
-            let features = self.features.get(&instance.node);
+            let features = self.nodes.features(&instance.node);
             if !errors.0.is_empty() {
                 check_fields(rows, &instance, &request, features, &mut errors)?;
             }
@@ -55,7 +55,7 @@ impl App {
             .change(caller, "instance.update", move |view| {
                 let instance = target.find(view.rows)?;
                 let limits = quota::limits(view.rows, owner, defaults)?;
-                decide(view, (&inventory, limits), instance, &request, &node)
+                decide(view, &inventory, limits, instance, &request, &node)
             })
             .await
             .map_err(|error| self.with_freeing(error))?;
@@ -122,7 +122,8 @@ impl App {
 /// Returns the updated instance, and the new size if the node must confirm it first.
 fn decide(
     view: &View<'_>,
-    (inventory, limits): (&SharedInventory, QuotaLimits),
+    inventory: &SharedInventory,
+    limits: QuotaLimits,
     mut instance: Instance,
     request: &UpdateRequest,
     node: &NodeFacts,

@@ -152,7 +152,7 @@ impl Attempt<'_> {
     /// The way to the instance's SSH port; `None` if it offers no SSH.
     fn shell(&self) -> Option<(String, u16)> {
         let instance = self.instance;
-        let features = self.app.features.get(&instance.node);
+        let features = self.app.nodes.features(&instance.node);
         let has_shell = (self.app.db).read(|rows| has_shell(rows, instance));
         let offers = has_shell.unwrap_or(instance.ssh) && features.is_none_or(|f| f.network);
         offers.then(|| self.app.ssh_way(instance))
@@ -161,7 +161,7 @@ impl Attempt<'_> {
     /// The way to the instance that shows whether it is up; `None` if the engine has no network.
     fn path(&self) -> Result<Option<reach::ProbePath>, Error> {
         let instance = self.instance;
-        let features = self.app.features.get(&instance.node);
+        let features = self.app.nodes.features(&instance.node);
         if features.is_some_and(|f| !f.network) {
             return Ok(None);
         }

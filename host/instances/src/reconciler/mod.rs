@@ -22,17 +22,16 @@ mod supervise;
 mod tasks;
 mod threads;
 mod worker;
-mod workers;
 mod writer;
 
 use crate::{App, Nudge, stats};
 use std::sync::Arc;
 use std::time::Duration;
 use supervise::supervise;
+use tasks::Tasks;
 use tokio::sync::{mpsc, watch};
 use tokio::time::interval;
 use wharf_db::Read;
-use workers::Workers;
 
 pub(super) use attempt::LATE;
 pub use threads::Threads;
@@ -46,17 +45,17 @@ pub async fn run(
     mut nudged: mpsc::Receiver<Nudge>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let workers = Arc::new(Workers::new(Arc::clone(&app)));
+    let tasks = Arc::new(Tasks::new(&app));
     let mut observers = tokio::task::JoinSet::new();
     for (n, (node, driver)) in (1_u32..).zip(&app.drivers) {
         let share = f64::from(n) / app.drivers.len() as f64;
-        let (app, workers) = (Arc::clone(&app), Arc::clone(&workers));
+        let (app, tasks) = (Arc::clone(&app), Arc::clone(&tasks));
         let (node, driver) = (node.clone(), driver.clone());
         observers.spawn(async move {
             let name = format!("the observer of node {node}");
             let start = || {
-                let (app, workers) = (Arc::clone(&app), Arc::clone(&workers));
-                observe::Observer::new(app, workers, node.clone(), driver.clone()).run(share)
+                let (app, tasks) = (Arc::clone(&app), Arc::clone(&tasks));
+                observe::Observer::new(app, tasks, node.clone(), driver.clone()).run(share)
             };
             supervise(&name, start).await;
         });
@@ -79,13 +78,15 @@ pub async fn run(
         tokio::select! {
             _ = stop.changed() => break,
             nudge = nudged.recv() => match nudge {
-                Some(nudge) => workers.wake(nudge.instance, Some(nudge.request_id)),
+                Some(nudge) => tasks.wake(&app, nudge.instance, Some(nudge.request_id)),
                 None => break,
             },
             _ = tick.tick() => {
                 app.inventory.offer_again(app.clock.now());
                 match app.db.read(|rows| rows.pending()) {
-                    Ok(pending) => pending.into_iter().for_each(|id| workers.start(id, None)),
+                    Ok(pending) => {
+                        pending.into_iter().for_each(|id| tasks.start(&app, id, None));
+                    }
                     Err(error) => {
                         tracing::error!(error = %error.chain(), "cannot read the pending instances");
                     }
@@ -94,5 +95,5 @@ pub async fn run(
         }
     }
     observers.shutdown().await;
-    workers.shutdown();
+    tasks.shutdown();
 }

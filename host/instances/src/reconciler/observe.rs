@@ -4,7 +4,7 @@ use super::differences::{Differences, digest};
 use super::images::ImageSurvey;
 use super::spec;
 use super::store::{NodeStore, StoreFailure, StoreVerdict};
-use super::workers::Workers;
+use super::tasks::Tasks;
 use super::writer::ObservationWriter;
 use crate::App;
 use crate::nodes::NodeState;
@@ -23,7 +23,7 @@ use wharf_plugin::NodeDriver;
 /// Observes one node.
 pub struct Observer {
     app: Arc<App>,
-    workers: Arc<Workers>,
+    tasks: Arc<Tasks>,
     node: NodeId,
     driver: NodeDriver,
     /// There was no gap since the last look, so an instance that is found dead died by itself. After a
@@ -55,10 +55,10 @@ const MAX_REMOVALS: usize = 32;
 const MAX_UNKNOWN: usize = 100;
 
 impl Observer {
-    pub fn new(app: Arc<App>, workers: Arc<Workers>, node: NodeId, driver: NodeDriver) -> Self {
+    pub fn new(app: Arc<App>, tasks: Arc<Tasks>, node: NodeId, driver: NodeDriver) -> Self {
         Self {
             app,
-            workers,
+            tasks,
             node,
             driver,
             continuous: false,
@@ -169,7 +169,7 @@ impl Observer {
     }
 
     fn note_features(&self, features: Features) {
-        if !self.app.features.set(&self.node, features) {
+        if !self.app.nodes.set_features(&self.node, features) {
             return;
         }
         let supports = Supports {
@@ -274,7 +274,7 @@ impl Observer {
     /// Inspects one instance, as the list may be older than the row. False if that is not possible
     /// now.
     async fn examine(&self, row: Instance, verified_at: u64) -> Result<bool, Error> {
-        if self.workers.is_running(row.id) {
+        if self.tasks.is_running(row.id) {
             return Ok(false);
         }
         let Ok(report) = self.driver.inspect(spec::tag(&row), row.generation).await else {
@@ -296,7 +296,7 @@ impl Observer {
             Phase::Booting | Phase::Ready if row.intent == Intent::Stop => {
                 tracing::warn!(instance = %row.id, "stopped instance is running, stopping it");
                 writer.unsettled(None).await?;
-                self.workers.wake(row.id, None);
+                self.tasks.wake(&self.app, row.id, None);
                 return Ok(true);
             }
             _ => return Ok(true),
@@ -315,7 +315,7 @@ impl Observer {
             tracing::info!(instance = %row.id, why = gone, "instance is not running after a gap, starting it");
             let deadline = self.app.deadline(self.app.clock.now());
             writer.unsettled(Some(deadline)).await?;
-            self.workers.wake(row.id, None);
+            self.tasks.wake(&self.app, row.id, None);
         }
         Ok(true)
     }

@@ -1,5 +1,6 @@
-//! The tasks of the reconciler, at most one for each instance.
+//! The tasks of the reconciler, at most one for each instance: its worker.
 
+use super::worker::Worker;
 use crate::App;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -63,8 +64,24 @@ impl Tasks {
         }
     }
 
+    /// Makes the worker of an instance read the row, on behalf of a request if there is one. Starts a worker
+    /// if there is none.
+    pub fn wake(self: &Arc<Self>, app: &Arc<App>, id: InstanceId, request_id: Option<Arc<str>>) {
+        if !self.wake_running(id, request_id.as_ref()) {
+            self.start(app, id, request_id);
+        }
+    }
+
+    /// Starts the worker of an instance, unless it has one.
+    pub fn start(self: &Arc<Self>, app: &Arc<App>, id: InstanceId, request_id: Option<Arc<str>>) {
+        self.start_with(id, request_id, |notify| {
+            let worker = Worker::new(Arc::clone(app), Arc::clone(self), id, notify);
+            tokio::spawn(worker.run()).abort_handle()
+        });
+    }
+
     /// Makes the task of an instance read the row again. False if there is no task.
-    pub fn wake(&self, id: InstanceId, request_id: Option<&Arc<str>>) -> bool {
+    fn wake_running(&self, id: InstanceId, request_id: Option<&Arc<str>>) -> bool {
         let mut running = self.running.lock();
         let Some(task) = running.get_mut(&id).filter(|task| task.is_alive()) else {
             return false;
@@ -74,7 +91,7 @@ impl Tasks {
     }
 
     /// Starts a task, unless the instance has one.
-    pub fn start(
+    fn start_with(
         &self,
         id: InstanceId,
         request_id: Option<Arc<str>>,
@@ -177,10 +194,10 @@ mod tests {
         let ended = tokio::spawn(async {});
         let handle = ended.abort_handle();
         ended.await.unwrap();
-        tasks.start(id, None, |_| handle);
-        assert!(!tasks.is_running(id) && !tasks.wake(id, None));
+        tasks.start_with(id, None, |_| handle);
+        assert!(!tasks.is_running(id) && !tasks.wake_running(id, None));
         let alive = tokio::spawn(std::future::pending::<()>()).abort_handle();
-        tasks.start(id, None, |_| alive);
-        assert!(tasks.is_running(id) && tasks.wake(id, None));
+        tasks.start_with(id, None, |_| alive);
+        assert!(tasks.is_running(id) && tasks.wake_running(id, None));
     }
 }
