@@ -229,7 +229,9 @@ impl Ours {
         }
         let running = begin.elapsed();
         self.user.send("DELETE", &path, None)?;
-        while self.engine.get("/containers/json?all=true")? != json!([]) {
+        let its = format!("%7B%22label%22%3A%5B%22io.wharf.instance%3D{id}%22%5D%7D");
+        let its = format!("/containers/json?all=true&filters={its}");
+        while self.engine.get(&its)? != json!([]) {
             ensure!(
                 begin.elapsed() < 2 * deadline,
                 "the instance is not removed"

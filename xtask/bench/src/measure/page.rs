@@ -140,6 +140,7 @@ impl ByHand {
             "Name": NETWORK, "Driver": "bridge",
             "IPAM": { "Config": [{ "Subnet": "10.212.0.0/24" }] },
         });
+        self.remove()?;
         let begin = Instant::now();
         self.send("POST", "/networks/create", Body::Json(network))?;
         let create = format!("/containers/create?name={NAME}");
@@ -155,10 +156,20 @@ impl ByHand {
             std::thread::sleep(PAUSE);
         }
         let server = begin.elapsed();
-        let remove = format!("/containers/{NAME}?force=true&v=true");
-        self.send("DELETE", &remove, Body::Empty)?;
+        self.remove()?;
         remove_network(&self.client)?;
         Ok((engine, server))
+    }
+
+    /// Removes the container, also that of a killed run.
+    fn remove(&self) -> Result<()> {
+        let path = format!("/containers/{NAME}?force=true&v=true");
+        let request = Request::new("DELETE", &path).timeout(DEADLINE);
+        let answer = self.client.send(request)?;
+        if answer.status == 404 {
+            return Ok(());
+        }
+        answer.ok().map(drop)
     }
 
     fn exec(&self, command: &[&str], detach: bool) -> Result<()> {
