@@ -10,7 +10,9 @@ use std::io::{IsTerminal, Read, Write, stdin, stdout};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver};
-use wharf_client::{Client, Error as ClientError, TerminalEvent, TerminalInput, TerminalOutput};
+use wharf_client::{
+    Client, Error as ClientError, TerminalEvent, TerminalInput, TerminalOutput, TerminalSize,
+};
 
 /// Ctrl-], which ends the terminal.
 const END: u8 = 0x1d;
@@ -158,13 +160,15 @@ fn keyboard() -> Receiver<Vec<u8>> {
     keys
 }
 
-/// Columns and rows of the terminal.
-fn size() -> (u16, u16) {
-    match tcgetwinsize(stdout()) {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
-            (size.ws_col.min(1000), size.ws_row.min(1000))
-        }
+/// The size of the terminal.
+fn size() -> TerminalSize {
+    let (cols, rows) = match tcgetwinsize(stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
         _ => (80, 24),
+    };
+    TerminalSize {
+        cols: cols.min(1000),
+        rows: rows.min(1000),
     }
 }
 

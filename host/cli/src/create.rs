@@ -103,7 +103,7 @@ impl Create {
         }
         // An interrupted wait must not hide the name that the server made.
         note(&format!("{name} is created and starting."));
-        match wait_for(&client, (name, id), AwaitedState::Running, self.limit).await? {
+        match wait_for(&client, name, id, AwaitedState::Running, self.limit).await? {
             Some(running) => instance_as(&self.connection, &running),
             None => instance_as(&self.connection, &created),
         }

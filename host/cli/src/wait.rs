@@ -71,7 +71,7 @@ impl Wait {
     pub async fn run(self) -> Result<()> {
         let InstanceArgs { name, connection } = &self.of;
         let client = connection.client()?;
-        match wait_for(&client, (name, name), self.state, self.limit).await? {
+        match wait_for(&client, name, name, self.state, self.limit).await? {
             Some(instance) => instance_as(connection, &instance),
             None => Ok(()),
         }
@@ -82,12 +82,13 @@ impl Wait {
 /// instance; none if it is deleted, as awaited.
 pub async fn wait_for(
     client: &Client,
-    (name, id): (&str, &str),
+    name: &str,
+    id: &str,
     awaited: AwaitedState,
     limit: WaitLimit,
 ) -> Result<Option<Reply<Instance>>> {
     let bar = progress(&format!("Waiting until {name} is {}", awaited.name()));
-    let waited = poll(client, (name, id), awaited, limit, &bar).await;
+    let waited = poll(client, name, id, awaited, limit, &bar).await;
     bar.finish_and_clear();
     waited
 }
@@ -120,7 +121,8 @@ impl DiskMoves {
 /// Looks at `id` first, a name or a UUID, and then at its UUID: another instance may get the name.
 async fn poll(
     client: &Client,
-    (name, id): (&str, &str),
+    name: &str,
+    id: &str,
     awaited: AwaitedState,
     limit: WaitLimit,
     bar: &ProgressBar,

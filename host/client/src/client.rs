@@ -30,7 +30,7 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 pub struct Client {
     pub(crate) http: reqwest::Client,
     base: Url,
-    pub(crate) way: Destination,
+    pub(crate) server: Destination,
 }
 
 impl Client {
@@ -48,8 +48,8 @@ impl Client {
             .default_headers(headers)
             .connect_timeout(CONNECT_LIMIT)
             .read_timeout(READ_LIMIT);
-        let way = Destination::new(&base);
-        Self::build((base, way), http, tls::trusting_system())
+        let server = Destination::new(&base);
+        Self::build(base, server, http, tls::trusting_system())
     }
 
     /// Creates a client of the server at a Unix socket, which has `limit` for each answer. It waits for no
@@ -59,19 +59,17 @@ impl Client {
             .unix_socket(socket)
             .timeout(limit);
         let base = base("http://localhost")?;
-        Self::build(
-            (base, Destination::of_socket(socket)),
-            http,
-            tls::trusting_none(),
-        )
+        let server = Destination::of_socket(socket);
+        Self::build(base, server, http, tls::trusting_none())
     }
 
     fn build(
-        (base, way): (Url, Destination),
+        base: Url,
+        server: Destination,
         mut http: reqwest::ClientBuilder,
         tls: Result<ClientConfig, rustls::Error>,
     ) -> Result<Self, Error> {
-        if way.proxy.is_none() {
+        if server.proxy.is_none() {
             http = http.no_proxy();
         }
         let http = http
@@ -80,7 +78,7 @@ impl Client {
             .tls_backend_preconfigured(tls.map_err(|error| Error::Setup(error.into()))?)
             .build()
             .map_err(|error| Error::Setup(error.into()))?;
-        Ok(Self { http, base, way })
+        Ok(Self { http, base, server })
     }
 
     /// The URL of the server, with a slash at its end.

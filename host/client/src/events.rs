@@ -21,15 +21,15 @@ pub struct Message {
 #[derive(Debug)]
 pub struct EventStream {
     response: reqwest::Response,
-    way: Destination,
+    server: Destination,
     lines: Lines,
 }
 
 impl EventStream {
-    pub(crate) fn new(response: reqwest::Response, way: Destination) -> Self {
+    pub(crate) fn new(response: reqwest::Response, server: Destination) -> Self {
         Self {
             response,
-            way,
+            server,
             lines: Lines::default(),
         }
     }
@@ -41,7 +41,7 @@ impl EventStream {
                 return Ok(Some(message));
             }
             let bytes = self.response.chunk().await;
-            match bytes.map_err(|error| self.way.unreachable(error))? {
+            match bytes.map_err(|error| self.server.unreachable(error))? {
                 Some(bytes) if self.lines.rest.len() + bytes.len() <= MAX_MESSAGE => {
                     self.lines.rest.extend_from_slice(&bytes);
                 }

@@ -46,6 +46,6 @@ pub use http::Method;
 pub use reply::Reply;
 pub use request::Request;
 pub use secret::Secret;
-pub use terminal::{TerminalEvent, TerminalInput, TerminalOutput};
+pub use terminal::{TerminalEvent, TerminalInput, TerminalOutput, TerminalSize};
 pub use tunnel::{Bytes, TunnelEvent, TunnelInput, TunnelOutput};
 pub use unreachable::Unreachable;

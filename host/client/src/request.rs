@@ -45,9 +45,9 @@ impl<'c, T> Request<'c, T> {
         self
     }
 
-    /// The way to the server.
-    pub(crate) fn way(&self) -> &Destination {
-        &self.client.way
+    /// The server, and the proxy before it.
+    pub(crate) fn server(&self) -> &Destination {
+        &self.client.server
     }
 
     /// Sets the body.
@@ -85,12 +85,12 @@ impl<'c, T> Request<'c, T> {
 
     /// Sends the request.
     pub async fn send(self) -> Result<Reply<T>, Error> {
-        let way = &self.client.way;
+        let server = &self.client.server;
         let response = self.response().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let bytes = response.bytes().await;
-        let bytes = bytes.map_err(|error| way.unreachable(error))?;
-        Reply::new(status, &headers, &bytes, &way.place())
+        let bytes = bytes.map_err(|error| server.unreachable(error))?;
+        Reply::new(status, &headers, &bytes, &server.place())
     }
 
     /// Sends the request, and returns the body of the response.
@@ -103,9 +103,9 @@ impl<'c, T> Request<'c, T> {
 
     /// Sends the request, and returns the body of the response as it was received.
     pub async fn bytes(self) -> Result<Vec<u8>, Error> {
-        let way = self.client.way.clone();
+        let server = self.client.server.clone();
         let bytes = self.response().await?.bytes().await;
-        Ok(bytes.map_err(|error| way.unreachable(error))?.into())
+        Ok(bytes.map_err(|error| server.unreachable(error))?.into())
     }
 
     /// Sends the request for a stream of events (`text/event-stream`).
@@ -115,15 +115,15 @@ impl<'c, T> Request<'c, T> {
         if let Some(after) = after {
             self = self.header(HeaderName::from_static("last-event-id"), &after.to_string());
         }
-        let way = self.client.way.clone();
-        Ok(EventStream::new(self.response().await?, way))
+        let server = self.client.server.clone();
+        Ok(EventStream::new(self.response().await?, server))
     }
 
     /// Returns a successful response, or one that changes the protocol. Sends the request again if the
     /// server asks for a pause.
     pub(crate) async fn response(self) -> Result<reqwest::Response, Error> {
         let url = self.url?;
-        let Client { http, way, .. } = self.client;
+        let Client { http, server, .. } = self.client;
         let mut waited = Duration::ZERO;
         loop {
             let mut request = http.request(self.method.clone(), url.clone());
@@ -133,16 +133,16 @@ impl<'c, T> Request<'c, T> {
                 request = json.body(body.clone());
             }
             let sent = request.send().await;
-            let response = sent.map_err(|error| way.unreachable(error))?;
+            let response = sent.map_err(|error| server.unreachable(error))?;
             let is_ok = response.status().is_success();
             if is_ok || [UPGRADED, NOT_MODIFIED].contains(&response.status().as_u16()) {
                 return Ok(response);
             }
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
             let bytes = response.bytes().await;
-            let bytes = bytes.map_err(|error| way.unreachable(error))?;
-            let refusal = Refusal::new(status, &headers, &bytes, way.proxy.as_deref());
-            let pause = refusal.pause().filter(|_| !way.is_socket());
+            let bytes = bytes.map_err(|error| server.unreachable(error))?;
+            let refusal = Refusal::new(status, &headers, &bytes, server.proxy.as_deref());
+            let pause = refusal.pause().filter(|_| !server.is_socket());
             let pause = pause.map(|pause| pause.max(SHORTEST_PAUSE));
             match pause.filter(|pause| waited + *pause <= LONGEST_WAIT) {
                 Some(pause) => tokio::time::sleep(pause).await,

@@ -17,7 +17,7 @@ impl Request<'_, ()> {
     /// Opens a WebSocket with this subprotocol.
     pub(crate) async fn socket(self, protocol: &str) -> Result<Socket, Error> {
         let key = generate_key();
-        let way = self.way().clone();
+        let server = self.server().clone();
         let request = self
             .header(CONNECTION, "Upgrade")
             .header(UPGRADE, "websocket")
@@ -33,7 +33,7 @@ impl Request<'_, ()> {
             return Err(Error::Setup("the server opened no WebSocket".into()));
         }
         let upgraded = response.upgrade().await;
-        let stream = upgraded.map_err(|error| way.unreachable(error))?;
+        let stream = upgraded.map_err(|error| server.unreachable(error))?;
         Ok(WebSocketStream::from_raw_socket(stream, Role::Client, None).await)
     }
 }

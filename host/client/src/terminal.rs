@@ -38,18 +38,27 @@ pub enum TerminalEvent {
     Failed(String),
 }
 
+/// The size of a terminal, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TerminalSize {
+    /// The number of columns.
+    pub cols: u16,
+    /// The number of rows.
+    pub rows: u16,
+}
+
 impl Client {
-    /// Opens a terminal with this number of columns and rows, or attaches to the one of `session`.
+    /// Opens a terminal of this size, or attaches to the one of `session`.
     pub async fn open_terminal(
         &self,
         instance: &str,
-        (cols, rows): (u16, u16),
+        size: TerminalSize,
         session: Option<&str>,
     ) -> Result<(TerminalInput, TerminalOutput), Error> {
         let request = self.operation::<()>(Method::GET, PATH, &[instance]);
         let request = request
-            .query("cols", Some(cols))
-            .query("rows", Some(rows))
+            .query("cols", Some(size.cols))
+            .query("rows", Some(size.rows))
             .query("session", session);
         let socket = request.socket(PROTOCOL).await?;
         let (input, socket) = socket.split();
@@ -84,9 +93,9 @@ impl TerminalInput {
         Ok(())
     }
 
-    /// Sets the number of columns and rows.
-    pub async fn resize(&mut self, (cols, rows): (u16, u16)) -> Result<(), Error> {
-        let control = json!({ "resize": { "cols": cols, "rows": rows } });
+    /// Sets the size.
+    pub async fn resize(&mut self, size: TerminalSize) -> Result<(), Error> {
+        let control = json!({ "resize": { "cols": size.cols, "rows": size.rows } });
         self.send(Message::text(control.to_string())).await
     }
 

@@ -47,7 +47,7 @@ fn place(url: &str, proxy: Option<&str>) -> String {
     format!("the server {url}{through}")
 }
 
-/// The way to a server.
+/// A server, and the proxy before it.
 #[derive(Debug, Clone)]
 pub(crate) struct Destination {
     /// The URL, or the path of a socket.

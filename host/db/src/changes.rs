@@ -11,7 +11,7 @@ use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::event::{EventKind, Initiator, InstanceEvent};
 use wharf_domain::ids::{InstanceId, UserId};
-use wharf_domain::instance::Instance;
+use wharf_domain::instance::{BilledSize, Instance};
 use wharf_domain::ledger::{LedgerCost, LedgerEntry};
 use wharf_domain::month::Month;
 use wharf_domain::time::Timestamp;
@@ -202,13 +202,16 @@ impl Changes {
         self = self.event(&instance, now, what);
         instance.events += 1;
         instance.last_event_at = at;
-        let billed = (state.billed(), instance.size);
+        let billed = BilledSize {
+            parts: state.billed(),
+            size: instance.size,
+        };
         if billed != instance.billed || instance.ledger_entries == 0 {
             let entry = LedgerEntry {
                 instance: instance.id,
                 owner: instance.owner,
                 at,
-                billed: billed.0,
+                billed: billed.parts,
                 size: instance.size,
                 n_gpus: u32::try_from(instance.gpus.len()).unwrap_or(u32::MAX),
                 rates: instance.rates,

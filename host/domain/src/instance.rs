@@ -124,10 +124,17 @@ pub struct Instance {
     /// Time of the last event; the next event is never earlier.
     pub last_event_at: Timestamp,
     /// Parts and size that the last ledger entry bills.
-    pub billed: (Billed, Size),
+    pub billed: BilledSize,
 
     /// Number of times this row was written. The database layer raises it.
     pub version: u64,
+}
+
+/// The parts of an instance that are billed, and its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BilledSize {
+    pub parts: Billed,
+    pub size: Size,
 }
 
 /// A resize in progress. The old size and name stay until the node confirms it.

@@ -38,8 +38,8 @@ pub struct Webhook {
     pub types: Vec<String>,
     /// The secret that signs.
     pub secret: Encrypted,
-    /// The secret before the last rotation, and the time until which it signs too.
-    pub earlier: Option<(Encrypted, Timestamp)>,
+    /// The secret before the last rotation.
+    pub earlier: Option<EarlierSecret>,
     pub created_at: Timestamp,
     /// The number of the last event of the owner that is a delivery or was passed over.
     pub after: u64,
@@ -51,6 +51,14 @@ pub struct Webhook {
     pub failing_since: Option<Timestamp>,
     /// The time since when it gets no events, because it failed for too long.
     pub disabled_at: Option<Timestamp>,
+}
+
+/// A secret that was replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlierSecret {
+    pub secret: Encrypted,
+    /// The time until which it signs too.
+    pub until: Timestamp,
 }
 
 impl Webhook {

@@ -64,12 +64,12 @@ pub fn build(
                     &mut builder,
                     directory,
                     EntryType::Directory,
-                    (0o755, file.uid, file.gid),
+                    FileOwner::of(file, 0o755),
                     &[],
                 )?;
             }
         }
-        let owner = (file.mode & 0o7777, file.uid, file.gid);
+        let owner = FileOwner::of(file, file.mode & 0o7777);
         append(&mut builder, path, EntryType::Regular, owner, &content)?;
     }
     builder
@@ -101,18 +101,36 @@ pub fn content(
     }
 }
 
+/// The owner of an entry, and its mode.
+#[derive(Clone, Copy)]
+struct FileOwner {
+    mode: u32,
+    uid: u32,
+    gid: u32,
+}
+
+impl FileOwner {
+    fn of(file: &BlueprintFile, mode: u32) -> Self {
+        Self {
+            mode,
+            uid: file.uid,
+            gid: file.gid,
+        }
+    }
+}
+
 fn append(
     builder: &mut Builder<Vec<u8>>,
     path: &str,
     kind: EntryType,
-    (mode, uid, gid): (u32, u32, u32),
+    owner: FileOwner,
     content: &[u8],
 ) -> Result<(), EngineError> {
     let mut header = Header::new_gnu();
     header.set_entry_type(kind);
-    header.set_mode(mode);
-    header.set_uid(uid.into());
-    header.set_gid(gid.into());
+    header.set_mode(owner.mode);
+    header.set_uid(owner.uid.into());
+    header.set_gid(owner.gid.into());
     header.set_mtime(0);
     header.set_size(content.len() as u64);
     builder

@@ -30,7 +30,7 @@ use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
 use wharf_domain::ids::UserId;
 use wharf_domain::secret::SecretText;
 use wharf_domain::time::Timestamp;
-use wharf_domain::webhook::{Delivery, DeliveryState, Webhook, WebhookId};
+use wharf_domain::webhook::{Delivery, DeliveryState, EarlierSecret, Webhook, WebhookId};
 use wharf_ground::audit::record;
 use wharf_ground::caller::Caller;
 use wharf_ground::clock::Clock;
@@ -179,11 +179,7 @@ impl Webhooks {
         let drop = move |_: &View<'_>, _: Webhook| {
             Ok(((), Changes::none().remove(&WEBHOOKS, (owner, id))))
         };
-        let change = webhook_change(
-            (owner, caller.origin(), id),
-            ("webhook.delete", "deleted"),
-            drop,
-        );
+        let change = webhook_change(caller, id, "webhook.delete", "deleted", drop);
         self.db.write_essential(change).await
     }
 
@@ -199,13 +195,16 @@ impl Webhooks {
         let rotate = move |view: &View<'_>, mut webhook: Webhook| {
             let new = secret::encrypt(&vault, id, &plain)?;
             let until = Timestamp(view.now.0.saturating_add(OVERLAP_MS));
-            webhook.earlier = Some((std::mem::replace(&mut webhook.secret, new), until));
+            webhook.earlier = Some(EarlierSecret {
+                secret: std::mem::replace(&mut webhook.secret, new),
+                until,
+            });
             let key = (webhook.owner, id);
             let put = Changes::none().put(&WEBHOOKS, key, webhook.clone());
             Ok((webhook, put))
         };
-        let operation = ("webhook.rotate", "rotated");
-        let webhook = self.change(caller, id, operation, rotate).await?;
+        let change = self.change(caller, id, "webhook.rotate", "rotated", rotate);
+        let webhook = change.await?;
         Ok((webhook, secret))
     }
 
@@ -215,7 +214,7 @@ impl Webhooks {
             let number = webhook.deliveries + 1;
             request(view, webhook, number, None)
         };
-        self.change(caller, id, ("webhook.test", "requested"), test)
+        self.change(caller, id, "webhook.test", "requested", test)
             .await
     }
 
@@ -231,7 +230,7 @@ impl Webhooks {
             let earlier = earlier.ok_or(DELIVERY)?;
             request(view, webhook, number, earlier.event)
         };
-        self.change(caller, id, ("webhook.redeliver", "requested"), again)
+        self.change(caller, id, "webhook.redeliver", "requested", again)
             .await
     }
 
@@ -266,21 +265,27 @@ impl Webhooks {
         &self,
         caller: &Caller,
         id: WebhookId,
-        operation: (&'static str, &'static str),
+        operation: &'static str,
+        result: &'static str,
         decide: impl Fn(&View<'_>, Webhook) -> Result<(T, Changes), Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let of = (caller.user, caller.origin(), id);
-        let change = webhook_change(of, operation, decide);
+        let change = webhook_change(caller, id, operation, result, decide);
         self.db.write(change).await
     }
 }
 
 /// A change of one of the caller's webhooks, with its audit record.
-fn webhook_change<T>(
-    (owner, origin, id): (UserId, Origin, WebhookId),
-    (operation, result): (&'static str, &'static str),
-    decide: impl Fn(&View<'_>, Webhook) -> Result<(T, Changes), Error>,
-) -> impl Fn(&View<'_>) -> Result<(T, Changes), Error> {
+fn webhook_change<T, D>(
+    caller: &Caller,
+    id: WebhookId,
+    operation: &'static str,
+    result: &'static str,
+    decide: D,
+) -> impl Fn(&View<'_>) -> Result<(T, Changes), Error> + use<T, D>
+where
+    D: Fn(&View<'_>, Webhook) -> Result<(T, Changes), Error>,
+{
+    let (owner, origin) = (caller.user, caller.origin());
     move |view| {
         let webhook = rows::webhook(view.rows, owner, id)?;
         let audited = audited(view, &origin, operation, &webhook, result);
@@ -340,7 +345,7 @@ fn request(
 pub fn unreadable(vault: &Vault, db: &Db) -> Result<Vec<WebhookId>, Error> {
     let webhooks = db.read(all_webhooks)?.into_iter();
     let unreadable = webhooks.filter(|webhook| {
-        let earlier = webhook.earlier.iter().map(|(earlier, _)| earlier);
+        let earlier = webhook.earlier.iter().map(|earlier| &earlier.secret);
         let mut secrets = std::iter::once(&webhook.secret).chain(earlier);
         secrets.any(|secret| secret::decrypt(vault, webhook.id, secret).is_err())
     });

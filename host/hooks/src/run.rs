@@ -78,7 +78,7 @@ async fn serve(
         }
         topics.mark_unchanged();
         let was_disabled = webhooks.is_disabled(owner);
-        let pause = match step(&webhooks, (&sender, &of_user), (owner, id), &mut passed).await {
+        let pause = match step(&webhooks, &sender, &of_user, owner, id, &mut passed).await {
             Ok(Step::Done) => continue,
             Ok(Step::Gone) => return,
             Ok(Step::Wait(pause)) => pause.map_or(LOOK_EVERY, |pause| pause.min(LOOK_EVERY)),
@@ -113,8 +113,10 @@ enum Step {
 
 async fn step(
     webhooks: &Webhooks,
-    (sender, of_user): (&Sender, &UserPermits),
-    (owner, id): (UserId, WebhookId),
+    sender: &Sender,
+    of_user: &UserPermits,
+    owner: UserId,
+    id: WebhookId,
     passed: &mut u64,
 ) -> Result<Step, Error> {
     Ok(match webhooks.work(owner, id, passed).await? {

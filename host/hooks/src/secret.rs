@@ -60,9 +60,9 @@ pub fn decrypt(vault: &Vault, id: WebhookId, secret: &Encrypted) -> Result<Secre
 /// more. Returns whether there was one. A secret that no key decrypts stays as it is.
 pub fn renew(vault: &Vault, webhook: &mut Webhook, now: Timestamp) -> bool {
     let id = webhook.id;
-    let ended = webhook.earlier.take_if(|(_, until)| *until <= now);
+    let ended = webhook.earlier.take_if(|earlier| earlier.until <= now);
     let mut changed = ended.is_some();
-    let earlier = webhook.earlier.as_mut().map(|(earlier, _)| earlier);
+    let earlier = webhook.earlier.as_mut().map(|earlier| &mut earlier.secret);
     for secret in std::iter::once(&mut webhook.secret).chain(earlier) {
         match vault.renew(bound(id), secret) {
             Ok(Some(new)) => {
@@ -89,7 +89,7 @@ mod tests {
     use wharf_domain::placement::{Inventory, Pools};
     use wharf_domain::secret::{Encrypted, SecretText};
     use wharf_domain::time::Timestamp;
-    use wharf_domain::webhook::{Webhook, WebhookId};
+    use wharf_domain::webhook::{EarlierSecret, Webhook, WebhookId};
     use wharf_ground::vault::Vault;
     use wharf_instances::SharedInventory;
 
@@ -126,14 +126,17 @@ mod tests {
         let vault = Vault::open(path, &db).await.unwrap();
         let (id, text) = (WebhookId(Uuid::from_u128(1)), SecretText::new("whsec_a"));
         let (now, later) = (Timestamp(1_000), Timestamp(2_000));
-        let lost = Encrypted(vec![7; 60]);
+        let lost = EarlierSecret {
+            secret: Encrypted(vec![7; 60]),
+            until: later,
+        };
         let mut webhook = Webhook {
             id,
             owner: UserId(1),
             url: String::new(),
             types: Vec::new(),
             secret: encrypt(&vault, id, &text).unwrap(),
-            earlier: Some((lost.clone(), later)),
+            earlier: Some(lost.clone()),
             created_at: now,
             after: 0,
             deliveries: 0,
@@ -143,7 +146,7 @@ mod tests {
         };
         vault.add_key().unwrap();
         assert!(renew(&vault, &mut webhook, now));
-        assert_eq!(webhook.earlier, Some((lost, later)));
+        assert_eq!(webhook.earlier, Some(lost));
         vault.drop_earlier_keys().unwrap();
         assert_eq!(decrypt(&vault, id, &webhook.secret).unwrap(), text);
         // A secret that signs no more is removed.

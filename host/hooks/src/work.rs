@@ -46,13 +46,20 @@ pub enum Work {
     Wait(Option<Duration>),
 }
 
+/// The numbers of a delivery.
+#[derive(Debug, Clone, Copy)]
+struct DeliveryOf {
+    /// Number of the delivery; `None` for the first attempt with an event.
+    number: Option<u64>,
+    /// Number of the event; `None` for a test.
+    event: Option<u64>,
+}
+
 /// A request to the address of a webhook.
 #[derive(Debug)]
 pub struct DeliveryJob {
     pub url: String,
-    /// Number of the delivery; `None` for the first attempt with an event.
-    number: Option<u64>,
-    event: Option<u64>,
+    of: DeliveryOf,
     /// `webhook-id`, which is equal in all attempts with an event.
     pub id: String,
     secrets: Vec<SecretText>,
@@ -84,8 +91,7 @@ pub struct Attempted {
 enum Found {
     Gone,
     Wait(Option<Timestamp>),
-    /// Number of the delivery, number of the event, the event, time of the request.
-    Deliver(Box<Webhook>, Option<u64>, Option<u64>, Box<OwnerEvent>),
+    Deliver(Box<Webhook>, DeliveryOf, Box<OwnerEvent>),
     /// The event of a pending delivery is no longer kept.
     Lost(u64),
     /// The webhook wants no event up to this number.
@@ -113,7 +119,7 @@ impl Webhooks {
             }
             let now = self.clock.now();
             let found = self.db.read(|rows| find(rows, owner, id, passed, now))?;
-            let (webhook, number, event, data) = match found {
+            let (webhook, of, data) = match found {
                 Found::Gone => return Ok(Work::Gone),
                 Found::Wait(until) => {
                     let wait = |until: Timestamp| {
@@ -128,8 +134,11 @@ impl Webhooks {
                         error: Some("the event is no longer kept"),
                         retry_after: None,
                     };
-                    self.write_attempt(owner, id, (Some(number), None, true), lost)
-                        .await?;
+                    let of = DeliveryOf {
+                        number: Some(number),
+                        event: None,
+                    };
+                    self.write_attempt(owner, id, of, lost, true).await?;
                     continue;
                 }
                 Found::Passed(last) => {
@@ -140,38 +149,34 @@ impl Webhooks {
                 Found::Deliver(..) if self.db.disk().is_low() => {
                     return Ok(Work::Wait(Some(DISK_PAUSE)));
                 }
-                Found::Deliver(webhook, number, event, data) => (webhook, number, event, data),
+                Found::Deliver(webhook, of, data) => (webhook, of, data),
             };
-            return Ok(Work::Deliver(Box::new(self.job(
-                &webhook,
-                (number, event),
-                &data,
-                now,
-            )?)));
+            let job = self.job(&webhook, of, &data, now)?;
+            return Ok(Work::Deliver(Box::new(job)));
         }
     }
 
     fn job(
         &self,
         webhook: &Webhook,
-        (number, event): (Option<u64>, Option<u64>),
+        of: DeliveryOf,
         data: &OwnerEvent,
         now: Timestamp,
     ) -> Result<DeliveryJob, Error> {
         let hook = webhook.id.0.simple();
-        let id = match event {
+        let id = match of.event {
             Some(event) => format!("msg_{hook}_{event}"),
-            None => format!("msg_{hook}_test_{}", number.unwrap_or_default()),
+            None => format!("msg_{hook}_test_{}", of.number.unwrap_or_default()),
         };
         let body = json!({ "type": data.kind, "timestamp": data.at, "data": data });
         let body = body.to_string().into_bytes();
-        let earlier = webhook.earlier.iter().filter(|(_, until)| now < *until);
-        let secrets = std::iter::once(&webhook.secret).chain(earlier.map(|(secret, _)| secret));
+        let earlier = webhook.earlier.iter().filter(|earlier| now < earlier.until);
+        let secrets =
+            std::iter::once(&webhook.secret).chain(earlier.map(|earlier| &earlier.secret));
         let secrets = secrets.map(|secret| decrypt(&self.vault, webhook.id, secret));
         Ok(DeliveryJob {
             url: webhook.url.clone(),
-            number,
-            event,
+            of,
             secrets: secrets.collect::<Result<_, Error>>()?,
             id,
             body,
@@ -186,7 +191,7 @@ impl Webhooks {
         job: &DeliveryJob,
         attempted: Attempted,
     ) -> Result<(), Error> {
-        self.write_attempt(owner, id, (job.number, job.event, false), attempted)
+        self.write_attempt(owner, id, job.of, attempted, false)
             .await
     }
 
@@ -206,8 +211,9 @@ impl Webhooks {
         &self,
         owner: UserId,
         id: WebhookId,
-        (number, event, lost): (Option<u64>, Option<u64>, bool),
+        of: DeliveryOf,
         attempted: Attempted,
+        lost: bool,
     ) -> Result<(), Error> {
         let mut random = [0; 1];
         fill(&mut random)?;
@@ -218,8 +224,7 @@ impl Webhooks {
             };
             let was = webhook.disabled_at;
             let attempt = EndedAttempt {
-                number,
-                event,
+                of,
                 lost,
                 attempted,
                 random,
@@ -265,9 +270,12 @@ fn find(
                 }
             }
         };
-        let event = delivery.event;
+        let of = DeliveryOf {
+            number: Some(number),
+            event: delivery.event,
+        };
         let data = Box::new(data);
-        return Ok(Found::Deliver(Box::new(webhook), Some(number), event, data));
+        return Ok(Found::Deliver(Box::new(webhook), of, data));
     }
     let next = webhook.pending.values().min().copied();
     if webhook.disabled_at.is_some() || webhook.pending.len() >= MAX_PENDING {
@@ -282,9 +290,12 @@ fn find(
         for row in events {
             let data = OwnerEvent::from(row);
             if webhook.wants(data.kind) {
-                let event = Some(data.id);
+                let of = DeliveryOf {
+                    number: None,
+                    event: Some(data.id),
+                };
                 let data = Box::new(data);
-                return Ok(Found::Deliver(Box::new(webhook), None, event, data));
+                return Ok(Found::Deliver(Box::new(webhook), of, data));
             }
         }
         *passed = last;
@@ -296,8 +307,7 @@ fn find(
 
 /// An attempt that has ended.
 struct EndedAttempt {
-    number: Option<u64>,
-    event: Option<u64>,
+    of: DeliveryOf,
     /// The delivery cannot be made any more.
     lost: bool,
     attempted: Attempted,
@@ -308,13 +318,13 @@ impl EndedAttempt {
     /// Returns the webhook after the attempt, and the changes of its deliveries.
     fn changes(&self, view: &View<'_>, mut webhook: Webhook) -> Result<(Webhook, Changes), Error> {
         let (now, system, owner, id) = (view.now, view.system, webhook.owner, webhook.id);
-        let number = self.number.unwrap_or(webhook.deliveries + 1);
-        let earlier = match self.number {
+        let number = self.of.number.unwrap_or(webhook.deliveries + 1);
+        let earlier = match self.of.number {
             Some(number) => view.rows.get(&DELIVERIES, (owner, (id, number)))?,
             None => None,
         };
         let mut delivery = earlier.unwrap_or(Delivery {
-            event: self.event,
+            event: self.of.event,
             state: DeliveryState::Pending,
             attempt: 0,
             at: system,
@@ -323,8 +333,8 @@ impl EndedAttempt {
             error: None,
         });
         webhook.deliveries = webhook.deliveries.max(number);
-        if self.number.is_none() {
-            webhook.after = webhook.after.max(self.event.unwrap_or_default());
+        if self.of.number.is_none() {
+            webhook.after = webhook.after.max(self.of.event.unwrap_or_default());
         }
         delivery.attempt += u32::from(!self.lost);
         delivery.at = system;

@@ -13,7 +13,7 @@ use wharf_domain::driver::PluginError;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
 use wharf_domain::ids::{Generation, InstanceId, UserId};
-use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
+use wharf_domain::instance::{BilledSize, Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::Rates;
 use wharf_domain::name::Name;
 use wharf_domain::placement::{Placement, PlacementRequest};
@@ -191,7 +191,7 @@ impl InstanceDraft {
         let seq = view.rows.next_seq(self.placement.owner)?;
         // Encrypted within the write, so that a rotation of the key misses no new row.
         let password = self.vault.encrypt_text(self.id, &self.password)?;
-        let instance = self.instance(name, seq, &placement, (password, view));
+        let instance = self.instance(name, seq, &placement, password, view);
         let provisioning_spec = ProvisioningSpec {
             hostname: instance.name.as_str().to_owned(),
             blueprint: Arc::clone(&self.blueprint),
@@ -237,7 +237,8 @@ impl InstanceDraft {
         name: Name,
         seq: u64,
         placement: &Placement,
-        (password, view): (Encrypted, &View<'_>),
+        password: Encrypted,
+        view: &View<'_>,
     ) -> Instance {
         let claim = &placement.claim;
         let request = &self.placement;
@@ -278,7 +279,10 @@ impl InstanceDraft {
             events: 0,
             ledger_entries: 0,
             last_event_at: view.now,
-            billed: (InstanceState::Provisioning.billed(), request.size),
+            billed: BilledSize {
+                parts: InstanceState::Provisioning.billed(),
+                size: request.size,
+            },
         }
     }
 }

@@ -52,7 +52,8 @@ pub fn consents(rows: &impl Rows, user: UserId) -> Result<bool, Error> {
 pub fn note_consent(
     view: &View<'_>,
     origin: &Origin,
-    (user, email): (UserId, &str),
+    user: UserId,
+    email: &str,
     permitted: bool,
 ) -> Result<Changes, Error> {
     if consents(view.rows, user)? == permitted {
@@ -74,7 +75,7 @@ impl App {
     pub async fn allow_moves(&self, caller: &Caller, permitted: bool) -> Result<(), Error> {
         let (user, email, origin) = (caller.user, caller.email.clone(), caller.origin());
         let decided = self.db.write(move |view| {
-            let changes = note_consent(view, &origin, (user, &email), permitted)?;
+            let changes = note_consent(view, &origin, user, &email, permitted)?;
             Ok(((), changes))
         });
         decided.await?;

@@ -82,7 +82,7 @@ impl Operator<'_> {
         let decided = self.db.write_essential(move |view| {
             let user = user_named(view.rows, "email", &address)?;
             let origin = Origin::operator();
-            let changes = note_consent(view, &origin, (user, &address), permitted)?;
+            let changes = note_consent(view, &origin, user, &address, permitted)?;
             Ok(((), changes))
         });
         decided.await?;

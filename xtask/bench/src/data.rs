@@ -22,7 +22,7 @@ use wharf_domain::capacity::{CpuTier, Size};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
 use wharf_domain::ids::{Generation, InstanceId, NodeId, UserId};
-use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
+use wharf_domain::instance::{BilledSize, Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::{Rate, Rates};
 use wharf_domain::name::Name;
 use wharf_domain::placement::PlacementRequest;
@@ -335,7 +335,10 @@ fn decide(
         events: 0,
         ledger_entries: 0,
         last_event_at: view.now,
-        billed: (InstanceState::Exited.billed(), SIZE),
+        billed: BilledSize {
+            parts: InstanceState::Exited.billed(),
+            size: SIZE,
+        },
     };
     let changes = Changes::none()
         .put_claim(id, claim)

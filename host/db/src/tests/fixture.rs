@@ -13,7 +13,7 @@ use wharf_domain::capacity::{Claim, CpuTier, Size};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
 use wharf_domain::ids::{Generation, InstanceId, NodeId, UserId};
-use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
+use wharf_domain::instance::{BilledSize, Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::Rates;
 use wharf_domain::name::Name;
 use wharf_domain::secret::Encrypted;
@@ -158,7 +158,10 @@ fn create_at(port: impl Fn(&View<'_>) -> Result<u16, Error> + Send + 'static) ->
             events: 0,
             ledger_entries: 0,
             last_event_at: Timestamp(1),
-            billed: (InstanceState::Provisioning.billed(), SIZE),
+            billed: BilledSize {
+                parts: InstanceState::Provisioning.billed(),
+                size: SIZE,
+            },
         };
         let changes = Changes::none()
             .put_claim(id, claim)

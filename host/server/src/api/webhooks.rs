@@ -52,7 +52,7 @@ struct DeliveryWire {
 }
 
 impl DeliveryWire {
-    fn new((id, delivery): (u64, Delivery), next: Option<Timestamp>) -> Self {
+    fn new(id: u64, delivery: Delivery, next: Option<Timestamp>) -> Self {
         Self {
             id,
             event: delivery.event,
@@ -124,7 +124,8 @@ pub async fn test(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply,
 pub async fn redeliver(
     api: &Api,
     caller: &Caller,
-    (id, number): (&str, &str),
+    id: &str,
+    number: &str,
 ) -> Result<EndpointReply, Error> {
     let number = number.parse().map_err(|_| Error::Missing("Delivery"))?;
     requested(api.webhooks.redeliver(caller, parse(id)?, number).await?)
@@ -132,7 +133,7 @@ pub async fn redeliver(
 
 fn requested((number, delivery): (u64, Delivery)) -> Result<EndpointReply, Error> {
     let due = Some(delivery.at);
-    let wire = DeliveryWire::new((number, delivery), due);
+    let wire = DeliveryWire::new(number, delivery, due);
     Ok(EndpointReply::Accepted(render(&wire, DELIVERY_BYTES)?))
 }
 
@@ -146,7 +147,7 @@ pub fn deliveries(
     let (webhook, found) = api.webhooks.deliveries(caller, parse(id)?, page.limit)?;
     let wire = |(number, delivery)| {
         let due = webhook.pending.get(&number).copied();
-        DeliveryWire::new((number, delivery), due)
+        DeliveryWire::new(number, delivery, due)
     };
     let deliveries: Vec<DeliveryWire> = found.into_iter().map(wire).collect();
     let bytes = DELIVERY_BYTES * deliveries.len() + 2;

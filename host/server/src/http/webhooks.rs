@@ -71,5 +71,5 @@ async fn redeliver(
     InPath((id, number)): InPath<(String, String)>,
     call: Call,
 ) -> Response {
-    call.respond(webhooks::redeliver(&interface.api, &call.caller, (&id, &number)).await)
+    call.respond(webhooks::redeliver(&interface.api, &call.caller, &id, &number).await)
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use wharf_domain::capacity::{CpuTier, GpuDevice, Size};
 use wharf_domain::ids::{Generation, InstanceId, NodeId, UserId};
-use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
+use wharf_domain::instance::{BilledSize, Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::{Rate, Rates};
 use wharf_domain::name::Name;
 use wharf_domain::secret::{Encrypted, SecretText};
@@ -61,7 +61,10 @@ fn container() -> InstanceView {
         events: 0,
         ledger_entries: 0,
         last_event_at: Timestamp(0),
-        billed: (InstanceState::Running.billed(), size),
+        billed: BilledSize {
+            parts: InstanceState::Running.billed(),
+            size,
+        },
     };
     InstanceView {
         instance,
