@@ -88,12 +88,13 @@ impl Socket {
         let (Ok(visitor), Ok(page)) = tokio::join!(self.visitor, self.page) else {
             return;
         };
+        // The queue of its requests takes more memory than the rest.
+        drop(self.lease);
         let flow = &self.held.exchange().down;
         let passed = pass(TokioIo::new(visitor), TokioIo::new(page), || flow.touch()).await;
         if let Err(error) = passed {
             tracing::debug!("a WebSocket ended: {error}");
         }
-        drop(self.lease);
     }
 }
 

@@ -5,7 +5,7 @@
 //! engines; figures of parts follow.
 //!
 //! - `measure/`: the measurements, one file each. [`table`]: rows, the table, JSON. [`curve`]: SVG.
-//! - [`load`]: the load generator. [`baseline`]: a server that only answers. [`pairs`]: pairs of runs.
+//! - [`load`]: the load generator. [`baseline`]: a server that only answers. [`gateway`]: the gateway before a page. [`pairs`]: pairs of runs.
 //! - [`data`]: databases of any size. [`replay`]: engines that replay answers. [`server`]: Wharf. [`process`]: CPU time and memory.
 
 #![expect(
@@ -16,6 +16,7 @@
 mod baseline;
 mod curve;
 mod data;
+mod gateway;
 mod load;
 mod measure;
 mod pairs;
@@ -42,6 +43,14 @@ enum Command {
         /// The file.
         bodies: PathBuf,
     },
+    /// Serve one page with the gateway.
+    #[command(hide = true)]
+    Gateway {
+        /// The port of the page.
+        port: u16,
+        /// The directory of the certificate.
+        directory: PathBuf,
+    },
 }
 
 /// Measures Wharf beside baselines and other engines.
@@ -55,7 +64,7 @@ pub struct Options {
     #[arg(long)]
     quick: bool,
     /// Only measurements whose name contains this: engine, page, vm, peers, read, create,
-    /// start, idle, tls, scale, shares.
+    /// start, idle, gateway, tls, scale, shares.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// The directory of the table (bench.json) and the curves (*.svg) [default: target/bench].
@@ -66,6 +75,7 @@ pub struct Options {
 fn main() -> Result<()> {
     match Command::parse() {
         Command::Baseline { bodies } => baseline::serve(&bodies),
+        Command::Gateway { port, directory } => gateway::serve(port, &directory),
         Command::Run(options) => {
             let mut table = Table::default();
             measure::run(&options, &mut table)?;

@@ -2,6 +2,7 @@
 
 mod create;
 mod engine;
+mod gateway;
 mod idle;
 mod page;
 mod peers;
@@ -18,7 +19,7 @@ use wharf_testkit::progress;
 
 type Measurement = fn(&Options, &mut Table) -> Result<()>;
 
-const ALL: [(&str, Measurement); 11] = [
+const ALL: [(&str, Measurement); 12] = [
     ("engine", engine::run),
     ("page", page::run),
     ("vm", vm::run),
@@ -27,6 +28,7 @@ const ALL: [(&str, Measurement); 11] = [
     ("create", create::run),
     ("start", start::run),
     ("idle", idle::run),
+    ("gateway", gateway::run),
     ("tls", tls::run),
     ("scale", scale::run),
     ("shares", scale::shares),
