@@ -1,6 +1,6 @@
 //! `wharf config-ssh`, read back by OpenSSH itself.
 
-use crate::{Expected, start};
+use crate::start;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use wharf_tests::Shell;
@@ -18,7 +18,7 @@ fn openssh_knows_the_instances_until_they_are_removed() {
 
     let shown = shell.ok(&["config-ssh", "--dry-run"]).unwrap();
     assert!(
-        shown.contains("Host box.wharf") && !directory.exists(),
+        shown.contains("Host *.wharf") && !directory.exists(),
         "{shown}"
     );
     fs::create_dir(&directory).unwrap();
@@ -29,36 +29,40 @@ fn openssh_knows_the_instances_until_they_are_removed() {
         assert_eq!(text, "Include wharf_config\nHost other\n    User someone\n");
     }
     let file = own.to_str().unwrap();
-    let read = shell
-        .own("ssh".as_ref(), &["-G", "-F", file, "box.wharf"])
-        .output()
-        .unwrap();
-    let read = String::from_utf8(read.stdout).unwrap();
-    let instance = api.instance("box").is(200);
-    let known_hosts = shell.home().join(".config/wharf/known_hosts");
+    let read = |host: &str| {
+        let read = shell.own("ssh".as_ref(), &["-G", "-F", file, host]);
+        let read = { read }.output().unwrap();
+        String::from_utf8(read.stdout).unwrap()
+    };
+    let own_files = shell.home().join(".config/wharf");
+    let program = wharf_tests::wharf_binary();
+    let shown = read("box.wharf");
     for expected in [
-        "hostname 127.0.0.1".to_owned(),
         "user user".to_owned(),
-        format!("port {}", instance["wan_ssh_port"]),
-        format!("hostkeyalias wharf-{}", instance["uuid"].as_str().unwrap()),
-        format!("userknownhostsfile {}", known_hosts.display()),
+        format!("userknownhostsfile {}/known_hosts", own_files.display()),
+        format!("identityfile {}/id_ed25519", own_files.display()),
         "stricthostkeychecking accept-new".to_owned(),
+        format!(
+            "proxycommand '{}' tunnel '%n' 22 --stdio --profile '{}'",
+            program.display(),
+            server.base_url().trim_start_matches("http://")
+        ),
     ] {
         assert!(
-            read.lines().any(|line| line == expected),
-            "{expected}: {read}"
+            shown.lines().any(|line| line == expected),
+            "{expected}: {shown}"
         );
     }
+    // A quote would end those around the name.
+    for other in ["box.example.com", "a'b.wharf"] {
+        let shown = read(other);
+        assert!(!shown.contains("proxycommand"), "{other}: {shown}");
+    }
     let text = fs::read_to_string(&own).unwrap();
-    let password = instance["original_service_password"].as_str().unwrap();
-    assert!(!text.contains(password));
-    // Each instance with SSH has an entry, and no other.
-    let with_ssh = api
-        .list()
-        .unwrap()
-        .into_iter()
-        .filter(|i| i["ssh_command"].is_string());
-    assert_eq!(text.matches("Host ").count(), with_ssh.count());
+    for instance in api.list().unwrap() {
+        let password = instance["original_service_password"].as_str().unwrap();
+        assert!(!text.contains(password));
+    }
 
     shell.ok(&["config-ssh", "--remove", "--dry-run"]).unwrap();
     assert!(own.exists());

@@ -16,5 +16,6 @@ mod operator;
 mod public_keys;
 mod secrets;
 mod terminal;
+mod tunnel;
 mod unreachable;
 mod verbs;

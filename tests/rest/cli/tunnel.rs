@@ -1,0 +1,209 @@
+//! Tunnels of the command line: `tunnel`, `forward`, `open`, and OpenSSH with the entry of `config-ssh`.
+
+use crate::terminal::SshServer;
+use crate::{Expected, start, uuid};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use wharf_tests::{Api, Server, Shell, end};
+
+/// A command that is killed when it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A user, and an instance that runs.
+fn with_instance() -> (Server, Api, Shell, Value) {
+    let (server, api) = start();
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    shell.ok(&["create", "box", "--wait"]).unwrap();
+    let instance = api.instance("box").is(200);
+    (server, api, shell, instance)
+}
+
+/// Answers with its input, to whose end it reads.
+fn server_inside() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            std::thread::spawn(move || {
+                let mut received = Vec::new();
+                stream.read_to_end(&mut received).unwrap();
+                let length = received.len();
+                drop(stream.write_all(format!("{length} bytes").as_bytes()));
+            });
+        }
+    });
+    port
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+#[test]
+fn a_port_is_on_stdin_and_stdout() {
+    let (server, _api, shell, instance) = with_instance();
+    let _ssh = SshServer::of(&instance).unwrap();
+    let port = server_inside().to_string();
+    let sent = "x".repeat(1_000_000);
+    for name in ["box", uuid(&instance)] {
+        let ended = shell.run_with(&["tunnel", name, &port, "--stdio"], &[], &sent);
+        assert_eq!(ended.unwrap().succeeded().unwrap().stdout, "1000000 bytes");
+    }
+    let closed = free_port().to_string();
+    let refused = shell.run(&["tunnel", "box", &closed, "--stdio"]).unwrap();
+    assert_eq!(refused.code, Some(1));
+    let words = "Nothing in the instance accepts connections on this port.";
+    assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    shell.ok(&["stop", "box"]).unwrap();
+    let refused = shell.run(&["tunnel", "box", &port, "--stdio"]).unwrap();
+    assert!(refused.stderr.contains("it must be running"), "{refused:?}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn ports_of_an_instance_are_ports_of_this_computer() {
+    let (server, _api, shell, instance) = with_instance();
+    let _ssh = SshServer::of(&instance).unwrap();
+    let (inside, local) = (server_inside(), free_port());
+    let mut forward = shell.command(&["forward", "box", &format!("{local}:{inside}")]);
+    let mut forward = Running(forward.stderr(Stdio::piped()).spawn().unwrap());
+    let mut notes = BufReader::new(forward.0.stderr.take().unwrap());
+    let mut note = String::new();
+    notes.read_line(&mut note).unwrap();
+    let expected = format!("127.0.0.1:{local} leads to port {inside} of box.\n");
+    assert_eq!(note, expected);
+    let mut streams: Vec<_> = (0..4)
+        .map(|_| TcpStream::connect(("127.0.0.1", local)).unwrap())
+        .collect();
+    for (n, stream) in streams.iter_mut().enumerate() {
+        stream.write_all(&vec![b'x'; n + 1]).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, format!("{} bytes", n + 1));
+    }
+    // The port is in use now.
+    let local = local.to_string();
+    let refused = shell.run(&["forward", "box", &local]).unwrap();
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("is in use"), "{refused:?}");
+    drop(forward);
+    server.finish().unwrap();
+}
+
+/// OpenSSH with the entry, which connects to a port inside and gets the password of the instance.
+fn openssh(shell: &Shell, instance: &Value, port: u16) -> Command {
+    let answer = shell.home().join("answer");
+    let password = instance["original_service_password"].as_str().unwrap();
+    std::fs::write(&answer, format!("#!/bin/sh\necho '{password}'\n")).unwrap();
+    let executable = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(&answer, executable).unwrap();
+    let file = shell.home().join(".ssh/wharf_config");
+    let to = format!("127.0.0.1:{port}");
+    let mut ssh = shell.own(
+        "ssh".as_ref(),
+        &["-F", file.to_str().unwrap(), "-W", &to, "box.wharf"],
+    );
+    // An editor starts it without the path of a shell.
+    ssh.env("PATH", "/usr/bin:/bin")
+        .env("SSH_ASKPASS", answer)
+        .env("SSH_ASKPASS_REQUIRE", "force");
+    ssh
+}
+
+#[test]
+fn openssh_reaches_instances_by_one_entry_and_verifies_their_host_keys() {
+    let (server, api, shell, instance) = with_instance();
+    let ssh = SshServer::of(&instance).unwrap();
+    shell.ok(&["config-ssh"]).unwrap();
+    let port = server_inside();
+    let ended = end(&mut openssh(&shell, &instance, port), "hello").unwrap();
+    assert_eq!(ended.succeeded().unwrap().stdout, "5 bytes");
+    // A tunnel to another port logs in, which notes the host key.
+    let number = port.to_string();
+    let noted = ["tunnel", "box", &number, "--stdio"];
+    shell.ok(&noted).unwrap();
+    let ended = end(&mut openssh(&shell, &instance, port), "hello").unwrap();
+    assert_eq!(ended.succeeded().unwrap().stdout, "5 bytes");
+    drop(ssh);
+    let password = instance["original_service_password"].as_str().unwrap();
+    let _other = SshServer::start(&instance, password, 2).unwrap();
+    let refused = end(&mut openssh(&shell, &instance, port), "hello").unwrap();
+    assert_eq!(refused.code, Some(255), "{refused:?}");
+    assert!(refused.stderr.contains("HOST IDENTIFICATION HAS CHANGED"));
+    drop(_other);
+    // Another instance of that name has a key of its own, and the old one is forgotten.
+    shell.ok(&["rm", "box", "--yes"]).unwrap();
+    shell.ok(&["create", "box", "--wait"]).unwrap();
+    let instance = api.instance("box").is(200);
+    let _new = SshServer::start(
+        &instance,
+        instance["original_service_password"].as_str().unwrap(),
+        3,
+    );
+    let ended = end(&mut openssh(&shell, &instance, port), "hello").unwrap();
+    assert_eq!(ended.succeeded().unwrap().stdout, "5 bytes");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_link_leads_to_the_page_or_to_the_editor() {
+    let (server, _api, shell, _instance) = with_instance();
+    let refused = shell.run(&["open", "box"]).unwrap();
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("box has no page"), "{refused:?}");
+    let ended = shell.run(&["open", "--code", "box"]).unwrap();
+    let ended = ended.succeeded().unwrap();
+    let link = "vscode://vscode-remote/ssh-remote+box.wharf/home/user\n";
+    assert_eq!(ended.stdout, link);
+    assert!(
+        ended.stderr.contains("wharf config-ssh"),
+        "{}",
+        ended.stderr
+    );
+    shell
+        .ok(&["create", "notebook", "--flavor", "marimo", "--wait"])
+        .unwrap();
+    let shown = shell.ok(&["open", "notebook"]).unwrap();
+    assert!(shown.starts_with("http://"), "{shown}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn the_key_of_the_entry_is_made_once_and_given_to_new_instances() {
+    let (server, api, shell, _instance) = with_instance();
+    for _ in 0..2 {
+        let ended = shell.run(&["config-ssh"]).unwrap().succeeded().unwrap();
+        // The simulated instance has no SSH server.
+        assert!(
+            ended.stderr.contains("box did not get the key"),
+            "{ended:?}"
+        );
+    }
+    let file = shell.home().join(".config/wharf/id_ed25519");
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let saved = api.get("/api/ssh-key/").is(200);
+    let [saved] = saved.as_array().unwrap().as_slice() else {
+        panic!("{saved}");
+    };
+    let public = std::fs::read_to_string(file.with_extension("pub")).unwrap();
+    let material: Vec<_> = public.split(' ').take(2).collect();
+    let given = saved["public_key"].as_str().unwrap();
+    assert!(given.starts_with(&material.join(" ")), "{given}");
+    shell.ok(&["create", "second", "--wait"]).unwrap();
+    assert_eq!(api.instance("second").is(200)["name"], json!("second"));
+    server.finish().unwrap();
+}
