@@ -175,8 +175,8 @@ fn every_route_succeeds_with_its_example_bodies() {
                 "getInvitation" | "acceptInvitation" | "signIn" | "fetchDeviceKey" => {
                     (None, "", 400)
                 }
-                "issueTicket" | "signOut" | "signOutEverywhere" | "changePassword"
-                | "approveDevice" => (None, "", 401),
+                "issueTicket" | "enterPage" | "signOut" | "signOutEverywhere"
+                | "changePassword" | "approveDevice" => (None, "", 401),
                 "beginDevice" | "beginPasskeySignIn" => (None, "", 200),
                 // tests/rest/passkeys and tests/rest/oidc cover success.
                 "beginInvitedPasskey" | "acceptInvitationWithPasskey" | "signInWithPasskey" => {

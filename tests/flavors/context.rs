@@ -72,6 +72,11 @@ impl FlavorContext {
 
     /// Starts a server with this engine as its only node.
     pub fn server(&self) -> Result<Server> {
+        self.server_with("")
+    }
+
+    /// Does what [`Self::server`] does, with more settings.
+    pub fn server_with(&self, settings: &str) -> Result<Server> {
         let Endpoint::Unix(socket) = self.engine.endpoint() else {
             bail!("a private engine listens on a socket");
         };
@@ -87,7 +92,8 @@ impl FlavorContext {
             networks,
             &self.engine.settings(),
         );
-        Server::start(&format!("{}{node}", Ports::take().settings()))
+        let ports = Ports::take().settings();
+        Server::start(&format!("{settings}{ports}{node}"))
     }
 
     /// Returns the engine's `inspect` output for an instance's container.

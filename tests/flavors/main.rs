@@ -12,6 +12,7 @@
 )]
 
 mod ai;
+mod by_name;
 mod context;
 mod larger;
 mod notebooks;
@@ -52,6 +53,11 @@ const PLAIN: &[Case] = &[
         "jupyterlabs_page_asks_for_the_password_and_runs_a_cell",
         &["jupyterlab"],
         notebooks::jupyterlab,
+    ),
+    case(
+        "pages_by_name_open_with_the_session_of_the_console",
+        &["marimo", "jupyterlab"],
+        by_name::run_cells,
     ),
     case(
         "the_s3_prefill_downloads_once_and_says_what_went_wrong",

@@ -189,7 +189,7 @@ pub fn hides(context: &FlavorContext, instance: &Value, secret: &str) -> Result<
 
 /// Runs code in a notebook's first cell until it has this output. A page without a kernel, or one
 /// that still loads, drops the input.
-fn run_cell(browser: &Browser, cell: &str, code: &str, output: &str) -> Result<()> {
+pub fn run_cell(browser: &Browser, cell: &str, code: &str, output: &str) -> Result<()> {
     until(&format!("`{code}` gives {output}"), || {
         browser.click_and_type(cell, &format!("{CONTROL}a"))?;
         browser.type_keys(code)?;

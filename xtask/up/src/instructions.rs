@@ -39,7 +39,7 @@ pub(super) fn print(
         "
 Wharf is up at {url}   (docs: {url}/api/docs/)
 
-Open the console in a browser; the link is valid once, for 72 hours:
+Open the console in a browser; the link is valid once, for 72 hours. It opens pages of instances, too:
   {link}
 List your instances:
   curl {key} {url}/api/instance/

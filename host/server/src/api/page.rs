@@ -9,16 +9,16 @@ use wharf_pages::Gateway;
 use wharf_pages::directory::{Directory, Visitor};
 
 /// No page has the label, or the caller may not see it.
-pub const NONE: Error = Error::Missing("Page");
+const NONE: Error = Error::Missing("Page");
 
 /// Longest path and query on a page.
 const MAX_TO: usize = 2_000;
 
-/// Decides whether the caller may see a page, and makes the address.
+/// Decides whether the caller may see a page, and makes the address. `pages` is none if the configuration has
+/// no pages by name.
 pub fn enter(
     api: &Api,
-    gateway: &Gateway,
-    directory: &impl Directory,
+    pages: Option<(&Gateway, &dyn Directory)>,
     caller: &Caller,
     body: &[u8],
 ) -> Result<EndpointReply, Error> {
@@ -34,6 +34,7 @@ pub fn enter(
         let rule = "must be a path on the page, such as \"/lab\"";
         return Err(FieldErrors::one("to", rule).into());
     }
+    let (gateway, directory) = pages.ok_or(NONE)?;
     let visitor = Visitor::Session(caller.key_id.to_string());
     let page = directory.page(&host);
     let page = page.filter(|page| directory.right(page, &visitor).is_some());

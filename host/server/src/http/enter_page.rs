@@ -8,6 +8,7 @@ use crate::api;
 use axum::extract::State;
 use axum::routing::{MethodRouter, post};
 use std::sync::Arc;
+use wharf_pages::directory::Directory;
 
 /// The route.
 pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 1] {
@@ -19,12 +20,8 @@ async fn enter(
     visit: Visit<Json>,
 ) -> Result<Response, HttpError> {
     let caller = visit.caller()?;
-    let entered = match &interface.pages {
-        Some(pages) => {
-            let (gateway, directory) = (&pages.gateway, &*pages.directory);
-            api::page::enter(&interface.api, gateway, directory, caller, &visit.body.0)
-        }
-        None => Err(api::page::NONE),
-    };
+    let pages = interface.pages.as_ref();
+    let pages = pages.map(|pages| (&*pages.gateway, &*pages.directory as &dyn Directory));
+    let entered = api::page::enter(&interface.api, pages, caller, &visit.body.0);
     Ok(visit.respond(entered))
 }
