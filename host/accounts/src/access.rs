@@ -4,7 +4,6 @@ use super::Accounts;
 use super::state::DISABLED;
 use arc_swap::ArcSwap;
 use std::collections::HashSet;
-use std::sync::Arc;
 use tokio::sync::watch;
 use wharf_db::{Db, Rows as _};
 use wharf_domain::audit::Actor;
@@ -12,11 +11,8 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_ground::caller::{Caller, Credential};
 
-/// Shared by the API keys and the sessions.
-#[derive(Clone)]
-pub struct Access(Arc<AccessState>);
-
-struct AccessState {
+/// The part of authentication that keys and sessions share.
+pub(super) struct Access {
     disabled: ArcSwap<HashSet<UserId>>,
     ended: watch::Sender<()>,
 }
@@ -27,18 +23,18 @@ impl Access {
             let users = rows.all(&DISABLED)?;
             users.map(|row| row.map(|(user, ..)| user)).collect()
         })?;
-        Ok(Self(Arc::new(AccessState {
+        Ok(Self {
             disabled: ArcSwap::from_pointee(disabled),
             ended: watch::Sender::new(()),
-        })))
+        })
     }
 
-    pub fn is_disabled(&self, user: UserId) -> bool {
-        self.0.disabled.load().contains(&user)
+    pub(super) fn is_disabled(&self, user: UserId) -> bool {
+        self.disabled.load().contains(&user)
     }
 
     pub(super) fn set_disabled(&self, user: UserId, disabled: bool) {
-        self.0.disabled.rcu(|users| {
+        self.disabled.rcu(|users| {
             let mut changed = HashSet::clone(users);
             if disabled {
                 changed.insert(user)
@@ -52,7 +48,7 @@ impl Access {
 
     /// Wakes the requests that must end if their credential is not valid any more.
     pub(super) fn notify(&self) {
-        self.0.ended.send_replace(());
+        self.ended.send_replace(());
     }
 }
 
@@ -73,13 +69,17 @@ impl Accounts {
             Credential::Key => self.keys.is_known(&caller.key_id),
             Credential::Session => self.is_known_session(&caller.key_id),
         };
-        if self.access().is_disabled(caller.user) {
+        if self.is_disabled(caller.user) {
             InvalidCredential::Disabled
         } else if is_known {
             InvalidCredential::Expired
         } else {
             InvalidCredential::Ended
         }
+    }
+
+    pub fn is_disabled(&self, user: UserId) -> bool {
+        self.keys.access.is_disabled(user)
     }
 
     /// Returns whether the key or the session of an actor is still valid.
@@ -93,6 +93,6 @@ impl Accounts {
 
     /// Changes when a credential ends, and when a user is disabled or enabled.
     pub fn access_changed(&self) -> watch::Receiver<()> {
-        self.access().0.ended.subscribe()
+        self.keys.access.ended.subscribe()
     }
 }

@@ -185,11 +185,6 @@ impl ApiKeys {
         Ok(row.map(|row| row.created_at))
     }
 
-    /// Returns the state that keys and sessions share.
-    pub(super) fn access(&self) -> &Access {
-        &self.access
-    }
-
     /// Creates a key for a user, and the user if no user has the address.
     pub async fn new_key(&self, new: KeyRequest, origin: &Origin) -> Result<ApiKey, Error> {
         self.create(new, origin, None).await

@@ -21,7 +21,6 @@ mod ticket;
 mod upkeep;
 pub mod ways;
 
-use access::Access;
 use arc_swap::ArcSwap;
 use device::Devices;
 use hashing::Hashing;
@@ -58,7 +57,6 @@ pub struct Accounts {
     db: Db,
     clock: Clock,
     config: SharedConfig,
-    access: Access,
     hashing: Hashing,
     devices: Devices,
     ceremonies: Ceremonies,
@@ -73,10 +71,8 @@ impl Accounts {
     /// Loads the keys and the sessions from the database.
     pub fn load(db: Db, clock: Clock, config: SharedConfig) -> Result<Self, Error> {
         let sessions = session::load(&db)?;
-        let keys = ApiKeys::load(db.clone(), clock.clone())?;
         Ok(Self {
-            access: keys.access().clone(),
-            keys,
+            keys: ApiKeys::load(db.clone(), clock.clone())?,
             db,
             clock,
             config,
@@ -87,11 +83,6 @@ impl Accounts {
             sessions: ArcSwap::from_pointee(sessions),
             refreshing: Mutex::default(),
         })
-    }
-
-    /// The users that are disabled.
-    pub fn access(&self) -> &Access {
-        &self.access
     }
 
     /// Adds the figures of accounts to a registry.

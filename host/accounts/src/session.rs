@@ -232,7 +232,7 @@ impl Accounts {
     }
 
     fn holds(&self, session: &ValidSession, now: Timestamp, config: &SessionConfig) -> bool {
-        now < session.expires_at(config) && !self.access.is_disabled(session.user)
+        now < session.expires_at(config) && !self.keys.access.is_disabled(session.user)
     }
 
     pub(crate) fn is_valid_session(&self, id: &str) -> bool {
@@ -289,7 +289,7 @@ impl Accounts {
             changed.retain(|id, session| session.user != user || !wanted(*id));
             changed
         });
-        self.access.notify();
+        self.keys.access.notify();
     }
 
     /// Makes memory follow the rows of a user.
@@ -315,7 +315,7 @@ impl Accounts {
             }
             changed
         });
-        self.access.notify();
+        self.keys.access.notify();
         Ok(())
     }
 }

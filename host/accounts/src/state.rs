@@ -27,7 +27,7 @@ impl Accounts {
     /// Refuses the keys of a user and ends the sessions, or accepts the keys again.
     pub async fn set_disabled(&self, email: &str, disabled: bool) -> Result<(), Error> {
         let user = self.db.read(|rows| user_named(rows, "email", email))?;
-        let (access, address) = (&self.access, email.to_owned());
+        let (access, address) = (&self.keys.access, email.to_owned());
         if disabled {
             // Memory first: if the operator's program goes away, the write still happens.
             access.set_disabled(user, true);

@@ -33,11 +33,11 @@ impl Accounts {
 
     /// Writes the last uses.
     pub async fn write_uses(&self) -> Result<(), Error> {
-        self.keys.write_uses().await?;
+        let of_keys = self.keys.write_uses().await;
         let sessions = self.sessions.load_full();
         let uses = sessions.iter();
         let uses = uses.map(|(id, session)| ((session.user, *id), &session.last_use));
-        write(&self.db, &SESSIONS, &SESSION_USES, uses).await
+        of_keys.and(write(&self.db, &SESSIONS, &SESSION_USES, uses).await)
     }
 
     /// Removes revoked and expired keys after their retention.
@@ -78,7 +78,7 @@ impl Accounts {
                 }
                 changed
             });
-            self.access.notify();
+            self.keys.access.notify();
         }
         Ok(())
     }

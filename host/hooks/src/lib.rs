@@ -256,11 +256,6 @@ impl Webhooks {
         })
     }
 
-    /// Returns whether a user is disabled, whose webhooks wait.
-    fn is_disabled(&self, user: UserId) -> bool {
-        self.accounts.access().is_disabled(user)
-    }
-
     async fn change<T: Send + 'static>(
         &self,
         caller: &Caller,

@@ -77,7 +77,7 @@ async fn serve(
             changes.mark_unchanged();
         }
         topics.mark_unchanged();
-        let was_disabled = webhooks.is_disabled(owner);
+        let was_disabled = webhooks.accounts.is_disabled(owner);
         let pause = match step(&webhooks, &sender, &of_user, owner, id, &mut passed).await {
             Ok(Step::Done) => continue,
             Ok(Step::Gone) => return,
@@ -90,7 +90,7 @@ async fn serve(
         };
         // Others end keys and sessions too.
         let switched = async {
-            while webhooks.is_disabled(owner) == was_disabled {
+            while webhooks.accounts.is_disabled(owner) == was_disabled {
                 if access.changed().await.is_err() {
                     return;
                 }

@@ -114,7 +114,7 @@ impl Webhooks {
         passed: &mut u64,
     ) -> Result<Work, Error> {
         loop {
-            if self.is_disabled(owner) {
+            if self.accounts.is_disabled(owner) {
                 return Ok(Work::Wait(None));
             }
             let now = self.clock.now();

@@ -65,7 +65,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 use wharf_config::Config;
-use wharf_db::{Changes, Db, Disk, FeatureTables, Read, View};
+use wharf_db::{Changes, Db, FeatureTables, Read, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::Error;
@@ -238,21 +238,6 @@ impl App {
     /// Returns the id of this installation in the labels of engine objects.
     pub fn installation(&self) -> &str {
         &self.installation
-    }
-
-    /// Completes when the database takes no more writes.
-    pub async fn lost(&self) {
-        self.db.lost().await;
-    }
-
-    /// Whether pages of the database were found damaged.
-    pub fn is_damaged(&self) -> bool {
-        self.db.damaged_pages() > 0
-    }
-
-    /// The disk of the database.
-    pub fn disk(&self) -> &Disk {
-        self.db.disk()
     }
 
     /// Returns whether the database accepts reads and writes.

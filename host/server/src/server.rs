@@ -252,7 +252,7 @@ pub async fn serve(
         loop {
             tokio::select! {
                 () = &mut stop => break Ok(()),
-                () = app.lost() => break Err(StartError::Lost),
+                () = app.db().lost() => break Err(StartError::Lost),
                 name = background.ended() => break Err(StartError::Task(name)),
                 name = interface.ended() => break Err(StartError::Task(name)),
                 Some(()) = reload.recv() => reload::reload(&app, &shared, &interface),

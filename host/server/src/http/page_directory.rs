@@ -64,7 +64,7 @@ impl PageDirectory {
         let named = named.filter(|named| named.instance.id == page.instance);
         named.is_some_and(|named| {
             let password = self.app.page_password(&named.instance);
-            password.as_deref() == Some(digest) && !self.accounts.access().is_disabled(page.owner)
+            password.as_deref() == Some(digest) && !self.accounts.is_disabled(page.owner)
         })
     }
 }

@@ -300,9 +300,10 @@ async fn ready(State(interface): Shared, _: NoBody) -> Result<Response, HttpErro
     if !app.ready() {
         return Err(HttpError::NotReady);
     }
-    let notice = if app.is_damaged() {
+    let db = app.db();
+    let notice = if db.damaged_pages() > 0 {
         Some(respond::DAMAGED)
-    } else if app.disk().is_low() {
+    } else if db.disk().is_low() {
         // Reads are served, and deletions make room.
         Some(respond::DISK_FULL)
     } else {
