@@ -85,7 +85,7 @@ impl Answer {
             ),
             Self::Ticket => (
                 "Sign in again",
-                "This way in was used already, has ended, or began in another browser. Open the address of the page again.",
+                "This way in was used already, has ended, or began in another browser.",
             ),
             Self::Unauthorized { .. } => (
                 "Sign in first",
@@ -183,6 +183,7 @@ impl Answer {
                     escaped(url)
                 )
             }
+            Self::Ticket => "<p><a href=\"/\">Open the page</a></p>".to_owned(),
             _ => String::new(),
         };
         format!(

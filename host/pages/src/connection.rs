@@ -11,7 +11,7 @@ use hyper_util::server::conn::auto::Builder;
 use parking_lot::Mutex;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, watch};
@@ -36,6 +36,9 @@ const FIRST_HEAD: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(75);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// The time for requests in progress when the server stops. Some of them would never end.
+const STOP: Duration = Duration::from_secs(3);
+
 /// The other end of a connection, and the house's interest in it.
 pub struct Accepted {
     /// The address of the other end, which may be a proxy.
@@ -55,7 +58,7 @@ pub(crate) struct Connection {
     /// The WebSocket that the connection becomes.
     pub(crate) socket: Mutex<Option<Socket>>,
     requests: AtomicU64,
-    running: Mutex<usize>,
+    running: AtomicUsize,
 }
 
 /// A request whose response was not sent.
@@ -64,14 +67,14 @@ pub(crate) struct Running(Arc<Connection>);
 impl Running {
     pub(crate) fn begin(connection: &Arc<Connection>) -> Self {
         connection.requests.fetch_add(1, Ordering::Relaxed);
-        *connection.running.lock() += 1;
+        connection.running.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(connection))
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        *self.0.running.lock() -= 1;
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -137,7 +140,7 @@ impl Gateway {
             closing: Arc::default(),
             socket: Mutex::default(),
             requests: AtomicU64::default(),
-            running: Mutex::default(),
+            running: AtomicUsize::default(),
         });
         if !self.serve_http(io, &connection, &mut stopped).await {
             return;
@@ -185,14 +188,18 @@ impl Gateway {
                 () = connection.closing.notified() => return false,
                 _ = stopped.wait_for(|stopped| *stopped), if !is_stopping => {
                     is_stopping = true;
+                    look.reset_after(STOP);
                     http.as_mut().graceful_shutdown();
                 }
                 _ = look.tick() => {
+                    if is_stopping {
+                        return false;
+                    }
                     let now = connection.requests.load(Ordering::Relaxed);
-                    let is_busy = now != requests || *connection.running.lock() > 0;
+                    let is_busy = now != requests || connection.running.load(Ordering::Relaxed) > 0;
                     requests = now;
                     idle = if is_busy { Duration::ZERO } else { idle + LOOK_EVERY };
-                    let limit = if requests == 0 || is_stopping { FIRST_HEAD } else { IDLE };
+                    let limit = if requests == 0 { FIRST_HEAD } else { IDLE };
                     if idle >= limit + FIRST_HEAD || requests == 0 && idle >= limit {
                         return false;
                     } else if idle >= limit {

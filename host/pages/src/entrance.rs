@@ -13,8 +13,8 @@ use wharf_domain::secret::SecretText;
 pub(crate) const OWN: &str = "/.wharf/";
 const ENTER: &str = "/.wharf/enter";
 
-/// The time of a sign-in in seconds.
-const SIGN_IN: u64 = 120;
+/// The time of a sign-in in seconds, which may take a second factor.
+const SIGN_IN: u64 = 600;
 
 /// The time of a visitor's cookie in seconds: 30 days. The session or the password ends earlier by itself.
 const VISIT: u64 = 30 * 24 * 3600;
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(to, "https://wharf.example/auth/page/?host=demo");
         let (state, to) = state.split_once('&').unwrap();
         assert_eq!(to, "to=%2Flab%3Fx%3D1");
-        let given = format!("__Host-wharf-enter={state}; Path=/; Max-Age=120; ");
+        let given = format!("__Host-wharf-enter={state}; Path=/; Max-Age=600; ");
         assert!(cookies[0].to_str().unwrap().starts_with(&given));
 
         let mut browser = HeaderMap::new();

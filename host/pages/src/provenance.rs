@@ -24,9 +24,8 @@ impl Provenance<'_> {
             return true;
         };
         let from_here = matches!(site, None | Some("none" | "same-origin"));
-        let changes = self.is_socket || !matches!(*self.method, Method::GET | Method::HEAD);
-        let other_origin = changes && origin.is_some_and(|origin| origin != own_origin);
-        other_origin || !(from_here || self.is_window())
+        let from_origin = origin.is_none_or(|origin| origin == own_origin);
+        !(from_here && from_origin || self.is_window())
     }
 
     /// Whether a cookie may count. A WebSocket or a change needs a header of provenance, which

@@ -167,11 +167,14 @@ async fn a_page_and_a_user_have_a_number_of_connections() {
 
 /// The server ends when it is told to, whatever is open.
 #[tokio::test]
-async fn a_stop_of_the_server_ends_sockets() {
+async fn a_stop_of_the_server_ends_sockets_at_once_and_requests_soon() {
     let server = Server::start(endless).await;
     let running = Running::start(&server).await;
     let cookie = running.cookie("owner").await;
+    let mut stream = stream(&running, &cookie).await;
     let mut socket = socket(&running, &cookie).await;
     drop(running);
-    socket.rest(BOUND).await;
+    socket.rest(Duration::from_secs(1)).await;
+    assert!(stream.is_open_for(Duration::from_secs(1)).await);
+    stream.rest(Duration::from_secs(4)).await;
 }

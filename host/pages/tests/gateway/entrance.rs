@@ -188,3 +188,41 @@ async fn a_public_page_needs_no_sign_in_and_is_hidden_from_search() {
     assert_eq!(status(&foreign), "403", "{foreign}");
     assert!(answer.contains(&format!("host: {HOST}")));
 }
+
+#[tokio::test]
+async fn each_answer_is_reported_once_without_its_path() {
+    let server = Server::start(|mut io| async move {
+        let asked = crate::page::head(&mut io).await?.unwrap_or_default();
+        if asked.contains("/never") {
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        }
+        crate::page::respond(&mut io, "201 Created", "", b"").await
+    })
+    .await;
+    let running = Running::start(&server).await;
+    let cookie = running.cookie("owner").await;
+    running.ask("GET", "/secret?x", &[&cookie]).await;
+    running.ask("GET", "/secret?x", &[]).await;
+    running
+        .exchange(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .await;
+    let mut gone = running.tls.connect(running.address).await;
+    let request = format!("GET /never HTTP/1.1\r\nhost: {HOST}\r\n{cookie}\r\n\r\n");
+    gone.send(request.as_bytes()).await;
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    drop(gone);
+    let all = [
+        "GET Some(\"demo\") Some(303) None",
+        "GET Some(\"demo\") Some(201) Some(1)",
+        "GET Some(\"demo\") Some(401) None",
+        "GET None Some(421) None",
+        "GET Some(\"demo\") None Some(1)",
+    ];
+    for _ in 0..40 {
+        if running.house.reports.lock().len() == all.len() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(*running.house.reports.lock(), all);
+}

@@ -14,7 +14,9 @@ use tokio::sync::watch;
 use uuid::Uuid;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::secret::SecretText;
-use wharf_pages::directory::{Directory, NoVisitor, Page, PageState, Right, Upstream, Visitor};
+use wharf_pages::directory::{
+    Answered, Directory, NoVisitor, Page, PageState, Right, Upstream, Visitor,
+};
 use wharf_pages::{Accepted, Addresses, Gateway, Limits, Settings};
 
 /// The domain of the pages.
@@ -43,6 +45,7 @@ pub struct Answers {
 pub struct House {
     pub answers: Mutex<Answers>,
     pub attempts: AtomicUsize,
+    pub reports: Mutex<Vec<String>>,
 }
 
 impl Directory for House {
@@ -75,6 +78,20 @@ impl Directory for House {
         } else {
             Err(NoVisitor::Wrong)
         }
+    }
+
+    fn answered(&self, answered: &Answered<'_>) {
+        let Answered {
+            method,
+            label,
+            status,
+            user,
+            ..
+        } = answered;
+        let user = user.map(|user| user.0);
+        self.reports
+            .lock()
+            .push(format!("{method} {label:?} {status:?} {user:?}"));
     }
 
     fn console_url(&self, instance: InstanceId) -> String {
