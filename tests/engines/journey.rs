@@ -39,42 +39,14 @@ pub fn create_and_log_in(context: &EngineContext) -> Result<()> {
     server.finish()
 }
 
-/// Logs in by the entries of `config-ssh`. Another host key than that of the instance is refused.
+/// Logs in by the entry of `config-ssh`.
 fn by_openssh_alone(shell: &Shell, identity: &str) -> Result<()> {
     shell.ok(&["config-ssh"])?;
-    let known_hosts = shell.home().join(".config/wharf/known_hosts");
-    let entries = shell.home().join(".ssh/wharf_config");
-    let entries = entries.to_string_lossy();
-    let login = || {
-        let options = ["-F", &entries, "-i", identity, "-o", "BatchMode=yes"];
-        let arguments = [&options[..], &["by-key.wharf", "hostname"]].concat();
-        end(&mut shell.own("ssh".as_ref(), &arguments), "")
-    };
-    ensure!(login()?.succeeded()?.stdout.trim() == "by-key");
-    let known = fs::read_to_string(&known_hosts)?;
-    let keys: Vec<_> = known
-        .lines()
-        .map(|line| line.split(' ').collect::<Vec<_>>())
-        .collect();
-    let [first, second] = keys.as_slice() else {
-        anyhow::bail!("{known}");
-    };
-    // Each instance shows the key of the other.
-    let swapped = [
-        [first[0], second[1], second[2]],
-        [second[0], first[1], first[2]],
-    ];
-    fs::write(
-        &known_hosts,
-        swapped.map(|line| line.join(" ") + "\n").concat(),
-    )?;
-    let refused = login()?;
-    ensure!(
-        refused.code == Some(255) && refused.stderr.contains("Host key verification failed"),
-        "{refused:?}"
-    );
-    shell.ok(&["config-ssh"])?;
-    ensure!(fs::read_to_string(&known_hosts)? == known);
-    login()?.succeeded()?;
+    let entry = shell.home().join(".ssh/wharf_config");
+    let entry = entry.to_string_lossy();
+    let options = ["-F", &entry, "-i", identity, "-o", "BatchMode=yes"];
+    let arguments = [&options[..], &["by-key.wharf", "hostname"]].concat();
+    let login = end(&mut shell.own("ssh".as_ref(), &arguments), "")?;
+    ensure!(login.succeeded()?.stdout.trim() == "by-key");
     Ok(())
 }

@@ -291,18 +291,11 @@ pub fn state(api: &Api, instance: &Value) -> Result<String> {
 pub const OFTEN: &str = "[limits]\nobserve_every_ms = 300\n";
 
 /// Waits until this many observations of the server's nodes have begun and ended.
-pub fn after_observations(server: &Server, count: u64) -> Result<()> {
-    let key = server.cli(&["key", "new", "metrics@example.com", "--scope", "metrics"])?;
-    let api = Api::new(server.base_url(), key.trim());
-    let ended = || -> Result<u64> {
-        let metrics = api.get("/metrics")?.expect(200)?;
-        let lines = text(&metrics).lines();
-        let of_nodes = lines.filter(|line| line.starts_with("wharf_node_observations_total{"));
-        let counts = of_nodes.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
-        Ok(counts.sum())
-    };
+pub fn after_observations(server: &Server, count: u32) -> Result<()> {
+    let metrics = server.metrics()?;
+    let ended = || metric(&metrics, "wharf_node_observations_total{");
     // One may be under way.
-    let wanted = ended()? + count + 1;
+    let wanted = ended()? + f64::from(count) + 1.0;
     until(&format!("{count} observations"), || {
         Ok((ended()? >= wanted).then_some(()))
     })

@@ -49,6 +49,7 @@ mod resize;
 mod sanity;
 mod stats;
 mod terminal;
+mod tunnel;
 mod vms;
 
 use context::EngineContext;
@@ -131,6 +132,7 @@ fn waiting() -> Vec<Chain<EngineContext>> {
         ["an_instance_that_powers_itself_off_becomes_exited" => lifecycle::poweroff_inside],
         ["the_command_line_creates_an_instance_and_logs_in" => journey::create_and_log_in],
         ["a_terminal_is_resized_attached_again_and_exits" => terminal::of_a_container],
+        ["openssh_reaches_an_instance_through_a_tunnel" => tunnel::with_openssh],
         ["an_instance_has_its_gpu_exclusively_until_it_stops" => gpus::one_at_a_time],
         ["a_deleted_instance_leaves_nothing_in_the_engine" => leftovers::nothing_is_left],
         ["a_network_kept_by_the_engine_serves_the_next_owner" => leftovers::a_network],

@@ -8,6 +8,7 @@ mod ids;
 mod inside;
 mod moves;
 mod out_of_band;
+mod private_port;
 mod stats;
 
 use crate::lab::look;
@@ -44,6 +45,7 @@ fn waiting() -> Vec<Chain<IncusContext>> {
         ["orphans_are_removed_and_unknown_objects_stay" => out_of_band::orphans],
         ["instances_created_at_once_share_no_ids" => ids::of_creations_at_once],
         ["a_wrong_member_is_named_by_node_check" => check::wrong_nodes],
+        ["ssh_of_a_page_is_at_the_private_address_alone" => private_port::of_a_page],
     }
 }
 

@@ -40,7 +40,8 @@ pub struct NodeConfig {
     #[serde(default, deserialize_with = "host::read_optional")]
     pub probe_host: Option<String>,
     /// IPv4 address of the node's private ports, which only Wharf must reach: SSH of flavors that offer
-    /// none to their users. Default: `127.0.0.1` for an engine on this machine; else that of public ports.
+    /// none to their users. Default: `127.0.0.1` for an engine on this machine, except Incus; else that of
+    /// public ports.
     pub private_address: Option<Ipv4Addr>,
     /// Network of the instances' private addresses. Nodes with one cluster, driver, `lan_cidr` and
     /// `lan_subnet_prefix` share its addresses. Default `10.80.0.0/16`.
@@ -133,7 +134,9 @@ impl NodeConfig {
 
     /// The address of private ports; `None` if they have that of public ones.
     pub fn private_address(&self) -> Option<Ipv4Addr> {
-        let is_default = self.is_here() && !self.has_address_of_each_port();
+        // Incus has rules of the firewall, which connections to the loopback do not pass.
+        let has_loopback = self.is_here() && self.driver != "incus";
+        let is_default = has_loopback && !self.has_address_of_each_port();
         let default = is_default.then_some(Ipv4Addr::LOCALHOST);
         self.private_address.or(default)
     }
@@ -189,8 +192,12 @@ mod tests {
     use super::NodeConfig;
 
     fn private(endpoint: &str, more: &str) -> Option<String> {
+        with("docker", endpoint, more)
+    }
+
+    fn with(driver: &str, endpoint: &str, more: &str) -> Option<String> {
         let text = format!(
-            "name = \"a\"\ndriver = \"d\"\nendpoint = \"{endpoint}\"\n{more}\n\
+            "name = \"a\"\ndriver = \"{driver}\"\nendpoint = \"{endpoint}\"\n{more}\n\
              [capacity]\nn_vcpus = 1\nmem_gib = 1\ndisk_size_gib = 1\n"
         );
         let node: NodeConfig = toml::from_str(&text).unwrap();
@@ -213,6 +220,7 @@ mod tests {
             let given = private(elsewhere, "private_address = \"10.0.0.5\"");
             assert_eq!(given.unwrap(), "10.0.0.5");
         }
+        assert_eq!(with("incus", "unix:///run/x.sock", ""), None);
         let each = "settings = { publish_cidr = \"198.18.64.0/18\" }";
         assert_eq!(private("unix:///run/x.sock", each), None);
     }

@@ -14,9 +14,7 @@ fn of(node: &NodeConfig) -> Option<ConfigFinding> {
         None if node.has_address_of_each_port() => {
             "private ports have addresses of `settings.publish_cidr`, as public ones do"
         }
-        None => {
-            "private ports have the address of public ones, as the engine is on another machine"
-        }
+        None => "private ports have the address of public ones",
         Some(address) if is_public(node, address) => "is the address of public ports too",
         Some(_) => return None,
     };
