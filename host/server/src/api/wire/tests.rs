@@ -76,6 +76,7 @@ fn container() -> InstanceView {
 
 fn machine() -> InstanceView {
     let mut view = container();
+    view.web_url = None;
     let i = &mut view.instance;
     i.resource_type = ResourceType::Vm;
     (i.ssh, i.web_port, i.gpu_model) = (true, None, None);
