@@ -15,6 +15,7 @@ export const commands = {
     `wharf resize ${name} --vcpus ${size.n_vcpus} --mem ${size.mem_gib} --disk ${size.disk_size_gib}`,
   openPort: (name: string, port: string) => `wharf port add ${name} ${port || "8080"}`,
   terminal: (name: string) => `wharf ssh ${name}`,
+  editors: "wharf config-ssh",
   usage: "wharf cost",
   events: "wharf events --follow",
   eventsOf: (name: string) => `wharf events ${name}`,

@@ -14,7 +14,7 @@ import { Ports, Rename, Resize } from "../parts/instance-forms";
 import { useSamples } from "../parts/spark";
 import { go } from "../router";
 import type { HostKey, Instance, InstanceInList } from "../shapes";
-import { find, loaded, monthCost, now, onChange, put } from "../store";
+import { find, loaded, monthCost, now, onChange, put, session } from "../store";
 
 /** Samples for the charts, in milliseconds. */
 const SAMPLE_MS = 1500;
@@ -92,9 +92,14 @@ function Shown({ instance: i }: { instance: InstanceInList }) {
             Open page ↗
           </a>
         )}
-        {i.state === "running" && i.ssh_command && (
+        {i.state === "running" && (
           <a class={i.webapp_url ? "button" : "button primary"} href={`/instances/${i.name}/terminal`}>
             Open terminal
+          </a>
+        )}
+        {i.state === "running" && session.value && (
+          <a class="button" href={editorLink(i.name, session.value.login_user)}>
+            Open in VS Code
           </a>
         )}
       </Head>
@@ -127,7 +132,10 @@ function Shown({ instance: i }: { instance: InstanceInList }) {
       </div>
       <div id="tab-panel" role="tabpanel" aria-labelledby={`tab-${tab.value}`}>
         {tab.value === "overview" && (
-          <Overview instance={i} lately={<EventList events={events.value.slice(0, 5)} named={false} />} />
+          <>
+            <Overview instance={i} lately={<EventList events={events.value.slice(0, 5)} named={false} />} />
+            <Command line={commands.editors} note={`lets VS Code, ssh, scp and rsync reach ${i.name}.wharf.`} />
+          </>
         )}
         {tab.value === "events" && (
           <>
@@ -151,6 +159,11 @@ function Shown({ instance: i }: { instance: InstanceInList }) {
   );
 }
 
+/** The home directory in VS Code, over the SSH entry that `wharf config-ssh` writes on the user's computer. */
+function editorLink(name: string, user: string): string {
+  return `vscode://vscode-remote/ssh-remote+${name}.wharf/home/${user}`;
+}
+
 function forTime(ms: number): string {
   const text = duration(ms);
   return text === "now" ? "just now" : `for ${text}`;
@@ -172,7 +185,7 @@ function Reach({ instance: i }: { instance: InstanceInList }) {
   const keys = useSignal<HostKey[]>([]);
   const running = i.state === "running";
   useEffect(() => {
-    if (!running || !i.ssh_command) return;
+    if (!running) return;
     const path = `/api/instance/${i.uuid}/host-key/`;
     const read = () => void get<HostKey[]>(path).then((list) => (keys.value = list), () => {});
     read();

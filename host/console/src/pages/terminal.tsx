@@ -49,10 +49,7 @@ export function TerminalPage({ name }: { name: string }) {
           The terminal opens once {name} is running. <a href={`/instances/${name}`}>Show {name}</a>
         </p>
       )}
-      {instance?.state === "running" && !instance.ssh_command && (
-        <p class="none">The flavor {instance.flavor} has no terminal; it has a page.</p>
-      )}
-      {instance?.state === "running" && instance.ssh_command && <Screen key={instance.uuid} instance={instance} />}
+      {instance?.state === "running" && <Screen key={instance.uuid} instance={instance} />}
       <Command line={commands.terminal(name)} note="opens it in a terminal of your own." />
     </>
   );
