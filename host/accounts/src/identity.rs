@@ -3,7 +3,6 @@
 use super::passkey::first;
 use super::ways::is_last;
 use super::{Accounts, AnonymousSender};
-use crate::passkey::RelyingParty;
 use crate::session::{NewSession, id_name};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -158,22 +157,15 @@ impl Accounts {
     }
 
     /// Removes the link of an identity of the caller, unless it is the last way to sign in.
-    pub async fn unlink_identity(
-        &self,
-        console: Option<&RelyingParty>,
-        issuer: Option<&str>,
-        caller: &Caller,
-        id: &str,
-    ) -> Result<(), Error> {
+    pub async fn unlink_identity(&self, caller: &Caller, id: &str) -> Result<(), Error> {
         self.require_recent_sign_in(caller)?;
-        let host = console.map(|console| console.host().to_owned());
-        let issuer = issuer.map(str::to_owned);
         let (user, origin, id) = (caller.user, caller.origin(), id.to_owned());
+        let config = self.config.get();
         let removed = self.db.write_essential(move |view| {
             let identities = identities(view.rows, user)?.into_iter();
             let mut named = identities.filter(|(digest, _)| id_of(*digest) == id);
             let (digest, _) = named.next().ok_or(Error::Missing("Identity"))?;
-            if is_last(view.rows, user, digest, host.as_deref(), issuer.as_deref())? {
+            if is_last(view.rows, user, digest, &config)? {
                 return Err(Error::NotApplicable(
                     "this identity is the last way to sign in to the account; add a passkey or set a \
                      password first",

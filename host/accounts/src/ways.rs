@@ -1,8 +1,9 @@
 //! The ways by which a user signs in.
 
 use super::identity::identities;
-use super::passkey::passkeys;
+use super::passkey::{RelyingParty, passkeys};
 use super::password::PASSWORDS;
+use wharf_config::Config;
 use wharf_db::Rows;
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
@@ -13,9 +14,11 @@ pub(super) fn is_last(
     rows: &impl Rows,
     user: UserId,
     removed: [u8; 32],
-    host: Option<&str>,
-    issuer: Option<&str>,
+    config: &Config,
 ) -> Result<bool, Error> {
+    let console = RelyingParty::of(&config.base_url());
+    let host = console.as_ref().map(RelyingParty::host);
+    let issuer = config.oidc.as_ref().map(|oidc| oidc.issuer.as_str());
     let passkeys = passkeys(rows, user)?;
     let mut passkeys = passkeys.iter();
     let other_passkey =

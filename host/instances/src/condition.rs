@@ -4,7 +4,6 @@
 use super::find::{Selector, find};
 use super::read::Viewer;
 use super::{App, InstanceView};
-use std::fmt;
 use std::sync::Arc;
 use wharf_db::Read;
 use wharf_domain::error::Error;
@@ -24,12 +23,6 @@ impl InstanceCondition {
         check: impl Fn(&InstanceView) -> Result<bool, Error> + Send + Sync + 'static,
     ) -> Self {
         Self(Some(Arc::new(check)))
-    }
-}
-
-impl fmt::Debug for InstanceCondition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Condition").field(&self.0.is_some()).finish()
     }
 }
 

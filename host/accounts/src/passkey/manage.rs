@@ -49,12 +49,10 @@ pub(in super::super) fn first(digest: [u8; 32]) -> [u8; 8] {
 
 impl Accounts {
     /// Returns the passkeys of the caller, oldest first.
-    pub fn passkeys(
-        &self,
-        console: Option<&RelyingParty>,
-        caller: &Caller,
-    ) -> Result<Vec<Passkey>, Error> {
-        let host = console.map(RelyingParty::host).unwrap_or_default();
+    pub fn passkeys(&self, caller: &Caller) -> Result<Vec<Passkey>, Error> {
+        let console = RelyingParty::of(&self.config.get().base_url());
+        let host = console.as_ref().map(RelyingParty::host);
+        let host = host.unwrap_or_default();
         let mut passkeys = self.db.read(|rows| passkeys(rows, caller.user))?;
         passkeys.sort_by_key(|(digest, row)| (row.created_at, *digest));
         let passkeys = passkeys.into_iter();
@@ -86,21 +84,13 @@ impl Accounts {
     }
 
     /// Removes a passkey of the caller, unless it is the last way to sign in.
-    pub async fn remove_passkey(
-        &self,
-        console: Option<&RelyingParty>,
-        issuer: Option<&str>,
-        caller: &Caller,
-        id: &str,
-    ) -> Result<(), Error> {
+    pub async fn remove_passkey(&self, caller: &Caller, id: &str) -> Result<(), Error> {
         self.require_recent_sign_in(caller)?;
-        let host = console.map(|console| console.host().to_owned());
-        let issuer = issuer.map(str::to_owned);
-        let (caller, id) = (caller.clone(), id.to_owned());
+        let (caller, id, config) = (caller.clone(), id.to_owned(), self.config.get());
         let removed = self.db.write_essential(move |view| {
             let (digest, _) = found(view, &caller, &id)?;
             let user = caller.user;
-            if is_last(view.rows, user, digest, host.as_deref(), issuer.as_deref())? {
+            if is_last(view.rows, user, digest, &config)? {
                 return Err(Error::NotApplicable(
                     "this passkey is the last way to sign in to the account; add another passkey or \
                      set a password first",

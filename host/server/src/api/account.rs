@@ -61,16 +61,14 @@ pub async fn accept(
 ) -> Result<NewSession, Error> {
     let given = texts(&api.schemas.accept, body, ["token", "password"])?;
     let [token, password] = given.map(|text| SecretText::new(text.unwrap_or_default()));
-    let accounts = &api.accounts;
-    accounts
+    api.accounts
         .accept_with_password(visitor, token, password)
         .await
 }
 
 /// Issues a ticket for a WebSocket or an event stream of a page.
 pub fn ticket(api: &Api, caller: &Caller, part: &str) -> Result<EndpointReply, Error> {
-    let accounts = &api.accounts;
-    let ticket = accounts.issue_ticket(caller, SecretText::new(part))?;
+    let ticket = api.accounts.issue_ticket(caller, SecretText::new(part))?;
     let wire = json!({ "ticket": ticket.expose() });
     Ok(EndpointReply::Secret(render(&wire, 128)?))
 }

@@ -84,7 +84,7 @@ pub(super) fn expiry(checked: &mut Checked) -> Expiry {
 
 /// Revokes a key of the caller, possibly the one of this request.
 pub async fn revoke(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
-    let keys = &api.accounts.keys;
-    keys.revoke(id, Some(caller.user), &caller.origin()).await?;
+    let (keys, origin) = (&api.accounts.keys, caller.origin());
+    keys.revoke(id, Some(caller.user), &origin).await?;
     Ok(EndpointReply::Gone)
 }

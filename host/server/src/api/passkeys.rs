@@ -7,7 +7,6 @@ use serde_json::Value;
 use wharf_accounts::AnonymousSender;
 use wharf_accounts::passkey::{Passkey, RelyingParty};
 use wharf_accounts::session::NewSession;
-use wharf_config::OidcConfig;
 use wharf_domain::error::Error;
 use wharf_domain::secret::SecretText;
 use wharf_ground::caller::Caller;
@@ -47,8 +46,10 @@ pub fn begin_invited(
 ) -> Result<EndpointReply, Error> {
     let checked = checked(&api.schemas.invite, body)?;
     let token = checked.text("token").unwrap_or_default();
-    let accounts = &api.accounts;
-    options(&accounts.begin_invited_passkey(console, visitor, token)?)
+    options(
+        &api.accounts
+            .begin_invited_passkey(console, visitor, token)?,
+    )
 }
 
 /// Accepts an invitation with a passkey.
@@ -61,8 +62,7 @@ pub async fn accept(
     let checked = checked(&api.schemas.accept_passkey, body)?;
     let token = SecretText::new(checked.text("token").unwrap_or_default());
     let credential = checked.value("credential").unwrap_or(&Value::Null);
-    let accounts = &api.accounts;
-    accounts
+    api.accounts
         .accept_with_passkey(console, visitor, token, credential)
         .await
 }
@@ -85,8 +85,7 @@ pub async fn sign_in(
 ) -> Result<NewSession, Error> {
     let checked = checked(&api.schemas.passkey_sign_in, body)?;
     let credential = checked.value("credential").unwrap_or(&Value::Null);
-    let accounts = &api.accounts;
-    accounts
+    api.accounts
         .sign_in_with_passkey(console, visitor, credential)
         .await
 }
@@ -111,8 +110,8 @@ pub async fn add(
     let checked = checked(&api.schemas.passkey, body)?;
     let name = checked.text("name").map(str::to_owned);
     let credential = checked.value("credential").unwrap_or(&Value::Null);
-    let accounts = &api.accounts;
-    let added = accounts
+    let added = api
+        .accounts
         .add_passkey(console, caller, name, credential)
         .await?;
     Ok(EndpointReply::KeyCreated(render(
@@ -123,8 +122,7 @@ pub async fn add(
 
 /// Lists the passkeys of the caller.
 pub fn list(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
-    let console = console(api);
-    let passkeys = api.accounts.passkeys(console.as_ref(), caller)?;
+    let passkeys = api.accounts.passkeys(caller)?;
     let passkeys: Vec<PasskeyWire> = passkeys.into_iter().map(PasskeyWire::new).collect();
     let bytes = PASSKEY_BYTES * passkeys.len() + 2;
     Ok(EndpointReply::Done(render(&passkeys, bytes)?))
@@ -139,40 +137,25 @@ pub async fn rename(
 ) -> Result<EndpointReply, Error> {
     let checked = checked(&api.schemas.passkey_name, body)?;
     let name = checked.text("name").unwrap_or_default().to_owned();
-    let accounts = &api.accounts;
-    accounts.rename_passkey(caller, id, name).await?;
+    api.accounts.rename_passkey(caller, id, name).await?;
     Ok(EndpointReply::Gone)
 }
 
 /// Removes a passkey of the caller.
 pub async fn remove(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
-    let (console, issuer) = (console(api), issuer(api));
-    let accounts = &api.accounts;
-    accounts
-        .remove_passkey(console.as_ref(), issuer.as_deref(), caller, id)
-        .await?;
+    api.accounts.remove_passkey(caller, id).await?;
     Ok(EndpointReply::Gone)
 }
 
 /// Unlinks an identity of the caller.
 pub async fn unlink(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
-    let (console, issuer) = (console(api), issuer(api));
-    let accounts = &api.accounts;
-    accounts
-        .unlink_identity(console.as_ref(), issuer.as_deref(), caller, id)
-        .await?;
+    api.accounts.unlink_identity(caller, id).await?;
     Ok(EndpointReply::Gone)
 }
 
 /// The console as browsers know it; none if they know no passkeys there.
 pub fn console(api: &Api) -> Option<RelyingParty> {
     RelyingParty::of(&api.app.config().base_url())
-}
-
-fn issuer(api: &Api) -> Option<String> {
-    let config = api.app.config();
-    let issuer = |oidc: &OidcConfig| oidc.issuer.as_str().to_owned();
-    config.oidc.as_ref().map(issuer)
 }
 
 fn options(options: &Value) -> Result<EndpointReply, Error> {
