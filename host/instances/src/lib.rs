@@ -1,4 +1,4 @@
-//! The use cases, one file each. Every change is one atomic write, after which the reconciler is
+//! The use cases of instances, one file each. Every change is one atomic write, after which the reconciler is
 //! notified and updates the node.
 
 mod condition;
