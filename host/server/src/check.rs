@@ -3,6 +3,7 @@
 mod pages;
 mod shared_host;
 
+use crate::drivers::drivers_for_check;
 use crate::http::AdminClient;
 use crate::operation::Operation;
 use crate::server::{self, StartError};
@@ -35,7 +36,7 @@ pub async fn node(config: &Config, name: &str) -> Result<(NodeHealth, Vec<Config
         bail!("node {name}: a simulated engine belongs to the server's process; nothing to check");
     }
     let books = books(config).await?;
-    let (plugins, drivers) = server::drivers_for_check(&only, &books.installation).await?;
+    let (plugins, drivers) = drivers_for_check(&only, &books.installation).await?;
     let Some(driver) = drivers.get(&NodeId(name.to_owned())) else {
         bail!("node {name}: no driver");
     };
@@ -61,7 +62,7 @@ pub async fn all(config: &Config) -> Result<Vec<ConfigFinding>> {
     asked
         .node
         .retain(|node| !node.endpoint.starts_with("simulated:"));
-    let (plugins, drivers) = server::drivers_for_check(&asked, &books.installation).await?;
+    let (plugins, drivers) = drivers_for_check(&asked, &books.installation).await?;
     let CheckResult {
         mut findings,
         on_machine,

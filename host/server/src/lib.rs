@@ -11,6 +11,7 @@
 pub mod api;
 mod check;
 pub mod command;
+mod drivers;
 mod file_permissions;
 pub mod http;
 pub mod log;

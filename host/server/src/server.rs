@@ -1,14 +1,14 @@
 //! Builds a server from its configuration and runs it.
 
+use crate::drivers::{CACHE, drivers, installation};
 use crate::file_permissions::{self, WrongPermissions};
-use crate::node_tls::{self, NodeTls, WrongNodeTls};
+use crate::node_tls::WrongNodeTls;
 use crate::supervised_tasks::SupervisedTasks;
 use crate::{check, http, reload};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +16,14 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wharf_accounts::Accounts;
-use wharf_config::{Config, FlavorConfig, NodeConfig};
+use wharf_config::{Config, NodeConfig};
 use wharf_db::{Db, DbBounds, DbOpenError, Inspected, Read, inspect};
 use wharf_domain::audit::Actor;
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::error::Error;
-use wharf_domain::flavor::Flavor;
 use wharf_domain::ids::NodeId;
-use wharf_domain::instance::ResourceType;
 use wharf_domain::placement::{Cluster, Inventory, NodeSetup, Pools};
-use wharf_engine::{EndpointError, EngineEndpoint, Transport};
+use wharf_engine::EndpointError;
 use wharf_ground::clock::Clock;
 use wharf_ground::clock_watch;
 use wharf_ground::config::SharedConfig;
@@ -37,8 +35,8 @@ use wharf_instances::retention;
 use wharf_instances::terminal_watch;
 use wharf_instances::{App, AppParts, SharedInventory};
 use wharf_operations::schema::SCHEMA;
-use wharf_plugin::{CacheUse, LoadError, NodeDriver, OwnFlavor, Plugins, PluginsConfig};
-use wharf_simulated::{SimulatedEngine, SimulatedError};
+use wharf_plugin::{CacheUse, LoadError};
+use wharf_simulated::SimulatedError;
 
 /// An error that prevents a server from starting or ends it.
 #[derive(Debug, thiserror::Error)]
@@ -134,27 +132,6 @@ pub fn inspect_db(config: &Config) -> Result<Inspected, StartError> {
     let inventory = SharedInventory::new(empty_inventory(config));
     Ok(inspect(&config.data_dir, Box::new(inventory), &SCHEMA)?)
 }
-
-/// Compares a database with the engines of a configuration.
-pub async fn compare_engines(config: &Config, db: &Db) -> Result<Vec<String>, StartError> {
-    let cache = CacheUse::Keep(config.data_dir.join(CACHE));
-    let (_plugins, drivers) = drivers(config, &installation(db)?, cache).await?;
-    Ok(wharf_operations::engines::compare_engines(db, &drivers).await?)
-}
-
-/// Loads the plugins, and makes the driver of each node, for a check. It writes nothing into `data_dir`,
-/// because the check may run under another account than the server. It reads the server's compiled plugins
-/// if only this account can have written them.
-pub async fn drivers_for_check(
-    config: &Config,
-    installation: &str,
-) -> Result<(Plugins, BTreeMap<NodeId, NodeDriver>), StartError> {
-    let cache = CacheUse::Read(config.data_dir.join(CACHE));
-    drivers(config, installation, cache).await
-}
-
-/// The directory of compiled plugins, in `data_dir`.
-const CACHE: &str = "plugins-cache";
 
 /// Maximum time for background work to finish after the last response.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -264,10 +241,10 @@ pub async fn serve(
     tracing::info!("stopping after the requests in progress");
     let _ = stopping.send(true);
     interface.finished().await;
-    if !matches!(ended, Err(StartError::Lost)) {
-        if let Err(error) = accounts.write_uses().await {
-            tracing::warn!(error = %error.chain(), "cannot write the last uses of keys and sessions");
-        }
+    if !matches!(ended, Err(StartError::Lost))
+        && let Err(error) = accounts.write_uses().await
+    {
+        tracing::warn!(error = %error.chain(), "cannot write the last uses of keys and sessions");
     }
     let _ = ending.send(true);
     // The next start continues the interrupted work.
@@ -338,126 +315,6 @@ fn raise_open_files() {
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, open_files = ?limit.current, "cannot raise the limit on open files");
     }
-}
-
-/// The value of the label of all objects of this installation in engines.
-fn installation(db: &Db) -> Result<String, Error> {
-    let id = db.read(|rows| rows.installation())?;
-    Ok(id.hyphenated().to_string())
-}
-
-/// The directory of the compiled plugins that came with the program: `PREFIX/lib/wharf/plugins` for
-/// `PREFIX/bin/wharf`.
-fn shipped_plugins() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    let prefix = program.parent()?.parent()?;
-    Some(prefix.join("lib/wharf/plugins"))
-}
-
-/// Loads the plugins, and makes the driver of each node.
-async fn drivers(
-    config: &Config,
-    installation: &str,
-    cache: CacheUse,
-) -> Result<(Plugins, BTreeMap<NodeId, NodeDriver>), StartError> {
-    let limits = &config.limits;
-    let plugins = Plugins::load(PluginsConfig {
-        cache,
-        shipped: shipped_plugins(),
-        plugins_dir: config.plugins_dir.clone(),
-        pins: config.plugins.clone(),
-        flavors: config.flavor.iter().map(own_flavor).collect(),
-        limits: wharf_plugin::CallLimits {
-            memory: limits.guest_memory_mib << 20,
-            cpu: Duration::from_millis(limits.call_cpu_ms),
-            wall: Duration::from_millis(limits.call_timeout_ms),
-            ..wharf_plugin::CallLimits::default()
-        },
-    })
-    .await?;
-    let mut drivers = BTreeMap::new();
-    for node in &config.node {
-        let driver = driver(config, &plugins, node, installation)?;
-        drivers.insert(NodeId(node.name.clone()), driver);
-    }
-    Ok((plugins, drivers))
-}
-
-/// A flavor of the configuration. It runs in containers.
-fn own_flavor(given: &FlavorConfig) -> OwnFlavor {
-    let web = given.web_port.map(|port| (port, given.web_path.clone()));
-    let description = given.description.clone();
-    OwnFlavor {
-        flavor: Flavor {
-            name: given.name.clone(),
-            description: description.unwrap_or_else(|| format!("The image {}.", given.image)),
-            resource_types: vec![ResourceType::Container],
-            ssh: given.ssh && web.is_none(),
-            web: web.is_some(),
-            web_auth: given.web_auth,
-            s3_prefill: false,
-            ai: false,
-            gpu_aware: false,
-            minimum: Size {
-                n_vcpus: given.minimum.n_vcpus,
-                mem_gib: given.minimum.mem_gib,
-                disk_size_gib: given.minimum.disk_size_gib,
-            },
-        },
-        image: given.image.clone(),
-        ssh: given.ssh,
-        web,
-        command: given.command.clone(),
-    }
-}
-
-fn driver(
-    config: &Config,
-    plugins: &Plugins,
-    node: &NodeConfig,
-    installation: &str,
-) -> Result<NodeDriver, StartError> {
-    let endpoint =
-        EngineEndpoint::parse(&node.endpoint).map_err(|source| StartError::Endpoint {
-            node: node.name.clone(),
-            source,
-        })?;
-    let settings = serde_json::to_value(&node.settings).map_err(|error| StartError::Settings {
-        node: node.name.clone(),
-        message: error.to_string(),
-    })?;
-    let wrong_tls = |error| WrongNodeTls::of(node, error);
-    if !matches!(endpoint, EngineEndpoint::Https { .. }) {
-        node_tls::check_unused(node).map_err(wrong_tls)?;
-    }
-    let transport = match endpoint {
-        EngineEndpoint::Unix(socket) => Transport::unix(&socket),
-        EngineEndpoint::Https { host, port } => {
-            let NodeTls {
-                server_name,
-                config,
-            } = node_tls::read(node, &host).map_err(wrong_tls)?;
-            Transport::tls(host, port, server_name, config)
-        }
-        EngineEndpoint::Simulated(file) => {
-            let engine = SimulatedEngine::open(&settings, file.as_deref(), node.cluster.as_deref());
-            Transport::in_process(engine.map_err(|source| StartError::Simulated {
-                node: node.name.clone(),
-                source,
-            })?)
-        }
-    };
-    Ok(plugins.node(wharf_plugin::DriverNodeConfig {
-        name: NodeId(node.name.clone()),
-        driver: node.driver.clone(),
-        installation: installation.to_owned(),
-        transport,
-        settings,
-        limits: wharf_plugin::NodeLimits {
-            changes: config.limits.calls_per_node,
-            ..wharf_plugin::NodeLimits::default()
-        },
-    })?)
 }
 
 /// Returns the inventory of all nodes without claims.

@@ -2,8 +2,9 @@
 
 use super::operator::OperatorCommand;
 use super::{ConfigFile, runtime};
+use crate::drivers::compare_engines;
 use crate::log;
-use crate::server::{compare_engines, inspect_db};
+use crate::server::inspect_db;
 use anyhow::{Result, bail};
 use clap::Args;
 use wharf_db::Inspected;
