@@ -13,6 +13,16 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ances
 
 const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
 
+/// Whether a page has accepted an upgrade.
+pub(crate) fn is_upgrade<B>(response: &Response<B>) -> bool {
+    response.status() == StatusCode::SWITCHING_PROTOCOLS
+}
+
+/// Whether a response has no body and may tell the length of one.
+pub(crate) fn is_unmodified<B>(response: &Response<B>) -> bool {
+    response.status() == StatusCode::NOT_MODIFIED
+}
+
 /// An answer that no page gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {

@@ -1,7 +1,7 @@
 //! The gateway: decides about a request, and passes it to the page and the response back.
 
 use crate::address::{Addresses, authority};
-use crate::answer::Answer;
+use crate::answer::{self, Answer};
 use crate::body::{Download, Upload};
 use crate::connection::{self, Connection, Running, Socket};
 use crate::cookie::Cookies;
@@ -20,7 +20,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
+use http::{HeaderMap, Method, Request, Response, Uri, Version};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioExecutor;
@@ -354,12 +354,11 @@ impl Gateway {
                 send(lease, request(body), &held).await?
             }
         };
-        let is_socket = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-        let bare = response.status() == StatusCode::NOT_MODIFIED;
+        let is_socket = answer::is_upgrade(&response);
         let from_page = FromPage {
             is_https: self.addresses.is_https,
             is_public: page.is_public,
-            is_bare: method == Method::HEAD || bare,
+            is_bare: method == Method::HEAD || answer::is_unmodified(&response),
             is_socket,
         };
         let headers = from_page.rewrite(response.headers());

@@ -1,5 +1,6 @@
 //! WebSockets: the upgrade of RFC 6455, and the bytes after it.
 
+use crate::answer;
 use crate::hop::tokens;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +8,7 @@ use http::header::{
     CONNECTION, CONTENT_LENGTH, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
     TRANSFER_ENCODING, UPGRADE,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Version};
 use sha1::{Digest, Sha1};
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -69,7 +70,7 @@ impl Opening {
 
     /// Whether a page has accepted this upgrade and no other.
     pub(crate) fn is_accepted_by<B>(&self, response: &Response<B>) -> bool {
-        response.status() == StatusCode::SWITCHING_PROTOCOLS
+        answer::is_upgrade(response)
             && is_upgrade(response.headers())
             && one(response.headers(), &SEC_WEBSOCKET_ACCEPT) == Some(&self.accept)
     }

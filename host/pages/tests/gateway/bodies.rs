@@ -17,7 +17,12 @@ fn byte(at: usize) -> u8 {
 
 fn content() -> Vec<u8> {
     let period: Vec<u8> = (0..251 * 1_024).map(byte).collect();
-    period.iter().copied().cycle().take(ALL).collect()
+    let mut content = Vec::with_capacity(ALL);
+    while content.len() < ALL {
+        let rest = (ALL - content.len()).min(period.len());
+        content.extend_from_slice(&period[..rest]);
+    }
+    content
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -43,8 +48,8 @@ async fn two_hundred_megabytes_go_each_way_unchanged() {
     .await;
     let running = Running::start(&server).await;
     let cookie = running.cookie("owner").await;
-    let mut visitor = running.tls.connect(running.address).await;
     let sent = content();
+    let mut visitor = running.tls.connect(running.address).await;
     let get = format!("GET / HTTP/1.1\r\nhost: {HOST}\r\n{cookie}\r\n\r\n");
     visitor.send(get.as_bytes()).await;
     let head = visitor.head().await;
