@@ -69,11 +69,7 @@ pub fn reply(reply: EndpointReply) -> Response {
         EndpointReply::Aged(body, age) => with(json_bytes(StatusCode::OK, body), AGE, age.into()),
         EndpointReply::Accepted(body) => json_bytes(StatusCode::ACCEPTED, body),
         EndpointReply::Refused(body) => json_bytes(StatusCode::BAD_REQUEST, body),
-        EndpointReply::Gone => {
-            let mut response = Response::default();
-            *response.status_mut() = StatusCode::NO_CONTENT;
-            response
-        }
+        EndpointReply::Gone => StatusCode::NO_CONTENT.into_response(),
     }
 }
 
@@ -82,8 +78,7 @@ pub(super) fn see_other(location: &str) -> Response {
     let Ok(location) = HeaderValue::try_from(location) else {
         return internal_error();
     };
-    let mut response = Response::default();
-    *response.status_mut() = StatusCode::SEE_OTHER;
+    let response = StatusCode::SEE_OTHER.into_response();
     not_stored(with(response, LOCATION, location))
 }
 
