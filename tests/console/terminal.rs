@@ -22,6 +22,10 @@ fn wait_for_output(browser: &Browser, words: &str) {
         .unwrap();
 }
 
+/// Whether the page links to the home directory in VS Code.
+const EDITOR: &str = "const link = document.querySelector('a[href^=\"vscode:\"]');
+    return link?.href === 'vscode://vscode-remote/ssh-remote+shell.wharf/home/user';";
+
 #[test]
 fn a_terminal_opens_in_the_page_and_comes_back_after_a_reload() {
     let Some(desk) = Desk::start().unwrap() else {
@@ -33,6 +37,7 @@ fn a_terminal_opens_in_the_page_and_comes_back_after_a_reload() {
     let instance = desk.api.wait_for("shell", "running").unwrap();
     let ssh = SshServer::of(&instance).unwrap();
     desk.open("/instances/shell", "#tab-overview").unwrap();
+    browser.wait_for("the link to an editor", EDITOR).unwrap();
     desk.click("Open terminal").unwrap();
     desk.wait_for_title("Terminal of shell").unwrap();
     wait_for_output(browser, "ready>");

@@ -80,7 +80,7 @@ fn logs_in(user: &User) -> Result<()> {
     let said = user.run("uname -n; exit 17")?;
     ensure!(said.code == Some(17) && said.stdout == "box\n", "{said:?}");
     // An editor sends a script to a shell without a terminal.
-    let mut script = user.ssh(&["-T", "-D", "0", "box.wharf", "sh"]);
+    let mut script = user.ssh(&["-T", "-D", &free_port()?, "box.wharf", "sh"]);
     let said = end(&mut script, "printf '%s' \"$PWD\"; exit 3\n")?;
     ensure!(said.code == Some(3), "{said:?}");
     ensure!(said.stdout == "/home/user", "{said:?}");
@@ -123,8 +123,8 @@ fn copies_files(user: &User) -> Result<()> {
 /// Reaches a server that listens on 127.0.0.1 only, by `wharf forward`, by `ssh -L` and by a tunnel.
 fn reaches_ports(user: &User) -> Result<()> {
     user.run(&format!(
-        "mkdir -p page && echo inside > page/index.html && \
-         nohup python3 -m http.server --directory page --bind 127.0.0.1 {INSIDE} > log 2>&1 &"
+        "mkdir -p page; echo inside > page/index.html; \
+         nohup python3 -m http.server --directory page --bind 127.0.0.1 {INSIDE} > log 2>&1 < /dev/null &"
     ))?
     .succeeded()?;
     until("the server inside listens", || {
@@ -133,11 +133,7 @@ fn reaches_ports(user: &User) -> Result<()> {
             .succeeded()
             .ok())
     })?;
-    let free = || -> Result<String> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        Ok(listener.local_addr()?.port().to_string())
-    };
-    let local = free()?;
+    let local = free_port()?;
     let mut forward = user
         .shell
         .command(&["forward", "box", &format!("{local}:{INSIDE}")]);
@@ -148,7 +144,7 @@ fn reaches_ports(user: &User) -> Result<()> {
         ensure!(fetch(&local)?.ends_with("inside\n"));
     }
     drop(forward);
-    let local = free()?;
+    let local = free_port()?;
     let forwarded = format!("{local}:127.0.0.1:{INSIDE}");
     let mut ssh = user.ssh(&["-N", "-L", &forwarded, "box.wharf"]);
     let ssh = Running(ssh.stdin(Stdio::null()).spawn()?);
@@ -164,6 +160,11 @@ fn reaches_ports(user: &User) -> Result<()> {
     let closed = closed.context("a port without a server is open")?;
     ensure!(closed.status == 502, "{closed:?}");
     Ok(())
+}
+
+fn free_port() -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    Ok(listener.local_addr()?.port().to_string())
 }
 
 fn fetch(port: &str) -> Result<String> {
