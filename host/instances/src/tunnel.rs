@@ -46,8 +46,7 @@ impl App {
         let place = (self.tunnels)
             .admit(opener(caller, &instance), limit)
             .map_err(refused)?;
-        let connected = self.dial_port(caller, &instance, port).await?;
-        let (reader, writer) = connected.map_err(unconnected)?;
+        let (reader, writer) = self.dial_port(caller, &instance, port).await?;
         self.record_tunnel(caller, selector, port).await?;
         Ok(Tunnel {
             place,
@@ -56,20 +55,22 @@ impl App {
         })
     }
 
-    /// Connects to a port of an instance.
-    async fn dial_port(
+    /// Connects to a port of an instance. Whether the caller may is decided before.
+    pub async fn dial_port(
         &self,
         caller: &Caller,
         instance: &Instance,
         port: u16,
-    ) -> Result<Result<(PortReader, PortWriter), PortUnreached>, Error> {
-        if port == SSH {
+    ) -> Result<(PortReader, PortWriter), Error> {
+        let connected = if port == SSH {
             let (host, port) = self.ssh_way(instance);
-            return Ok(InstancePorts::open_ssh(&host, port).await);
-        }
-        let target = self.ssh_target(caller, instance)?;
-        let key = (instance.id, instance.incarnation);
-        Ok(self.ports.open(key, port, target).await)
+            InstancePorts::open_ssh(&host, port).await
+        } else {
+            let target = self.ssh_target(caller, instance)?;
+            let key = (instance.id, instance.incarnation);
+            self.ports.open(key, port, target).await
+        };
+        connected.map_err(unconnected)
     }
 
     fn tunnel_instance(&self, caller: &Caller, selector: &Selector) -> Result<Instance, Error> {
