@@ -81,7 +81,7 @@ pub async fn all(config: &Config) -> Result<Vec<ConfigFinding>> {
         });
     }
     findings.extend(shared_host::find(config));
-    findings.extend(pages::find(config));
+    findings.extend(pages::find(config, books.users));
     findings.extend(in_file(config));
     findings.sort_by_key(|finding| finding.severity);
     Ok(findings)

@@ -122,3 +122,18 @@ fn a_server_does_not_start_with_a_certificate_that_cannot_be_used() {
     };
     assert!(format!("{error:#}").contains("pages.cert"), "{error:#}");
 }
+
+#[test]
+fn a_check_warns_of_two_users_with_pages_over_plain_http() {
+    let (server, _, _) = super::start();
+    let warns = || {
+        server
+            .cli(&["check"])
+            .unwrap()
+            .contains("users have pages over plain HTTP")
+    };
+    assert!(!warns());
+    server.user("bob@example.com").unwrap();
+    assert!(warns());
+    server.finish().unwrap();
+}

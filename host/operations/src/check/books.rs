@@ -4,9 +4,10 @@ use super::{ConfigFinding, Severity};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_config::{Config, GpuConfig, NodeConfig};
-use wharf_db::{Db, Read};
+use wharf_db::{Db, Read, Rows as _};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
+use wharf_ground::users::USERS;
 
 /// The part of a database that a configuration can contradict.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -15,6 +16,9 @@ pub struct Books {
     pub installation: String,
     /// The claims of all instances.
     pub claims: Vec<Claim>,
+    /// The number of users.
+    #[serde(default)]
+    pub users: usize,
     /// The nodes and their ports, addresses and GPUs that something outside Wharf holds. Only a running
     /// server knows them.
     #[serde(default)]
@@ -27,6 +31,7 @@ impl Books {
         let mut books = Self::default();
         db.read(|rows| {
             books.installation = rows.installation()?.hyphenated().to_string();
+            books.users = rows.all(&USERS)?.count();
             rows.each_claim(|_, claim| books.claims.push(claim))
         })?;
         Ok(books)

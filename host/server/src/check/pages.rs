@@ -12,8 +12,8 @@ const DAY: u64 = 24 * 3600;
 /// A renewal that failed several times is noticed in this time.
 const SOON: u64 = 14;
 
-/// The findings about pages by name.
-pub fn find(config: &Config) -> Vec<ConfigFinding> {
+/// The findings about pages by name, for a number of users.
+pub fn find(config: &Config, users: usize) -> Vec<ConfigFinding> {
     let Some(pages) = &config.pages else {
         return Vec::new();
     };
@@ -21,7 +21,7 @@ pub fn find(config: &Config) -> Vec<ConfigFinding> {
     let of_certificate = certificate.and_then(|path| of_certificate(path, pages));
     [
         shared_site(config, pages),
-        plain_http(config, pages),
+        plain_http(config, pages, users),
         of_certificate,
     ]
     .into_iter()
@@ -57,22 +57,28 @@ fn shared_site(config: &Config, pages: &PagesConfig) -> Option<ConfigFinding> {
 }
 
 /// Cookies of a page are readable on the way, and go to all ports of its host.
-fn plain_http(config: &Config, pages: &PagesConfig) -> Option<ConfigFinding> {
-    let is_clear = !config.pages_are_https() && !pages.domain.is_local();
-    let is_unnamed =
-        !pages.is_tls() && config.pages_are_https() && config.trusted_proxies.is_empty();
-    (is_clear || is_unnamed).then(|| {
-        warning(
-            "pages.cert",
-            format!(
-                "pages are served over plain HTTP on {}: cookies of visitors and passwords are readable on \
-                 the way",
-                pages.listen
-            ),
-            "set `pages.cert` and `pages.key`, or an https `base_url` and `trusted_proxies` of a proxy \
-             with TLS",
+fn plain_http(config: &Config, pages: &PagesConfig, users: usize) -> Option<ConfigFinding> {
+    let is_https = config.pages_are_https();
+    let is_clear = !is_https && !pages.domain.is_local();
+    let is_unnamed = !pages.is_tls() && is_https && config.trusted_proxies.is_empty();
+    let problem = if is_clear || is_unnamed {
+        format!(
+            "pages are served over plain HTTP on {}: cookies of visitors and passwords are readable on the way",
+            pages.listen
         )
-    })
+    } else if !is_https && users > 1 {
+        format!(
+            "{users} users have pages over plain HTTP on one machine: browsers send the cookie of a page to \
+             servers of other users on other ports"
+        )
+    } else {
+        return None;
+    };
+    Some(warning(
+        "pages.cert",
+        problem,
+        "set `pages.cert` and `pages.key`, or an https `base_url` and `trusted_proxies` of a proxy with TLS",
+    ))
 }
 
 /// A certificate that browsers refuse, or soon will.
