@@ -21,11 +21,13 @@ use tokio::time::{Instant, interval_at};
 const MAX_READ: usize = 256 * 1024;
 const MAX_HEADERS: usize = 200;
 
-/// The streams of one HTTP/2 connection, and the bytes that they may hold before a page reads them.
+/// The streams of one HTTP/2 connection, and the bytes that they may hold before a page reads them. Smaller
+/// windows hold up a fast upload.
 const MAX_STREAMS: u32 = 128;
-const STREAM_WINDOW: u32 = 256 * 1024;
-const WINDOW: u32 = 512 * 1024;
-const MAX_SEND_BUFFER: usize = 128 * 1024;
+const STREAM_WINDOW: u32 = 1024 * 1024;
+const WINDOW: u32 = 2 * 1024 * 1024;
+const MAX_FRAME: u32 = 64 * 1024;
+const MAX_SEND_BUFFER: usize = 256 * 1024;
 
 /// The interval of HTTP/2 pings, and the time for their answer.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -117,6 +119,7 @@ pub(crate) fn builder() -> Builder<TokioExecutor> {
         .max_concurrent_streams(MAX_STREAMS)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(WINDOW)
+        .max_frame_size(MAX_FRAME)
         .max_send_buf_size(MAX_SEND_BUFFER)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT);
