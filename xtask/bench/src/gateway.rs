@@ -1,14 +1,14 @@
 //! The gateway in a process of its own, before one page: its memory is measured. The page is public, so the
 //! figures are those of the gateway without a database.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::net::IpAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -18,6 +18,7 @@ use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::secret::SecretText;
 use wharf_pages::directory::{Directory, NoVisitor, Page, PageState, Right, Upstream, Visitor};
 use wharf_pages::{Accepted, Addresses, Gateway, Limits, Settings};
+use wharf_testkit::child::KilledOnDrop;
 
 /// The host of the page.
 pub const HOST: &str = "demo.pages.example";
@@ -139,7 +140,7 @@ const KEY: &str = "key.pem";
 
 /// A gateway in a process of its own; dropping it kills the process.
 pub struct GatewayProcess {
-    child: Child,
+    child: KilledOnDrop,
     _directory: tempfile::TempDir,
     /// `HOST:PORT`.
     pub address: String,
@@ -153,32 +154,23 @@ impl GatewayProcess {
         let directory = tempfile::tempdir()?;
         std::fs::write(directory.path().join(CERTIFICATE), made.cert.pem())?;
         std::fs::write(directory.path().join(KEY), made.signing_key.serialize_pem())?;
-        let mut child = Command::new(std::env::current_exe()?)
+        let child = Command::new(std::env::current_exe()?)
             .arg("gateway")
             .arg(port.to_string())
             .arg(directory.path())
             .stdout(Stdio::piped())
             .spawn()?;
-        let mut address = String::new();
-        let stdout = child.stdout.take().context("no stdout")?;
-        BufReader::new(stdout).read_line(&mut address)?;
+        let mut child = KilledOnDrop(child);
         Ok(Self {
+            address: child.first_line()?,
             child,
             _directory: directory,
-            address: address.trim().to_owned(),
             certificate: made.cert.der().clone(),
         })
     }
 
     /// The process id.
     pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-}
-
-impl Drop for GatewayProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.0.id()
     }
 }
