@@ -76,8 +76,9 @@ impl Findings {
 /// The check of a table, and of the indices that follow from it.
 pub struct Check<'f> {
     pub(super) findings: &'f mut Findings,
-    /// The entries of indices that follow from the rows, by key: index and row.
-    derived: BTreeMap<Vec<u8>, (Id, Vec<u8>)>,
+    /// The entries of indices that follow from the rows, by key: index and row. There may be millions, and
+    /// a boxed slice has no spare room.
+    derived: BTreeMap<Box<[u8]>, (Id, Box<[u8]>)>,
     /// Entries whose key has another row in `derived`.
     twice: Vec<IndexEntry>,
     /// The rows that cannot be read.
@@ -115,12 +116,13 @@ pub(super) fn check_tables(rows: &Snapshot, schema: &DbSchema, findings: &mut Fi
 impl Check<'_> {
     /// Notes an entry of an index that follows from a row.
     pub(super) fn derive(&mut self, entry: IndexEntry) {
-        let IndexEntry { index, key, row } = entry;
+        let (key, row) = (entry.key.into_boxed_slice(), entry.row.into_boxed_slice());
         match self.derived.entry(key) {
-            Entry::Vacant(place) => drop(place.insert((index, row))),
+            Entry::Vacant(place) => drop(place.insert((entry.index, row))),
             Entry::Occupied(mut place) if place.get().1 != row => {
-                let key = place.key().clone();
-                let (index, row) = place.insert((index, row));
+                let key = place.key().to_vec();
+                let (index, earlier) = place.insert((entry.index, row));
+                let row = earlier.into_vec();
                 self.twice.push(IndexEntry { index, key, row });
             }
             Entry::Occupied(_) => {}
@@ -148,7 +150,8 @@ impl Check<'_> {
     ) -> Result<(), Error> {
         let (name, id) = (index.facts().name.to_ascii_lowercase(), index.facts().id);
         for IndexEntry { key, row, .. } in self.twice.iter().filter(|entry| entry.index == id) {
-            let other = self.derived.get(key).map_or(&[][..], |(_, other)| other);
+            let other = self.derived.get(key.as_slice());
+            let other = other.map_or(&[][..], |(_, other)| other);
             let [one, other] = [row, other].map(|row| index.describe(key, row));
             let text = format!("{name} is to have {one} and {other}");
             self.findings.push(text);
@@ -156,13 +159,13 @@ impl Check<'_> {
         let mut extra = Vec::new();
         index.each_bytes(rows, &mut |key, row| match self.derived.get(key) {
             // An index may be as large as the database.
-            Some((_, derived)) if derived == row => drop(self.derived.remove(key)),
+            Some((_, derived)) if **derived == *row => drop(self.derived.remove(key)),
             None if is_whole => extra.push((key.to_vec(), index.describe(key, row))),
             _ => {}
         })?;
         for (key, (_, row)) in self.derived.extract_if(.., |_, entry| entry.0 == id) {
             let text = format!("{name} lacks {}", index.describe(&key, &row));
-            let row = Some(row);
+            let (key, row) = (key.into_vec(), Some(row.into_vec()));
             self.findings.fixable(text, Fix { key, row });
         }
         for (key, entry) in extra {
