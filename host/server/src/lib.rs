@@ -11,7 +11,7 @@
 pub mod api;
 mod check;
 pub mod command;
-mod drivers;
+pub mod drivers;
 mod file_permissions;
 pub mod http;
 pub mod log;

@@ -53,7 +53,7 @@ pub struct Subject {
 /// The drivers of the node and of the other one of its cluster.
 async fn drivers(config: &Config, installation: &str) -> Result<(NodeDriver, Option<NodeDriver>)> {
     let (_plugins, drivers): (Plugins, _) =
-        wharf::server::drivers_for_check(config, installation).await?;
+        wharf::drivers::drivers_for_check(config, installation).await?;
     let mut all = config.node.iter().map(|node| {
         let driver = drivers.get(&NodeId(node.name.clone())).cloned();
         driver.context("the node has no driver")
