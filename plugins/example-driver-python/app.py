@@ -154,6 +154,8 @@ class Survey(exports.Survey):
             # The networks of cells are in namespaces, beside those of the node.
             networks=[],
             missing_images=[image for image in images if image not in info["images"]],
+            # Its images have no labels.
+            images_without_ssh=[],
             # /proc in a cell shows the node's CPUs and memory, and no setting changes that.
             own_view=None,
             machine=None,

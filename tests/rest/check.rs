@@ -1,6 +1,6 @@
 //! `wharf check`: a configuration against the claims of instances, while the server runs and stopped.
 
-use crate::{Expected, start_on, uuid, with};
+use crate::{Expected, has, start_on, until_logged, uuid, with};
 use serde_json::json;
 use std::fs;
 use std::io::{BufRead, BufReader, Result, Write};
@@ -44,6 +44,7 @@ fn a_console_behind_a_proxy_without_a_name_is_warned_about() {
     let warned = |nodes: &str| check_nodes(nodes).contains("setting `trusted_proxies`");
     assert!(warned(&proxied));
     assert!(!warned(&named) && !warned(&node));
+    has(check_nodes(&proxied), "has no errors and 1 warning\n");
     let wrong = check_nodes(&named.replace("10.0.0.0/8", "proxy.example"));
     for part in ["`trusted_proxies`", "\"proxy.example\"", "10.0.0.0/24"] {
         assert!(wrong.contains(part), "{wrong}");
@@ -74,6 +75,22 @@ fn private_ports_that_others_reach_are_warned_about() {
     let found = check_nodes(&far);
     let problem = format!("{setting}private ports have the address of public ones");
     assert!(found.contains(&problem), "{found}");
+}
+
+/// The server's start tells it, since a check does not ask a simulated engine.
+#[test]
+fn images_without_an_ssh_server_for_a_private_port_are_named() {
+    let images = "\"localhost/wharf/marimo:1\", \"localhost/wharf/base:1\"";
+    let (server, _) = start_on(
+        "",
+        &simulated_node("one", &format!("images_without_ssh = [{images}]")),
+    );
+    // The public SSH of `base` shows by itself if a server listens.
+    until_logged(
+        &server,
+        "no SSH server is in localhost/wharf/marimo:1, so users have no shell",
+    );
+    server.finish().unwrap();
 }
 
 #[test]
@@ -214,8 +231,7 @@ fn the_error_of_a_setting_is_told_once() {
     let error = "error: setting `node.m1.settings.gateway`: bridge mode needs";
     assert!(text.contains(error), "{text}");
     let simulated = simulated_node("m1", "ready = 1");
-    let text = Server::start(&simulated).map(drop).unwrap_err();
-    let text = format!("{text:#}");
+    let text = Server::refused(&simulated).unwrap();
     assert_eq!(text.matches("unknown field `ready`").count(), 1, "{text}");
 }
 

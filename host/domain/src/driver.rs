@@ -212,6 +212,8 @@ pub struct Surroundings {
     pub networks: Vec<EngineNetwork>,
     /// Images that the engine does not have and cannot pull.
     pub missing_images: Vec<String>,
+    /// Images that the engine has without the label of an SSH server.
+    pub images_without_ssh: Vec<String>,
     /// Whether the newest instance sees its own CPUs and memory in place of the machine's. `None` if no
     /// instance shows it.
     pub own_view: Option<bool>,

@@ -12,6 +12,8 @@ pub struct FlavorImages {
     pub flavor: String,
     pub resource_type: ResourceType,
     pub images: Vec<Image>,
+    /// Whether SSH has a private port, so that nothing else shows if it listens.
+    pub has_private_ssh: bool,
 }
 
 /// The images of all flavors.
@@ -37,6 +39,9 @@ pub async fn images(plugins: &Plugins, login_user: &str) -> Vec<FlavorImages> {
                 flavor: flavor.name.clone(),
                 resource_type: *resource_type,
                 images: blueprint.images.clone(),
+                has_private_ssh: blueprint.ssh
+                    && !flavor.ssh
+                    && *resource_type == ResourceType::Container,
             });
         }
     }

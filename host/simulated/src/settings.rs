@@ -32,6 +32,8 @@ pub struct Settings {
     pub publish_address: Option<IpAddr>,
     /// Images that the engine does not have. Default: none.
     pub missing_images: Vec<String>,
+    /// Images without the label of an SSH server. Default: none.
+    pub images_without_ssh: Vec<String>,
     /// A file: while it exists, the engine has all images. Default: none.
     pub images_while: Option<PathBuf>,
     /// A file: while it exists, the engine is out of reach. Default: none.

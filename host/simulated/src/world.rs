@@ -114,6 +114,7 @@ impl World {
             "live_resize": !settings.fixed_while_running,
             "boot_id": self.boot_id,
             "missing_images": settings.missing_images(),
+            "images_without_ssh": settings.images_without_ssh,
         })
     }
 

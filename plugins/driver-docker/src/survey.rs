@@ -1,6 +1,6 @@
 //! The networks of the engine, of any owner, and the images that it lacks.
 
-use crate::api::model::{NetworkDetails, label};
+use crate::api::model::{Image, NetworkDetails, label};
 use crate::context::Context;
 use crate::settings::Lxcfs;
 use crate::{lxcfs, names};
@@ -18,16 +18,22 @@ pub fn look(ctx: &Context, images: &[String]) -> Result<Surroundings, Error> {
     let networks = networks.map_err(|refusal| refusal.during("listing the networks"))?;
     let info = ctx.api.info()?;
     let info = info.map_err(|refusal| refusal.during("reading the node's resources"))?;
-    let mut missing_images = Vec::new();
+    let (mut missing_images, mut images_without_ssh) = (Vec::new(), Vec::new());
     for reference in images {
         let image = ctx.settings.image(reference);
-        if image.starts_with(LOCAL) && !has(ctx, &image)? {
-            missing_images.push(reference.clone());
+        if !image.starts_with(LOCAL) {
+            continue;
+        }
+        match find(ctx, &image)? {
+            None => missing_images.push(reference.clone()),
+            Some(image) if !image.has_ssh() => images_without_ssh.push(reference.clone()),
+            Some(_) => {}
         }
     }
     Ok(Surroundings {
         networks: networks.into_iter().map(network).collect(),
         missing_images,
+        images_without_ssh,
         own_view: match ctx.settings.lxcfs {
             Lxcfs::Auto => lxcfs::is_shown(ctx)?,
             Lxcfs::Off => None,
@@ -36,10 +42,10 @@ pub fn look(ctx: &Context, images: &[String]) -> Result<Surroundings, Error> {
     })
 }
 
-fn has(ctx: &Context, image: &str) -> Result<bool, Error> {
-    match ctx.api.has_image(image)? {
-        Ok(()) => Ok(true),
-        Err(refusal) if refusal.is_not_found() || refusal.is_no_image() => Ok(false),
+fn find(ctx: &Context, image: &str) -> Result<Option<Image>, Error> {
+    match ctx.api.find_image(image)? {
+        Ok(image) => Ok(Some(image)),
+        Err(refusal) if refusal.is_not_found() || refusal.is_no_image() => Ok(None),
         Err(refusal) => Err(refusal.during("looking for an image")),
     }
 }

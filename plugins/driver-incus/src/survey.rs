@@ -15,6 +15,8 @@ pub fn look(ctx: &Context, images: &[String]) -> Result<Surroundings, Error> {
     Ok(Surroundings {
         networks: Vec::new(),
         missing_images: missing.cloned().collect(),
+        // Its images have no labels.
+        images_without_ssh: Vec::new(),
         own_view: None,
         machine: None,
     })

@@ -25,6 +25,8 @@ pub struct Info {
     pub boot_id: String,
     /// Images that it does not have.
     pub missing_images: Vec<String>,
+    /// Images that have no label of an SSH server.
+    pub images_without_ssh: Vec<String>,
 }
 
 /// One GPU.

@@ -85,11 +85,15 @@ impl Identity for Simulated {
 
 impl Survey for Simulated {
     fn look(_: &Node, images: &[String]) -> Result<Surroundings, Error> {
-        let mut missing_images = info()?.missing_images;
-        missing_images.retain(|missing| images.contains(missing));
+        let info = info()?;
+        let asked = |mut found: Vec<String>| {
+            found.retain(|image| images.contains(image));
+            found
+        };
         Ok(Surroundings {
             networks: Vec::new(),
-            missing_images,
+            missing_images: asked(info.missing_images),
+            images_without_ssh: asked(info.images_without_ssh),
             own_view: None,
             machine: None,
         })

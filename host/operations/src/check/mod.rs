@@ -129,12 +129,13 @@ pub async fn judge(
 ) -> CheckResult {
     let mut findings = contradictions(config, &books.claims);
     findings.extend(held_outside(books));
-    let images = by_engine(&images(plugins, &config.login_user).await);
-    let surveys = survey(drivers.values(), &images).await;
+    let images = images(plugins, &config.login_user).await;
+    let surveys = survey(drivers.values(), &by_engine(&images)).await;
     let features = nodes::features(drivers.values(), &surveys).await;
     findings.extend(clusters::shortcomings(config, drivers));
     findings.extend(clusters::unequal_ranges(config));
     findings.extend(private_ports::shortcomings(config));
+    findings.extend(private_ports::without_ssh(&images, &surveys));
     let machine = MachineNetworks::read(config, &surveys, false).ok();
     let is_here = |found: &Surroundings| machine.as_ref().is_some_and(|here| here.has(found));
     findings.extend(nodes::shortcomings(

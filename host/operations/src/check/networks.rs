@@ -159,6 +159,7 @@ mod tests {
                 installation: installation.map(str::to_owned),
             }],
             missing_images: Vec::new(),
+            images_without_ssh: Vec::new(),
             own_view: None,
             machine: Some(machine.to_owned()),
         }

@@ -208,13 +208,11 @@ pub fn surroundings(found: survey::Surroundings) -> Surroundings {
         name: clean(&network.name, MAX_NAME),
         installation: network.installation.map(|id| clean(&id, MAX_NAME)),
     };
+    let names = |given: Vec<String>| given.iter().map(|name| clean(name, MAX_NAME)).collect();
     Surroundings {
         networks: found.networks.into_iter().map(network).collect(),
-        missing_images: found
-            .missing_images
-            .iter()
-            .map(|name| clean(name, MAX_NAME))
-            .collect(),
+        missing_images: names(found.missing_images),
+        images_without_ssh: names(found.images_without_ssh),
         own_view: found.own_view,
         machine: found.machine.map(|name| clean(&name, MAX_NAME)),
     }

@@ -24,10 +24,10 @@ impl Api<'_> {
         }
     }
 
-    /// Asks for an image. Success if the engine has it.
-    pub fn has_image(&self, reference: &str) -> Result<Reply<()>, Error> {
+    /// Reads an image, if the engine has it.
+    pub fn find_image(&self, reference: &str) -> Result<Reply<Image>, Error> {
         let call = Call::named("find-image").with("image", reference);
-        self.send(&call.timeout_ms(BUSY_MS))
+        self.read(&call.timeout_ms(BUSY_MS))
     }
 
     /// Starts the pull of the blueprint's image, or reports its state.

@@ -108,6 +108,18 @@ pub struct Summary {
 pub struct Image {
     /// The storage driver that keeps it.
     pub graph_driver: Option<Storage>,
+    /// The settings of its containers.
+    pub config: Option<ImageConfig>,
+}
+
+/// The label of an image in which an SSH server starts.
+const SSH: &str = "io.wharf.ssh";
+
+/// The settings of an image's containers.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ImageConfig {
+    pub labels: Labels,
 }
 
 /// A storage driver.
@@ -119,6 +131,13 @@ pub struct Storage {
 }
 
 impl Image {
+    /// Whether it has the label of an SSH server.
+    #[must_use]
+    pub fn has_ssh(&self) -> bool {
+        let config = self.config.as_ref();
+        config.is_some_and(|config| label(&config.labels, SSH).is_some())
+    }
+
     /// Returns whether the image counts towards the limit of a container's disk. It does if a
     /// container is a copy that shares blocks with the image. Other storage drivers count changes
     /// only.

@@ -3,10 +3,11 @@
 use crate::fake::Fake;
 use driver_docker::context::Context;
 use driver_docker::{
-    delete, ensure, grow, identity, inspect, lifecycle, lxcfs, network, ports, probe, resize, stats,
+    delete, ensure, grow, identity, inspect, lifecycle, lxcfs, network, ports, probe, resize,
+    stats, survey,
 };
 use wharf_guest::fake::Host;
-use wharf_guest::{Error, Health, Node, Observed, Report, Spec, Tag, Target, Usage};
+use wharf_guest::{Error, Health, Node, Observed, Report, Spec, Surroundings, Tag, Target, Usage};
 
 const FILE: &str = include_str!("../../requests.toml");
 
@@ -78,6 +79,11 @@ impl<'a> Calls<'a> {
             &Host::mark(FILE, self.node, mark, self.fake),
             identity::mark,
         )
+    }
+
+    pub fn look(&self, images: &[String]) -> Result<Surroundings, Error> {
+        let host = Host::look(FILE, self.node, images, self.fake);
+        self.call(&host, |ctx| survey::look(ctx, images))
     }
 
     pub fn is_shown(&self) -> Result<Option<bool>, Error> {

@@ -14,4 +14,5 @@ mod fake;
 mod growing;
 mod identity;
 mod podman;
+mod survey;
 mod vms;

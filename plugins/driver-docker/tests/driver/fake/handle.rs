@@ -47,6 +47,7 @@ pub fn handle(world: &mut World, request: &Sent) -> Answer {
         }
         (Method::Post, ["exec", _, "start"]) => (200, Value::Null),
         (Method::Get, ["exec", _, "json"]) => (200, json!({ "ExitCode": world.exit_code })),
+        (Method::Get, ["networks"]) => (200, json!([])),
         (_, ["networks", name, rest @ ..]) => network(world, request.method, name, rest, &body),
         (_, ["containers", name, rest @ ..]) => {
             let name = world.name_of(name);
@@ -111,7 +112,19 @@ fn image(world: &World, name: &str, what: &str) -> Answer {
     }
     let size = world.image_bytes / 2;
     match what {
-        "json" => (200, json!({ "GraphDriver": { "Name": world.storage } })),
+        "json" => {
+            let labels = json!({ "io.wharf.ssh": "1" });
+            let labels = if name.contains("earlier") {
+                Value::Null
+            } else {
+                labels
+            };
+            let storage = json!({ "Name": world.storage });
+            (
+                200,
+                json!({ "GraphDriver": storage, "Config": { "Labels": labels } }),
+            )
+        }
         "history" => (
             200,
             json!([{ "Size": size }, { "Size": 0 }, { "Size": size }]),
