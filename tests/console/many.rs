@@ -3,7 +3,7 @@
 use crate::desk::Desk;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wharf_tests::browser::Browser;
-use wharf_tests::{WITHOUT_RATES, simulated_node, small};
+use wharf_tests::{roomy, simulated_node, small};
 
 const COUNT: usize = 1000;
 
@@ -46,14 +46,7 @@ fn times(browser: &Browser, script: &str) -> Vec<f64> {
 
 #[test]
 fn a_list_of_a_thousand_instances_scrolls_and_filters() {
-    let node = simulated_node("one", "").replace(
-        "capacity = { n_vcpus = 16, mem_gib = 32, disk_size_gib = 500 }",
-        "capacity = { n_vcpus = 2000, mem_gib = 2000, disk_size_gib = 20000 }\n\
-         lan_cidr = \"10.0.0.0/12\"\nlan_subnet_prefix = 18",
-    );
-    // The simulated engine opens no ports.
-    let ports = "[ssh_ports]\nfrom = 20000\nto = 21999\n[web]\nfrom = 30000\nto = 30999\n";
-    let Some(desk) = Desk::start_with(&format!("{WITHOUT_RATES}{ports}{node}")).unwrap() else {
+    let Some(desk) = Desk::start_with(&roomy(&simulated_node("one", ""))).unwrap() else {
         return;
     };
     let left = AtomicUsize::new(COUNT);

@@ -1,18 +1,7 @@
 //! Several tabs of one browser.
 
-use crate::desk::{Desk, EMAIL, container};
-use wharf_tests::until;
-
-/// The number of event streams that the server has open.
-fn streams(desk: &Desk, key: &str) -> Option<u32> {
-    let url = format!("{}/metrics", desk.server.base_url());
-    let answer = ureq::get(url)
-        .header("authorization", format!("Bearer {key}"))
-        .call();
-    let text = answer.unwrap().body_mut().read_to_string().unwrap();
-    let mut lines = text.lines();
-    lines.find_map(|line| line.strip_prefix("wharf_event_streams ")?.parse().ok())
-}
+use crate::desk::{Desk, container};
+use wharf_tests::{metric, until};
 
 #[test]
 fn all_tabs_share_one_event_stream_and_sign_out_together() {
@@ -20,9 +9,8 @@ fn all_tabs_share_one_event_stream_and_sign_out_together() {
         return;
     };
     let browser = &desk.browser;
-    let args = ["key", "new", EMAIL, "--scope", "metrics"];
-    let key = desk.server.cli(&args).unwrap();
-    let is_one = || Ok((streams(&desk, key.trim()) == Some(1)).then_some(()));
+    let streams = || metric(&desk.api, "wharf_event_streams ");
+    let is_one = || Ok((streams()? == 1.0).then_some(()));
     browser.wait_for_text("No instances yet").unwrap();
     let first = browser.new_tab().unwrap();
     desk.open("/instances", "h1").unwrap();
@@ -38,7 +26,7 @@ fn all_tabs_share_one_event_stream_and_sign_out_together() {
         browser.switch_to(tab).unwrap();
         desk.wait_for_row("in-all-tabs", "Running").unwrap();
     }
-    assert_eq!(streams(&desk, key.trim()), Some(1));
+    assert_eq!(streams().unwrap(), 1.0);
 
     desk.open("/settings/account", "h1").unwrap();
     desk.click("Sign out").unwrap();
@@ -53,7 +41,7 @@ fn all_tabs_share_one_event_stream_and_sign_out_together() {
         words.contains("in another tab") || words.contains("by a sign-out"),
         "{words}"
     );
-    let none = || Ok((streams(&desk, key.trim()) == Some(0)).then_some(()));
+    let none = || Ok((streams()? == 0.0).then_some(()));
     until("the stream has ended", none).unwrap();
     desk.finish().unwrap();
 }

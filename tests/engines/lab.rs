@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 use wharf_tests::lanes::BoxedTest;
-use wharf_tests::{Api, KeyPair, Login, Server, node_check, small, until};
+use wharf_tests::{Api, KeyPair, Login, Server, metric, node_check, small, until};
 
 /// The name of the base image in blueprints.
 pub const IMAGE: &str = "localhost/wharf/base:1";
@@ -292,7 +292,7 @@ pub const OFTEN: &str = "[limits]\nobserve_every_ms = 300\n";
 
 /// Waits until this many observations of the server's nodes have begun and ended.
 pub fn after_observations(server: &Server, count: u32) -> Result<()> {
-    let metrics = server.metrics()?;
+    let metrics = server.user("metrics@example.com")?;
     let ended = || metric(&metrics, "wharf_node_observations_total{");
     // One may be under way.
     let wanted = ended()? + f64::from(count) + 1.0;

@@ -6,8 +6,9 @@ use crate::page::{Page, hides};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::fs::{self, File};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use tempfile::NamedTempFile;
+use wharf_testkit::child::KilledOnDrop;
 use wharf_testkit::workspace::root;
 use wharf_tests::browser::Browser;
 use wharf_tests::until;
@@ -94,7 +95,7 @@ fn is_known_to_jupyter_ai(browser: &Browser) -> Result<()> {
 
 /// A provider on a machine of its own.
 struct ModelProvider {
-    process: Child,
+    _process: KilledOnDrop,
     asked: NamedTempFile,
     url: String,
     _outside: Outside,
@@ -114,7 +115,7 @@ impl ModelProvider {
             .spawn()?;
         Ok(Self {
             url: format!("http://{}:9100/v1", outside.address),
-            process,
+            _process: KilledOnDrop(process),
             asked,
             _outside: outside,
         })
@@ -190,12 +191,5 @@ impl ModelProvider {
         ensure!(!said.contains(KEY), "the output shows the key");
         println!("Jupyternaut: {said}");
         asked
-    }
-}
-
-impl Drop for ModelProvider {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
     }
 }

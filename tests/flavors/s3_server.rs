@@ -4,15 +4,15 @@ use crate::outside::Outside;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use tempfile::TempDir;
+use wharf_testkit::child::KilledOnDrop;
 use wharf_testkit::workspace::root;
 use wharf_tests::Python;
 
 /// The server, which runs until it is dropped.
 pub struct S3Server {
-    process: Child,
+    _process: KilledOnDrop,
     log: TempDir,
     pub url: String,
     pub key: String,
@@ -39,14 +39,14 @@ impl S3Server {
             .arg(&outside.address)
             .arg(objects.to_string())
             .args(secret);
-        let mut process = outside
+        let process = outside
             .command(&program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(log.path().join("requests"))?)
             .spawn()?;
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().context("no stdout")?).read_line(&mut line)?;
+        let mut process = KilledOnDrop(process);
+        let line = process.first_line()?;
         let said: Value = serde_json::from_str(&line).with_context(|| {
             let errors = fs::read_to_string(log.path().join("requests"));
             format!(
@@ -59,7 +59,7 @@ impl S3Server {
             url: text("url"),
             key: text("key"),
             secret: text("secret"),
-            process,
+            _process: process,
             log,
             _outside: outside,
         })
@@ -82,12 +82,5 @@ impl S3Server {
             .lines()
             .filter(|line| line.contains("GET /data/set/part/") && line.contains(" 200 "))
             .count())
-    }
-}
-
-impl Drop for S3Server {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
     }
 }

@@ -11,10 +11,7 @@ fn refused(celld: &Celld, plugins: &str) -> String {
         celld.plugins().display(),
         celld.node()
     );
-    match Server::start(&settings) {
-        Ok(_) => panic!("Wharf started with {plugins:?}"),
-        Err(error) => format!("{error:#}"),
-    }
+    Server::refused(&settings).unwrap()
 }
 
 #[test]

@@ -3,13 +3,6 @@
 use crate::has;
 use wharf_tests::{Server, simulated_node};
 
-fn refused(settings: &str) -> String {
-    match Server::start(settings) {
-        Ok(_) => panic!("accepted: {settings}"),
-        Err(error) => format!("{error:#}"),
-    }
-}
-
 #[test]
 fn errors_name_the_setting_and_the_valid_values() {
     let node = simulated_node("one", "");
@@ -72,7 +65,7 @@ fn errors_name_the_setting_and_the_valid_values() {
             "X1",
         ),
     ] {
-        let message = refused(&settings);
+        let message = Server::refused(&settings).unwrap();
         has(&message, expected);
         assert!(!message.contains("panicked"), "{message}");
     }

@@ -32,7 +32,8 @@ fn assert_refused(server: &mut Server, parts: &[&str]) {
     assert!(content() == before, "{listed}");
 }
 
-fn edit(path: &Path, format: Option<u64>) {
+/// Sets the format of a stopped server's database, or removes it.
+pub fn set_format(path: &Path, format: Option<u64>) {
     let database = wharf_db::rows_in(path).unwrap();
     let txn = database.begin_write().unwrap();
     {
@@ -81,9 +82,9 @@ fn a_lost_foreign_or_newer_database_is_refused_and_never_replaced() {
     drop(redb::Database::create(&database).unwrap());
     assert_refused(&mut server, &["is not a database of Wharf"]);
     fs::copy(&kept, &database).unwrap();
-    edit(&database, None);
+    set_format(&database, None);
     assert_refused(&mut server, &["is not a database of Wharf"]);
-    edit(&database, Some(99));
+    set_format(&database, Some(99));
     assert_refused(&mut server, &["has format 99", "knows formats up to"]);
 
     fs::copy(&kept, &database).unwrap();

@@ -7,10 +7,10 @@ use std::process::{Command, Output};
 use wharf_testkit::workspace::wharf_binary;
 use wharf_tests::{Server, lasting_node, write_private};
 
-type Rows<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
+pub type Rows<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
 
 /// Changes rows of a stopped server.
-fn edit(server: &Server, change: impl FnOnce(&mut Rows<'_>)) {
+pub fn edit(server: &Server, change: impl FnOnce(&mut Rows<'_>)) {
     let database = wharf_db::rows_in(&server.data_dir().join("wharf.redb")).unwrap();
     let txn = database.begin_write().unwrap();
     let rows = redb::TableDefinition::<&[u8], &[u8]>::new("rows");
@@ -18,7 +18,14 @@ fn edit(server: &Server, change: impl FnOnce(&mut Rows<'_>)) {
     txn.commit().unwrap();
 }
 
-fn bytes(uuid: &str) -> Vec<u8> {
+/// Flips a bit of the only ciphertext of a row, which begins with its mark.
+pub fn flip_bit(row: &mut [u8]) {
+    let at = row.windows(4).position(|part| part == b"key1").unwrap();
+    row[at + 40] ^= 1;
+}
+
+/// The bytes of a UUID.
+pub fn bytes(uuid: &str) -> Vec<u8> {
     let digits: String = uuid.chars().filter(|c| *c != '-').collect();
     let byte = |n| u8::from_str_radix(&digits[n..n + 2], 16).unwrap();
     (0..32).step_by(2).map(byte).collect()

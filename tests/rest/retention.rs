@@ -3,7 +3,7 @@
 use crate::bill::fake_clock;
 use crate::{Expected, has, wait_until};
 use std::fs;
-use wharf_tests::{Server, WITHOUT_RATES, metric, simulated_node, small};
+use wharf_tests::{Server, metric, roomy, simulated_node, small};
 
 const ANN: &str = "ann@example.com";
 /// Instances that are created and deleted.
@@ -14,14 +14,7 @@ const KILLS: u32 = 6;
 fn a_closed_month_is_exact_and_its_records_are_gone() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-70d").unwrap();
-    let node = simulated_node("one", "").replace(
-        "capacity = { n_vcpus = 16, mem_gib = 32, disk_size_gib = 500 }",
-        "capacity = { n_vcpus = 10000, mem_gib = 10000, disk_size_gib = 100000 }\n\
-         lan_cidr = \"10.0.0.0/12\"\nlan_subnet_prefix = 18",
-    );
-    // The simulated engine opens no ports.
-    let ports = "[ssh_ports]\nfrom = 20000\nto = 29999\n[web]\nfrom = 30000\nto = 30999\n";
-    let settings = format!("{WITHOUT_RATES}{ports}{node}");
+    let settings = roomy(&simulated_node("one", ""));
     let mut server = Server::start_in(&settings, &clock.environment()).unwrap();
     let mut api = server.user(ANN).unwrap();
     let kept = api.small_container().unwrap()["uuid"]

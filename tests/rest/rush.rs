@@ -2,7 +2,7 @@
 
 use crate::{Expected, start_under, until_says, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use wharf_tests::{Server, WITHOUT_RATES, simulated_node, small};
+use wharf_tests::{Server, roomy, simulated_node, small};
 
 /// Most creates. The first instances run long before the last create.
 const MOST: usize = 9_000;
@@ -11,14 +11,7 @@ const SOME: usize = 30;
 
 #[test]
 fn a_burst_of_creates_is_provisioned_during_and_after_it() {
-    let node = simulated_node("one", "").replace(
-        "capacity = { n_vcpus = 16, mem_gib = 32, disk_size_gib = 500 }",
-        "capacity = { n_vcpus = 10000, mem_gib = 10000, disk_size_gib = 100000 }\n\
-         lan_cidr = \"10.0.0.0/12\"\nlan_subnet_prefix = 18",
-    );
-    // The simulated engine opens no ports.
-    let ports = "[ssh_ports]\nfrom = 20000\nto = 29999\n[web]\nfrom = 30000\nto = 30999\n";
-    let server = Server::start(&format!("{WITHOUT_RATES}{ports}{node}")).unwrap();
+    let server = Server::start(&roomy(&simulated_node("one", ""))).unwrap();
     let api = server.user("ann@example.com").unwrap();
     let (made, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let running = || {

@@ -1,5 +1,7 @@
 //! The key of the secrets: a missing or wrong one, rows that it does not decrypt, and its rotation.
 
+use crate::database::set_format;
+use crate::fsck::{bytes, edit, flip_bit};
 use crate::{Expected, has, start, uuid, wait_until};
 use redb::ReadableTable;
 use serde_json::{Value, json};
@@ -29,18 +31,12 @@ fn refused(server: &mut Server) -> String {
 
 /// Makes the database one of format 3, which names no key and has no sequences of events.
 fn forget_key(server: &Server) {
-    let database = wharf_db::rows_in(&server.data_dir().join("wharf.redb")).unwrap();
-    let txn = database.begin_write().unwrap();
-    {
-        let bytes = redb::TableDefinition::<&[u8], &[u8]>::new("rows");
-        let mut rows = txn.open_table(bytes).unwrap();
+    edit(server, |rows| {
         assert!(rows.remove(&b"#\x01"[..]).unwrap().is_some());
         let sequences = rows.extract_from_if(&b"E"[..]..&b"F"[..], |_, _| true);
         assert!(sequences.unwrap().all(|row| row.is_ok()));
-        let meta = redb::TableDefinition::<&str, u64>::new("meta");
-        txn.open_table(meta).unwrap().insert("format", 3).unwrap();
-    }
-    txn.commit().unwrap();
+    });
+    set_format(&server.data_dir().join("wharf.redb"), Some(3));
 }
 
 #[test]
@@ -88,22 +84,13 @@ fn an_instance_whose_secret_cannot_be_decrypted_is_shown_without_it() {
         api.wait_for(uuid(instance), "running").unwrap();
     }
     server.terminate().unwrap();
-    // One bit of the ciphertext, which is the only text of the row that begins with its mark.
-    let damaged = bytes::of_uuid(uuid(&created[1]));
-    {
-        let database = wharf_db::rows_in(&server.data_dir().join("wharf.redb")).unwrap();
-        let txn = database.begin_write().unwrap();
-        {
-            let bytes = redb::TableDefinition::<&[u8], &[u8]>::new("rows");
-            let mut rows = txn.open_table(bytes).unwrap();
-            let key = [b"i", &damaged[..], &[0]].concat();
-            let mut row = rows.get(&*key).unwrap().unwrap().value().to_vec();
-            let at = row.windows(4).position(|part| part == b"key1").unwrap();
-            row[at + 40] ^= 1;
-            rows.insert(&*key, &*row).unwrap();
-        }
-        txn.commit().unwrap();
-    }
+    let damaged = bytes(uuid(&created[1]));
+    edit(&server, |rows| {
+        let key = [b"i", &damaged[..], &[0]].concat();
+        let mut row = rows.get(&*key).unwrap().unwrap().value().to_vec();
+        flip_bit(&mut row);
+        rows.insert(&*key, &*row).unwrap();
+    });
     server.run().unwrap();
     let api = server.again(&api);
     let shown = passwords(&api);
@@ -219,13 +206,4 @@ fn a_rotation_that_is_killed_leaves_every_secret_readable_and_is_completed() {
     server.run().unwrap();
     assert_eq!(passwords(&server.again(&api)), shown);
     server.finish().unwrap();
-}
-
-mod bytes {
-    /// The bytes of a UUID.
-    pub fn of_uuid(text: &str) -> Vec<u8> {
-        let digits: String = text.chars().filter(|c| *c != '-').collect();
-        let byte = |n| u8::from_str_radix(&digits[n..n + 2], 16).unwrap();
-        (0..32).step_by(2).map(byte).collect()
-    }
 }

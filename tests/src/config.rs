@@ -62,6 +62,18 @@ pub fn simulated_node(name: &str, settings: &str) -> String {
     )
 }
 
+/// The settings of a server without rates whose [`simulated_node`] has room for thousands of instances.
+pub fn roomy(node: &str) -> String {
+    let node = node.replace(
+        "capacity = { n_vcpus = 16, mem_gib = 32, disk_size_gib = 500 }",
+        "capacity = { n_vcpus = 10000, mem_gib = 10000, disk_size_gib = 100000 }\n\
+         lan_cidr = \"10.0.0.0/12\"\nlan_subnet_prefix = 18",
+    );
+    // The simulated engine opens no ports.
+    let ports = "[ssh_ports]\nfrom = 20000\nto = 29999\n[web]\nfrom = 30000\nto = 30999\n";
+    format!("{WITHOUT_RATES}{ports}{node}")
+}
+
 /// A [`simulated_node`] with instances that outlive the server, in a file of the returned directory.
 pub fn lasting_node(name: &str, settings: &str) -> Result<(String, TempDir)> {
     let dir = tempfile::tempdir()?;

@@ -34,6 +34,14 @@ impl Server {
         Self::start_in(settings, NO_ENVIRONMENT)
     }
 
+    /// Returns the error with which a server refuses these settings.
+    pub fn refused(settings: &str) -> Result<String> {
+        match Self::start(settings) {
+            Ok(_) => bail!("accepted: {settings}"),
+            Err(error) => Ok(format!("{error:#}")),
+        }
+    }
+
     /// Starts a server with variables in its environment.
     pub fn start_in(
         settings: &str,

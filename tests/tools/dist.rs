@@ -3,7 +3,8 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use wharf_testkit::child::KilledOnDrop;
 use wharf_testkit::packages::{self, Need};
 use wharf_testkit::process::{is_root, output, run};
 use wharf_testkit::workspace::{root, target};
@@ -14,16 +15,6 @@ const NEEDS: [Need; 1] = [Need {
     package: "mmdebstrap",
     why: "makes a clean Debian",
 }];
-
-/// A program of the clean Debian. It is killed with its value.
-struct Served(Child);
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Makes a Debian of essential packages, of the machine's release.
 fn debian(at: &Path) {
@@ -115,7 +106,7 @@ fn serves(debian: &Path) {
     let log = fs::File::create(debian.join("log")).unwrap();
     let mut serve = inside(debian, &serve);
     serve.stdout(Stdio::piped()).stderr(log);
-    let mut served = Served(serve.spawn().unwrap());
+    let mut served = KilledOnDrop(serve.spawn().unwrap());
     let mut line = String::new();
     let stdout = served.0.stdout.take().unwrap();
     BufReader::new(stdout).read_line(&mut line).unwrap();

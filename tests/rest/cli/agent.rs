@@ -3,26 +3,30 @@
 use crate::terminal::ssh_server::SshServer;
 use crate::{Expected, start};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use wharf_testkit::child::KilledOnDrop;
 use wharf_tests::{Shell, end, until};
 
 /// An agent with eight keys.
 struct Agent {
-    process: Child,
+    _process: KilledOnDrop,
     socket: PathBuf,
 }
 
 impl Agent {
     fn start(dir: &Path) -> Self {
         let socket = dir.join("agent");
-        let process = Command::new("ssh-agent")
+        let mut process = Command::new("ssh-agent");
+        process
             .args(["-D", "-a"])
             .arg(&socket)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+            .stdout(Stdio::null());
+        let process = KilledOnDrop(process.spawn().unwrap());
         until("the agent listens", || Ok(socket.exists().then_some(()))).unwrap();
-        let agent = Self { process, socket };
+        let agent = Self {
+            _process: process,
+            socket,
+        };
         for number in 0..8 {
             let file = dir.join(format!("key-{number}"));
             let made = Command::new("ssh-keygen")
@@ -38,13 +42,6 @@ impl Agent {
             assert!(added.unwrap().success());
         }
         agent
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

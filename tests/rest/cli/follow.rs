@@ -4,20 +4,24 @@ use crate::start;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Lines};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
+use wharf_testkit::child::KilledOnDrop;
 use wharf_tests::{Shell, body_agrees};
 
 /// A command that runs until it is dropped.
-struct Running {
-    child: Child,
+struct Following {
+    _child: KilledOnDrop,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-impl Running {
+impl Following {
     fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines }
+        let mut child = KilledOnDrop(command.stdout(Stdio::piped()).spawn().unwrap());
+        let lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
+        Self {
+            _child: child,
+            lines,
+        }
     }
 
     /// The next line, which is an object.
@@ -36,13 +40,6 @@ impl Running {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn events_are_shown_and_followed_across_a_restart_of_the_server() {
     let (mut server, _) = start();
@@ -53,7 +50,7 @@ fn events_are_shown_and_followed_across_a_restart_of_the_server() {
     fs::write(server.config_path(), config).unwrap();
     let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
     let follow = ["events", "--follow", "--after", "0", "-o", "json"];
-    let mut following = Running::start(shell.command(&follow));
+    let mut following = Following::start(shell.command(&follow));
     shell.ok(&["create", "box", "--wait"]).unwrap();
     let mut seen = following.until("type", "ready");
 
@@ -86,7 +83,7 @@ fn stats_are_watched_one_object_in_each_line() {
     let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
     shell.ok(&["create", "box", "--wait"]).unwrap();
     let watch = ["stats", "box", "--watch", "-o", "json"];
-    let mut watching = Running::start(shell.command(&watch));
+    let mut watching = Following::start(shell.command(&watch));
     for _ in 0..2 {
         let stats = watching.object();
         body_agrees("GET", "/api/instance/box/stats/", 200, &stats).unwrap();

@@ -6,18 +6,9 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use wharf_testkit::child::KilledOnDrop;
 use wharf_tests::{Api, Server, Shell, end};
-
-/// A command that is killed when it is dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A user, and an instance that runs.
 fn with_instance() -> (Server, Api, Shell, Value) {
@@ -78,7 +69,7 @@ fn ports_of_an_instance_are_ports_of_this_computer() {
     let _ssh = SshServer::of(&instance).unwrap();
     let (inside, local) = (server_inside(), free_port());
     let mut forward = shell.command(&["forward", "box", &format!("{local}:{inside}")]);
-    let mut forward = Running(forward.stderr(Stdio::piped()).spawn().unwrap());
+    let mut forward = KilledOnDrop(forward.stderr(Stdio::piped()).spawn().unwrap());
     let mut notes = BufReader::new(forward.0.stderr.take().unwrap());
     let mut note = String::new();
     notes.read_line(&mut note).unwrap();

@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
 use ureq::Agent;
 use ureq::http::Request;
-use wharf_tests::{Api, Server, WITHOUT_RATES, simulated_node};
+use wharf_tests::{Api, Server, lasting_node, roomy};
 
 /// A message of a stream: event, id, data.
 type Message = (String, u64, Value);
@@ -108,18 +108,8 @@ fn ids(events: &[Value]) -> Vec<u64> {
 }
 
 /// Starts a server with room for many instances. They outlive it, in the directory.
-fn roomy(environment: &[(String, String)]) -> (Server, tempfile::TempDir) {
-    let dir = tempfile::tempdir().unwrap();
-    let endpoint = format!("simulated://{}/engine\"", dir.path().display());
-    let node = simulated_node("one", "")
-        .replace("simulated:\"", &endpoint)
-        .replace(
-            "capacity = { n_vcpus = 16, mem_gib = 32, disk_size_gib = 500 }",
-            "capacity = { n_vcpus = 10000, mem_gib = 10000, disk_size_gib = 100000 }\n\
-             lan_cidr = \"10.0.0.0/12\"\nlan_subnet_prefix = 18",
-        );
-    // The simulated engine opens no ports.
-    let ports = "[ssh_ports]\nfrom = 20000\nto = 29999\n[web]\nfrom = 30000\nto = 30999\n";
-    let server = Server::start_in(&format!("{WITHOUT_RATES}{ports}{node}"), environment).unwrap();
+fn start_roomy(environment: &[(String, String)]) -> (Server, tempfile::TempDir) {
+    let (node, dir) = lasting_node("one", "").unwrap();
+    let server = Server::start_in(&roomy(&node), environment).unwrap();
     (server, dir)
 }

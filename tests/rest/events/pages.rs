@@ -118,7 +118,7 @@ fn an_event_says_why_in_words_and_not_in_those_of_the_engine() {
 fn events_beyond_retention_are_a_reset() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-100d").unwrap();
-    let (mut server, _dir) = super::roomy(&clock.environment());
+    let (mut server, _dir) = super::start_roomy(&clock.environment());
     let mut api = server.user("ann@example.com").unwrap();
     let created = running(&api);
     let old = page(&api, "").len() as u64;

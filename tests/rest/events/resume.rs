@@ -1,6 +1,6 @@
 //! Many clients, and a server that is killed.
 
-use super::{Stream, page, roomy};
+use super::{Stream, page, start_roomy};
 use crate::wait_until;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -91,7 +91,7 @@ fn or_kill(server: &mut Server, over: &AtomicBool, body: impl FnOnce(&mut Server
 
 #[test]
 fn a_hundred_clients_miss_no_event_of_an_hour() {
-    let (mut server, _dir) = roomy(&[]);
+    let (mut server, _dir) = start_roomy(&[]);
     let ann = server.user("ann@example.com").unwrap();
     let (over, end) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -141,7 +141,7 @@ fn a_hundred_clients_miss_no_event_of_an_hour() {
 
 #[test]
 fn clients_that_come_back_get_each_event_once_although_the_server_is_killed() {
-    let (mut server, _dir) = roomy(&[]);
+    let (mut server, _dir) = start_roomy(&[]);
     let ann = server.user("ann@example.com").unwrap();
     let base_url = std::sync::Mutex::new(server.base_url().to_owned());
     let address = || base_url.lock().unwrap().clone();

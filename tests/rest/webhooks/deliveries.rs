@@ -3,6 +3,7 @@
 use super::{
     Delivered, Receiver, create, deliveries, events, get, ids, post, start, until_delivery,
 };
+use crate::fsck::{edit, flip_bit};
 use crate::{Expected, running, uuid, wait_until};
 use redb::ReadableTable;
 use serde_json::{Value, json};
@@ -144,24 +145,15 @@ fn a_check_of_the_database_finds_a_secret_that_cannot_be_decrypted() {
     let (webhook, _) = create(&ann, &receiver, &[]);
     server.terminate().unwrap();
     assert!(server.cli(&["fsck"]).is_ok());
-    {
-        let database = wharf_db::rows_in(&server.data_dir().join("wharf.redb")).unwrap();
-        let txn = database.begin_write().unwrap();
-        {
-            let bytes = redb::TableDefinition::<&[u8], &[u8]>::new("rows");
-            let mut rows = txn.open_table(bytes).unwrap();
-            let (key, mut row) = {
-                let mut found = rows.range(&b"w"[..]..&b"x"[..]).unwrap();
-                let (key, row) = found.next().unwrap().unwrap();
-                (key.value().to_vec(), row.value().to_vec())
-            };
-            // One bit of the ciphertext, which begins with its mark.
-            let at = row.windows(4).position(|part| part == b"key1").unwrap();
-            row[at + 40] ^= 1;
-            rows.insert(&*key, &*row).unwrap();
-        }
-        txn.commit().unwrap();
-    }
+    edit(&server, |rows| {
+        let (key, mut row) = {
+            let mut found = rows.range(&b"w"[..]..&b"x"[..]).unwrap();
+            let (key, row) = found.next().unwrap().unwrap();
+            (key.value().to_vec(), row.value().to_vec())
+        };
+        flip_bit(&mut row);
+        rows.insert(&*key, &*row).unwrap();
+    });
     let report = server.cli(&["fsck"]).unwrap_err().to_string();
     let id = webhook.split('/').nth(3).unwrap();
     let line = format!("webhook {id}: ");

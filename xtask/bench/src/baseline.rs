@@ -1,17 +1,18 @@
 //! The baseline of every request: an axum server that answers with the bytes that Wharf answers with,
 //! and does nothing else.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::serve::ListenerExt;
 use bytes::Bytes;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpListener;
+use wharf_testkit::child::KilledOnDrop;
 
 /// As long as the request ids of Wharf.
 const REQUEST_ID: &str = "0123456789abcdef0";
@@ -47,7 +48,7 @@ pub fn serve(bodies: &Path) -> Result<()> {
 
 /// A baseline server in a process of its own; dropping it kills the process.
 pub struct Baseline {
-    child: Child,
+    child: KilledOnDrop,
     _bodies: tempfile::NamedTempFile,
     /// `HOST:PORT`.
     pub address: String,
@@ -58,30 +59,21 @@ impl Baseline {
     pub fn start(bodies: &[Vec<u8>]) -> Result<Self> {
         let mut file = tempfile::NamedTempFile::new()?;
         file.write_all(&bodies.join(&b'\n'))?;
-        let mut child = Command::new(std::env::current_exe()?)
+        let child = Command::new(std::env::current_exe()?)
             .arg("baseline")
             .arg(file.path())
             .stdout(Stdio::piped())
             .spawn()?;
-        let mut address = String::new();
-        let stdout = child.stdout.take().context("no stdout")?;
-        BufReader::new(stdout).read_line(&mut address)?;
+        let mut child = KilledOnDrop(child);
         Ok(Self {
+            address: child.first_line()?,
             child,
             _bodies: file,
-            address: address.trim().to_owned(),
         })
     }
 
     /// The process id.
     pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-}
-
-impl Drop for Baseline {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.0.id()
     }
 }

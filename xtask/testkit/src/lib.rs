@@ -5,9 +5,10 @@
 //! - [`images`]: the images of the standard flavors, made in an engine.
 //! - [`server`]: the process of a server.
 //! - [`http`]: a client for an engine and for Wharf. [`ssh`]: OpenSSH's client.
-//! - [`process`], [`packages`], [`signals`]: other programs, their packages, and Ctrl-C.
+//! - [`process`], [`child`], [`packages`], [`signals`]: other programs, their packages, and Ctrl-C.
 //! - [`progress`]: output for the person at the terminal. [`workspace`]: the checkout.
 
+pub mod child;
 pub mod engine;
 pub mod images;
 pub mod incus;

@@ -1,7 +1,7 @@
 //! `wharf check`.
 
 use super::operator::OperatorCommand;
-use super::{ConfigFile, runtime};
+use super::{ConfigFile, counted, runtime};
 use crate::check;
 use crate::log;
 use anyhow::{Result, bail};
@@ -27,11 +27,12 @@ impl OperatorCommand for Check {
             errors += usize::from(finding.severity == Severity::Error);
             println!("{}: {finding}", finding.severity);
         }
-        let warnings = findings.len() - errors;
+        let warnings = counted(findings.len() - errors, "warning");
         if errors > 0 {
-            bail!("the configuration has {errors} errors and {warnings} warnings");
+            let errors = counted(errors, "error");
+            bail!("the configuration has {errors} and {warnings}");
         }
-        println!("the configuration has no errors and {warnings} warnings");
+        println!("the configuration has no errors and {warnings}");
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! `wharf plugin`.
 
+use super::counted;
 use super::operator::OperatorCommand;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand};
@@ -91,9 +92,8 @@ fn check(file: &Path) -> Result<()> {
     for finding in &findings {
         writeln!(out, "warning: {finding}")?;
     }
-    let warnings = findings.len();
-    let plural = if warnings == 1 { "" } else { "s" };
-    writeln!(out, "the file is valid, with {warnings} warning{plural}")?;
+    let warnings = counted(findings.len(), "warning");
+    writeln!(out, "the file is valid, with {warnings}")?;
     Ok(())
 }
 

@@ -7,8 +7,9 @@ use crate::up::Up;
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
+use wharf_testkit::child::KilledOnDrop;
 use wharf_testkit::process::{command, output};
 use wharf_testkit::workspace;
 
@@ -97,7 +98,7 @@ fn is_as_told(said: &Said) -> Result<()> {
 
 /// The shell of a user with a home directory of its own.
 struct Shell {
-    shell: Child,
+    _shell: KilledOnDrop,
     keyboard: ChildStdin,
     screen: BufReader<ChildStdout>,
 }
@@ -121,7 +122,7 @@ impl Shell {
         writeln!(keyboard, "{CARGO}")?;
         let screen = BufReader::new(shell.stdout.take().context("stdout")?);
         Ok(Self {
-            shell,
+            _shell: KilledOnDrop(shell),
             keyboard,
             screen,
         })
@@ -144,12 +145,5 @@ impl Shell {
             }
             output += &next;
         }
-    }
-}
-
-impl Drop for Shell {
-    fn drop(&mut self) {
-        let _ = self.shell.kill();
-        let _ = self.shell.wait();
     }
 }
