@@ -21,8 +21,6 @@ pub struct NamedPage {
     pub label: String,
     /// The host and the port of its server.
     pub way: Option<(String, u16)>,
-    /// The value of `Authorization` that its server takes.
-    pub credential: Option<SecretText>,
 }
 
 /// The digest of a password of an instance. It tells no more than a guess of the whole password.
@@ -45,7 +43,6 @@ impl App {
             Ok(Some(NamedPage {
                 label,
                 way: self.web_way(&instance, is_private),
-                credential: self.page_credential(rows, &instance)?,
                 instance,
             }))
         })
@@ -62,12 +59,8 @@ impl App {
         (!password.expose().is_empty()).then(|| password_digest(instance.id, &password))
     }
 
-    /// The credential of a page, as its flavor takes it.
-    fn page_credential(
-        &self,
-        rows: &impl Read,
-        instance: &Instance,
-    ) -> Result<Option<SecretText>, Error> {
+    /// Returns the value of `Authorization` that the page of an instance takes, by its flavor. It never changes.
+    pub fn page_credential(&self, instance: &Instance) -> Result<Option<SecretText>, Error> {
         let mut flavors = self.plugins.flavors().iter();
         let flavor = flavors.find(|flavor| flavor.name == instance.flavor);
         let value = match flavor.map_or(WebAuth::None, |flavor| flavor.web_auth) {
@@ -82,7 +75,8 @@ impl App {
                 Some(format!("Basic {}", STANDARD.encode(pair)))
             }
             WebAuth::Token => {
-                let Some(spec) = rows.provisioning_spec(instance.id)? else {
+                let spec = (self.db).read(|rows| rows.provisioning_spec(instance.id))?;
+                let Some(spec) = spec else {
                     return Ok(None);
                 };
                 let (id, password) = (instance.id, &instance.password);

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use wharf_accounts::Accounts;
 use wharf_domain::ids::InstanceId;
-use wharf_domain::instance::Intent;
+use wharf_domain::instance::{Instance, Intent};
 use wharf_domain::secret::SecretText;
 use wharf_domain::state::InstanceState;
 use wharf_instances::{App, NamedPage, password_digest};
@@ -16,7 +16,8 @@ use wharf_pages::directory::{
     Answered, Directory, NoVisitor, Page, PageState, Right, Upstream, Visitor,
 };
 
-/// The most passwords that are known to be right. Programs send the password with each request.
+/// The most passwords that are known to be right, and credentials of pages. Programs send the password with
+/// each request, and a page takes its credential with each.
 const MAX_KNOWN: usize = 4096;
 
 /// The route of all requests for pages in the log and the metrics. Their paths are the users' own.
@@ -30,6 +31,8 @@ pub(super) struct PageDirectory {
     metrics: HttpMetrics,
     /// Digests of passwords that were right, with their instances. Giving them again is no attempt.
     known: Cache<String, ()>,
+    /// The credentials of pages that were asked for.
+    credentials: Cache<InstanceId, Option<SecretText>>,
 }
 
 impl PageDirectory {
@@ -45,6 +48,7 @@ impl PageDirectory {
             attempts,
             metrics,
             known: Cache::new(MAX_KNOWN),
+            credentials: Cache::new(MAX_KNOWN),
         }
     }
 
@@ -55,6 +59,37 @@ impl PageDirectory {
                 tracing::error!(error = %error.chain(), "a page cannot be read");
                 None
             }
+        }
+    }
+
+    /// The value of `Authorization` for the server of a page. A page without one asks its visitors itself.
+    fn credential(&self, instance: &Instance) -> Option<SecretText> {
+        let found = self
+            .credentials
+            .get_or_insert_with(&instance.id, || self.app.page_credential(instance));
+        match found {
+            Ok(credential) => credential,
+            Err(error) => {
+                tracing::error!(error = %error.chain(), "the credential of a page cannot be read");
+                None
+            }
+        }
+    }
+
+    /// Whether the server of a page can be reached, by the state that its user sees.
+    fn state(&self, named: &NamedPage) -> PageState {
+        let instance = &named.instance;
+        match (instance.state(), &named.way) {
+            (InstanceState::Running, Some((host, port))) => PageState::Running(Upstream {
+                instance: instance.id,
+                incarnation: instance.incarnation,
+                host: host.clone(),
+                port: *port,
+                credential: self.credential(instance),
+            }),
+            (InstanceState::Provisioning, _) => PageState::Starting,
+            _ if instance.intent == Intent::Start => PageState::Starting,
+            _ => PageState::Stopped,
         }
     }
 
@@ -69,23 +104,6 @@ impl PageDirectory {
     }
 }
 
-/// Whether the server of a page can be reached, by the state that its user sees.
-fn state(named: &NamedPage) -> PageState {
-    let instance = &named.instance;
-    match (instance.state(), &named.way) {
-        (InstanceState::Running, Some((host, port))) => PageState::Running(Upstream {
-            instance: instance.id,
-            incarnation: instance.incarnation,
-            host: host.clone(),
-            port: *port,
-            credential: named.credential.clone(),
-        }),
-        (InstanceState::Provisioning, _) => PageState::Starting,
-        _ if instance.intent == Intent::Start => PageState::Starting,
-        _ => PageState::Stopped,
-    }
-}
-
 impl Directory for PageDirectory {
     fn page(&self, label: &str) -> Option<Page> {
         let named = self.named(label)?;
@@ -95,7 +113,7 @@ impl Directory for PageDirectory {
             moved_to: (named.label != label).then(|| named.label.clone()),
             owner: instance.owner,
             instance: instance.id,
-            state: state(&named),
+            state: self.state(&named),
             is_public: false,
         })
     }
