@@ -4,7 +4,7 @@ use crate::share;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
-use wharf_subnets::{InUse, Ipv4Net, free, reserved, routes};
+use wharf_subnets::{InUse, Ipv4Net, free, in_use};
 
 const FIRST: u16 = 100;
 const COUNT: u16 = 150;
@@ -24,13 +24,13 @@ pub fn free_network_beside(ranges: Vec<Ipv4Net>) -> Result<u8> {
         subnet,
         owner: owner.clone(),
     });
-    let on_machine = routes().into_iter().chain(reserved(Path::new("")));
+    let on_machine = in_use(Path::new("")).into_iter();
     // A route to a whole organization yields to the more specific routes of the tests.
     let on_machine = on_machine.filter(|found| found.subnet.prefix_len() >= 16);
-    let in_use: Vec<_> = on_machine.chain(beside).collect();
+    let taken: Vec<_> = on_machine.chain(beside).collect();
     let (first, count) = share::of(COUNT);
     let next = |_| FIRST + first + NEXT.fetch_add(1, Ordering::Relaxed) % count;
     let numbers = (0..count).map(next).filter_map(|n| u8::try_from(n).ok());
-    let free = free(numbers, &in_use).map(|network| network.addr().octets()[1]);
+    let free = free(numbers, &taken).map(|network| network.addr().octets()[1]);
     free.context("the machine has routes into all networks of the tests")
 }

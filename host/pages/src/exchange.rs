@@ -32,11 +32,11 @@ pub struct Limits {
 /// All open exchanges.
 pub(crate) struct Exchanges {
     limits: Limits,
-    open: Mutex<Open>,
+    open: Mutex<OpenExchanges>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenExchanges {
     begun: u64,
     exchanges: HashMap<u64, Arc<Exchange>>,
     pages: HashMap<String, usize>,
@@ -206,7 +206,7 @@ impl Exchanges {
     }
 }
 
-impl Open {
+impl OpenExchanges {
     fn close(&mut self, number: u64) {
         let Some(exchange) = self.exchanges.remove(&number) else {
             return;

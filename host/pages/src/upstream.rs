@@ -34,24 +34,24 @@ pub(crate) struct Pool {
 }
 
 struct Idle {
-    connection: Connection,
+    connection: UpstreamConnection,
     since: Instant,
 }
 
 /// A connection to the server of a page. It closes when this is dropped.
-pub(crate) struct Connection {
+pub(crate) struct UpstreamConnection {
     pub(crate) sender: SendRequest<Upload>,
     upstream: Upstream,
     driver: AbortHandle,
 }
 
-impl Connection {
+impl UpstreamConnection {
     pub(crate) fn driver(&self) -> AbortHandle {
         self.driver.clone()
     }
 }
 
-impl Drop for Connection {
+impl Drop for UpstreamConnection {
     fn drop(&mut self) {
         self.driver.abort();
     }
@@ -59,7 +59,7 @@ impl Drop for Connection {
 
 /// A connection that serves an exchange.
 pub(crate) struct Lease {
-    pub(crate) connection: Connection,
+    pub(crate) connection: UpstreamConnection,
     pool: Arc<Pool>,
 }
 
@@ -115,7 +115,7 @@ impl Pool {
             }
         });
         Ok(Lease {
-            connection: Connection {
+            connection: UpstreamConnection {
                 sender,
                 upstream: upstream.clone(),
                 driver: driver.abort_handle(),

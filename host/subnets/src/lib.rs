@@ -13,6 +13,7 @@ pub use routes::routes;
 pub use ipnet::Ipv4Net;
 
 use std::net::Ipv4Addr;
+use std::path::Path;
 
 /// A range in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,12 @@ pub struct InUse {
     pub subnet: Ipv4Net,
     /// Its owner, for people.
     pub owner: String,
+}
+
+/// The ranges in use on this machine, without those that `holder` has reserved.
+#[must_use]
+pub fn in_use(holder: &Path) -> Vec<InUse> {
+    routes().into_iter().chain(reserved(holder)).collect()
 }
 
 /// Finds a range `10.N.0.0/16` that overlaps no range in use, with the first N that has one.

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use wharf_subnets::{Reservation, free, reserved, routes};
+use wharf_subnets::{Reservation, free, in_use};
 use wharf_testkit::engine::{Allowed, DockerOptions, Kind, PrivateEngine};
 use wharf_testkit::http::{Endpoint, HttpClient, Request, Response};
 use wharf_testkit::process::{output, wait_until};
@@ -176,12 +176,8 @@ impl Wharf {
 
     /// Creates an instance, as soon as the GPU is free, and waits until it runs.
     pub fn create(&self, model: Option<&str>) -> Result<Instance> {
-        let mut answer = self.ask(model)?;
         let start = Instant::now();
-        while answer.status == 422 && start.elapsed() < FREE_LIMIT {
-            std::thread::sleep(Duration::from_millis(50));
-            answer = self.ask(model)?;
-        }
+        let answer = until_free(|| self.ask(model))?;
         let waited = start.elapsed();
         let created = answer.ok().context("create")?.json()?;
         let uuid = text_of(&created, "uuid")?;
@@ -230,12 +226,8 @@ impl Wharf {
 
     /// Restarts an instance, as soon as its GPU is free, and waits until it runs.
     pub fn restart(&self, instance: &Instance) -> Result<()> {
-        let mut answer = None;
-        wait_until(FREE_LIMIT, || {
-            answer = Some(self.act(instance, "restart"));
-            matches!(&answer, Some(Ok(response)) if response.status != 422)
-        });
-        answer.context("no answer")??.ok().context("restart")?;
+        let answer = until_free(|| self.act(instance, "restart"))?;
+        answer.ok().context("restart")?;
         self.wait_for(&instance.uuid, "running")?;
         wait_for_banner(HOST, instance.port, BANNER_LIMIT)
     }
@@ -312,10 +304,19 @@ fn text(data: &Path, socket: &Path, network: &str, gpu: &Gpu, settings: &str) ->
     )
 }
 
+/// Sends a request until a GPU is free for it.
+fn until_free(mut send: impl FnMut() -> Result<Response>) -> Result<Response> {
+    let mut answer = None;
+    wait_until(FREE_LIMIT, || {
+        answer = Some(send());
+        !matches!(&answer, Some(Ok(response)) if response.status == 422)
+    });
+    answer.context("no answer")?
+}
+
 /// A network that nothing else on this machine uses, reserved.
 fn free_network(data: &Path) -> Result<(String, Reservation)> {
-    let in_use: Vec<_> = routes().into_iter().chain(reserved(data)).collect();
-    let network = free(SECONDS, &in_use);
+    let network = free(SECONDS, &in_use(data));
     let network =
         network.context("the machine uses all networks from 10.80.0.0 to 10.127.255.255")?;
     Ok((network.to_string(), Reservation::of_subnet(&network, data)?))

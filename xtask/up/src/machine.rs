@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use std::net::TcpListener;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use wharf_subnets::{InUse, Ipv4Net, Reservation, free, overlap, reserved, routes};
+use wharf_subnets::{InUse, Ipv4Net, Reservation, free, overlap};
 use wharf_testkit::engine::short_hash;
 use wharf_testkit::process::{command, output};
 
@@ -90,8 +90,8 @@ impl Networks {
     /// Reads the machine's networks. Those of its engines are the installation's own, or others'.
     pub fn read(own: &[Ipv4Net], others: &[InUse], holder: &Path) -> Self {
         let is_own = |found: &InUse| own.iter().any(|own| own.contains(&found.subnet));
-        let found = routes().into_iter().chain(reserved(holder));
-        let mut in_use: Vec<_> = found.filter(|found| !is_own(found)).collect();
+        let mut in_use = wharf_subnets::in_use(holder);
+        in_use.retain(|found| !is_own(found));
         in_use.extend_from_slice(others);
         Self {
             in_use,

@@ -5,7 +5,7 @@ use super::activity::{Activity, BodyProgress};
 use super::body::RequestBody;
 use super::client::RequestClient;
 use super::linger::Linger;
-use super::listen::Serve;
+use super::listen::ConnectionService;
 use super::respond;
 use super::unsent::{RequestFacts, Unread, Unsent, UnsentBody};
 use axum::Router;
@@ -130,7 +130,7 @@ impl Connections {
     }
 }
 
-impl Serve for Connections {
+impl ConnectionService for Connections {
     async fn serve<I>(&self, io: I, activity: &Arc<Activity>, mut stopped: watch::Receiver<bool>)
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,

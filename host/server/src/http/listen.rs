@@ -18,7 +18,7 @@ use wharf_config::{LimitsConfig, TrustedProxies};
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Serves connections.
-pub(super) trait Serve: Send + Sync + 'static {
+pub(super) trait ConnectionService: Send + Sync + 'static {
     /// Serves a connection to its end, gracefully when `stopped` turns true.
     fn serve<I>(
         &self,
@@ -43,7 +43,7 @@ pub(super) struct Served<S> {
 
 /// Serves until `stopped` turns true, then finishes running requests within [`SHUTDOWN_TIMEOUT`].
 /// `address` is that of a peer whose connections are counted.
-pub(super) async fn serve<L: Listener, S: Serve>(
+pub(super) async fn serve<L: Listener, S: ConnectionService>(
     mut listener: L,
     address: fn(&L::Addr) -> Option<IpAddr>,
     served: Served<S>,

@@ -3,7 +3,7 @@
 use super::activity::Activity;
 use super::attempts::Attempts;
 use super::client::RequestClient;
-use super::listen::{self, Serve, Served};
+use super::listen::{self, ConnectionService, Served};
 use super::metrics::HttpMetrics;
 use super::page_directory::PageDirectory;
 use super::start_error::InterfaceError;
@@ -148,7 +148,7 @@ fn threads(pages: Option<&PagesConfig>) -> usize {
 /// Serves connections with the gateway.
 struct GatewayService(Arc<Gateway>);
 
-impl Serve for GatewayService {
+impl ConnectionService for GatewayService {
     async fn serve<I>(&self, io: I, activity: &Arc<Activity>, stopped: watch::Receiver<bool>)
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -25,7 +25,7 @@ const REPLACED: u16 = 4000;
 const NOT_RUNNING: u16 = 4001;
 
 type Sender = SplitSink<WebSocket, Message>;
-type Receiver = SplitStream<WebSocket>;
+type TerminalReceiver = SplitStream<WebSocket>;
 
 /// Serves a client until it goes or the terminal ends.
 pub(super) async fn serve(socket: WebSocket, attachment: Attachment, connection: &Activity) {
@@ -42,20 +42,20 @@ pub(super) async fn serve(socket: WebSocket, attachment: Attachment, connection:
     let last = tokio::select! {
         last = receive(&mut receiver, &attachment, &paused, &life) => last,
         last = send(&mut sender, &attachment, pauses) => last,
-        () = life.ends(SILENCE) => Last::Gone,
-        event = attachment.cut() => Last::Event(event),
+        () = life.ends(SILENCE) => TerminalClose::Gone,
+        event = attachment.cut() => TerminalClose::Event(event),
     };
     drop(attachment);
     let (notice, code) = match last {
-        Last::Gone => return,
-        Last::Closed => (None, close_code::NORMAL),
-        Last::Wrong(error) => (Some(Notice::Error { error }), close_code::POLICY),
-        Last::TooLarge => {
+        TerminalClose::Gone => return,
+        TerminalClose::Closed => (None, close_code::NORMAL),
+        TerminalClose::Wrong(error) => (Some(Notice::Error { error }), close_code::POLICY),
+        TerminalClose::TooLarge => {
             connection.linger();
             let error = "A message must not be larger than 1 MiB.";
             (Some(Notice::Error { error }), close_code::SIZE)
         }
-        Last::Event(event) => (terminal::notice(&event), code(&event)),
+        TerminalClose::Event(event) => (terminal::notice(&event), code(&event)),
     };
     let close = async {
         let reason = match &notice {
@@ -83,7 +83,7 @@ pub(super) async fn serve(socket: WebSocket, attachment: Attachment, connection:
 const MAX_REASON: usize = 123;
 
 /// The last thing that happens to a client.
-enum Last {
+enum TerminalClose {
     /// The connection is broken.
     Gone,
     /// The client has closed the connection.
@@ -98,11 +98,11 @@ enum Last {
 
 /// Passes the messages of a client to its terminal. While the shell reads nothing, none is read.
 async fn receive(
-    receiver: &mut Receiver,
+    receiver: &mut TerminalReceiver,
     attachment: &Attachment,
     paused: &watch::Sender<bool>,
     life: &Liveness,
-) -> Last {
+) -> TerminalClose {
     loop {
         let message = receiver.next().await;
         life.heard();
@@ -122,19 +122,19 @@ async fn receive(
                 Ok(Control::Pause(pause)) => drop(paused.send_replace(pause)),
                 Ok(Control::End(true)) => attachment.end(),
                 Ok(Control::End(false)) => {}
-                Err(expected) => return Last::Wrong(expected),
+                Err(expected) => return TerminalClose::Wrong(expected),
             },
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Ok(Message::Close(_))) => return Last::Closed,
+            Some(Ok(Message::Close(_))) => return TerminalClose::Closed,
             Some(Err(error)) => {
                 tracing::debug!("terminal: {error}");
                 return if is_too_large(&error) {
-                    Last::TooLarge
+                    TerminalClose::TooLarge
                 } else {
-                    Last::Gone
+                    TerminalClose::Gone
                 };
             }
-            None => return Last::Gone,
+            None => return TerminalClose::Gone,
         }
     }
 }
@@ -148,7 +148,7 @@ async fn send(
     sender: &mut Sender,
     attachment: &Attachment,
     mut pauses: watch::Receiver<bool>,
-) -> Last {
+) -> TerminalClose {
     let mut ping = interval(PING_EVERY);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -156,13 +156,13 @@ async fn send(
         let message = tokio::select! {
             event = attachment.next(), if !is_paused => match event {
                 AttachmentEvent::Output(bytes) => Message::Binary(bytes),
-                event => return Last::Event(event),
+                event => return TerminalClose::Event(event),
             },
             _ = ping.tick() => Message::Ping(Bytes::new()),
             Ok(()) = pauses.changed() => continue,
         };
         if sender.send(message).await.is_err() {
-            return Last::Gone;
+            return TerminalClose::Gone;
         }
     }
 }

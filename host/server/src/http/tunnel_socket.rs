@@ -31,10 +31,10 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 const NOT_RUNNING: u16 = 4001;
 
 type Sender = SplitSink<WebSocket, Message>;
-type Receiver = SplitStream<WebSocket>;
+type TunnelReceiver = SplitStream<WebSocket>;
 
 /// The last thing that happens to a tunnel.
-enum Last {
+enum TunnelClose {
     /// The client has closed or lost its connection.
     Gone,
     /// Both directions have ended.
@@ -81,13 +81,13 @@ pub(super) async fn serve(socket: WebSocket, tunnel: Tunnel, connection: &Activi
     let last = tokio::select! {
         last = receive(&mut receiver, &mut writer, &ended, &life) => last,
         last = send(&mut sender, &mut reader, &ended) => last,
-        () = ended.both() => Last::Done,
-        () = life.ends(SILENCE) => Last::Gone,
-        end = place.ended() => Last::End(end),
+        () = ended.both() => TunnelClose::Done,
+        () = life.ends(SILENCE) => TunnelClose::Gone,
+        end = place.ended() => TunnelClose::End(end),
     };
     // The port learns of the end before the client does.
     drop((reader, writer, place));
-    if matches!(last, Last::TooLarge) {
+    if matches!(last, TunnelClose::TooLarge) {
         connection.linger();
     }
     let Some((code, reason)) = close_of(&last) else {
@@ -107,18 +107,18 @@ pub(super) async fn serve(socket: WebSocket, tunnel: Tunnel, connection: &Activi
 
 /// Passes the messages of a client to the port. While the port reads nothing, none is read.
 async fn receive(
-    receiver: &mut Receiver,
+    receiver: &mut TunnelReceiver,
     writer: &mut PortWriter,
     ended: &Ended,
     life: &Liveness,
-) -> Last {
+) -> TunnelClose {
     let mut takes = true;
     loop {
         let message = receiver.next().await;
         life.heard();
         match message {
             Some(Ok(Message::Binary(_))) if ended.up.load(Ordering::Acquire) && takes => {
-                return Last::Wrong;
+                return TunnelClose::Wrong;
             }
             Some(Ok(Message::Binary(bytes))) if bytes.is_empty() => {
                 // The reader learns of a broken connection.
@@ -135,15 +135,15 @@ async fn receive(
                 life.waits(false);
             }
             Some(Ok(Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Ok(Message::Text(_))) => return Last::Wrong,
-            Some(Ok(Message::Close(_))) | None => return Last::Gone,
+            Some(Ok(Message::Text(_))) => return TunnelClose::Wrong,
+            Some(Ok(Message::Close(_))) | None => return TunnelClose::Gone,
             Some(Err(error)) => {
                 tracing::debug!("tunnel: {error}");
                 let is_too_large = error.to_string().contains("Message too long");
                 return if is_too_large {
-                    Last::TooLarge
+                    TunnelClose::TooLarge
                 } else {
-                    Last::Gone
+                    TunnelClose::Gone
                 };
             }
         }
@@ -151,7 +151,7 @@ async fn receive(
 }
 
 /// Sends the bytes of the port, their end, and pings.
-async fn send(sender: &mut Sender, reader: &mut PortReader, ended: &Ended) -> Last {
+async fn send(sender: &mut Sender, reader: &mut PortReader, ended: &Ended) -> TunnelClose {
     let mut ping = interval(PING_EVERY);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ping.reset();
@@ -170,49 +170,49 @@ async fn send(sender: &mut Sender, reader: &mut PortReader, ended: &Ended) -> La
                     let sent = sender.send(Message::Binary(Bytes::new())).await;
                     ended.end(&ended.down);
                     if sent.is_err() {
-                        return Last::Gone;
+                        return TunnelClose::Gone;
                     }
                     continue;
                 }
                 Err(Some(error)) => {
                     tracing::debug!("tunnel: {error}");
-                    return Last::Broken;
+                    return TunnelClose::Broken;
                 }
-                Err(None) => return Last::Done,
+                Err(None) => return TunnelClose::Done,
             },
             _ = ping.tick() => Message::Ping(Bytes::new()),
         };
         if sender.send(message).await.is_err() {
-            return Last::Gone;
+            return TunnelClose::Gone;
         }
     }
 }
 
 /// The code and the reason of the close frame.
-fn close_of(last: &Last) -> Option<(u16, &'static str)> {
+fn close_of(last: &TunnelClose) -> Option<(u16, &'static str)> {
     Some(match last {
-        Last::Gone => return None,
-        Last::Done => (close_code::NORMAL, ""),
-        Last::Broken => (
+        TunnelClose::Gone => return None,
+        TunnelClose::Done => (close_code::NORMAL, ""),
+        TunnelClose::Broken => (
             close_code::ERROR,
             "The port of the instance has broken its connection.",
         ),
-        Last::Wrong => (
+        TunnelClose::Wrong => (
             close_code::POLICY,
             "Messages must be binary, and none follows an empty one.",
         ),
-        Last::TooLarge => (
+        TunnelClose::TooLarge => (
             close_code::SIZE,
             "A message must not be larger than 64 KiB.",
         ),
-        Last::End(TerminalEnd::Access) => (
+        TunnelClose::End(TerminalEnd::Access) => (
             close_code::POLICY,
             "The key or session of this tunnel is not valid any more.",
         ),
-        Last::End(TerminalEnd::NotRunning) => {
+        TunnelClose::End(TerminalEnd::NotRunning) => {
             (NOT_RUNNING, "The instance is not running any more.")
         }
-        Last::End(_) => (
+        TunnelClose::End(_) => (
             close_code::AWAY,
             "The service stops; connect again shortly.",
         ),

@@ -28,7 +28,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 type Connection = BufReader<Box<dyn Stream>>;
 
 /// The sizes of a run.
-struct Sizes {
+struct GatewaySizes {
     pairs: usize,
     requests: usize,
     body: usize,
@@ -36,7 +36,7 @@ struct Sizes {
 }
 
 /// The two ways to the page.
-struct Ways {
+struct Routes {
     gateway: GatewayProcess,
     tls: TlsConnector,
     page: String,
@@ -45,14 +45,14 @@ struct Ways {
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let sizes = if options.quick {
-        Sizes {
+        GatewaySizes {
             pairs: 1,
             requests: 200,
             body: 8 << 20,
             sockets: 50,
         }
     } else {
-        Sizes {
+        GatewaySizes {
             pairs: 5,
             requests: 5_000,
             body: 1 << 30,
@@ -72,7 +72,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let client =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     let client = client.with_root_certificates(roots).with_no_client_auth();
-    let ways = Ways {
+    let ways = Routes {
         gateway,
         tls: TlsConnector::from(Arc::new(client)),
         page: format!("127.0.0.1:{page}"),
@@ -119,7 +119,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
 
 type Measured = std::pin::Pin<Box<dyn Future<Output = Result<f64>>>>;
 
-impl Ways {
+impl Routes {
     async fn connect(&self, is_direct: bool) -> Result<Connection> {
         let address = if is_direct {
             &self.page
@@ -178,7 +178,7 @@ async fn upload(mut io: Connection, size: usize) -> Result<f64> {
 }
 
 /// The memory of each idle WebSocket in KiB, beyond that of a gateway that had as many requests.
-async fn memory(ways: &Ways, count: usize) -> Result<f64> {
+async fn memory(ways: &Routes, count: usize) -> Result<f64> {
     drop(open(ways, count / 10).await?);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let before = resident_kib(ways.gateway.pid());
@@ -189,7 +189,7 @@ async fn memory(ways: &Ways, count: usize) -> Result<f64> {
     Ok(after.saturating_sub(before) as f64 / count as f64)
 }
 
-async fn open(ways: &Ways, count: usize) -> Result<Vec<Connection>> {
+async fn open(ways: &Routes, count: usize) -> Result<Vec<Connection>> {
     let mut sockets = Vec::with_capacity(count);
     for _ in 0..count {
         let mut io = ways.connect(false).await?;
