@@ -65,7 +65,7 @@ impl Jobs {
     pub fn poll(&self, outgoing: Outgoing, transport: &Transport) -> Result<JobState, EngineError> {
         let key = format!("{outgoing:?}");
         let mut jobs = self.0.lock();
-        if let Some(state) = told(&mut jobs, &key) {
+        if let Some(state) = take_state(&mut jobs, &key) {
             return Ok(state);
         }
         has_room(&mut jobs, MAX_JOBS, "jobs")?;
@@ -98,7 +98,7 @@ impl Jobs {
 
     /// The state of the job with this key, if there is one. A result is returned once.
     pub fn state(&self, key: &str) -> Option<JobState> {
-        told(&mut self.0.lock(), key)
+        take_state(&mut self.0.lock(), key)
     }
 
     /// Ends the job with this key, if there is one.
@@ -108,7 +108,7 @@ impl Jobs {
 }
 
 /// The state of the job with this key. Drops results that were not read in time.
-fn told(jobs: &mut HashMap<String, RunningJob>, key: &str) -> Option<JobState> {
+fn take_state(jobs: &mut HashMap<String, RunningJob>, key: &str) -> Option<JobState> {
     jobs.retain(|_, job| !job.is_stale());
     let job = jobs.get(key)?;
     let is_over = job.task.is_finished();
@@ -251,19 +251,22 @@ mod tests {
         assert!(has_room(&mut jobs, 1, "jobs").is_err());
         assert!(has_room(&mut jobs, 2, "jobs").is_ok());
         assert!(matches!(
-            told(&mut jobs, "runs"),
+            take_state(&mut jobs, "runs"),
             Some(JobState::Running(None))
         ));
-        assert!(told(&mut jobs, "late").is_none());
-        assert!(matches!(told(&mut jobs, "told"), Some(JobState::Done(_))));
-        assert!(told(&mut jobs, "told").is_none());
+        assert!(take_state(&mut jobs, "late").is_none());
+        assert!(matches!(
+            take_state(&mut jobs, "told"),
+            Some(JobState::Done(_))
+        ));
+        assert!(take_state(&mut jobs, "told").is_none());
         let broken = RunningJob::start(MAX_TIME, FRESH, |_| async { panic!("on purpose") });
         jobs.insert("broken".to_owned(), broken);
         while !jobs["broken"].task.is_finished() {
             tokio::task::yield_now().await;
         }
         assert!(matches!(
-            told(&mut jobs, "broken"),
+            take_state(&mut jobs, "broken"),
             Some(JobState::Failed(_))
         ));
         for n in 0..2 * MAX_KEPT {

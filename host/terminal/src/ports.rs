@@ -34,10 +34,10 @@ const LOOPBACK: [&str; 2] = ["127.0.0.1", "::1"];
 
 /// The SSH connections that are kept.
 #[derive(Default)]
-pub struct InstancePorts(Mutex<HashMap<InstanceId, Kept>>);
+pub struct InstancePorts(Mutex<HashMap<InstanceId, InstanceConnections>>);
 
 #[derive(Default)]
-struct Kept {
+struct InstanceConnections {
     incarnation: u64,
     connections: Vec<Arc<Line>>,
     /// Logins under way.
@@ -103,7 +103,7 @@ impl Line {
     }
 }
 
-impl Kept {
+impl InstanceConnections {
     fn find(&mut self, incarnation: u64) -> Found {
         self.connections.retain(|line| line.is_open());
         if self.incarnation != incarnation {

@@ -8,7 +8,6 @@ use std::time::Duration;
 use wharf_domain::driver::{Phase, PluginError, Tag};
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
 use wharf_domain::ids::Generation;
-use wharf_domain::instance::ResourceType;
 use wharf_domain::secret::InstanceSecrets;
 
 #[tokio::test]
