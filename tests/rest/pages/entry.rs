@@ -7,7 +7,7 @@ use crate::{Expected, has, uuid};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use wharf_tests::lasting_node;
+use wharf_tests::{lasting_node, simulated_node};
 
 #[test]
 fn the_owner_comes_in_without_a_second_password() {
@@ -60,6 +60,35 @@ fn each_flavor_gets_the_credential_that_it_takes() {
         "{seen:?}"
     );
     server.finish().unwrap();
+}
+
+#[test]
+fn an_image_of_the_operators_gets_the_credential_of_its_setting() {
+    for (auth, expected) in [
+        ("none", None),
+        ("basic", Some("Basic")),
+        ("bearer", Some("Bearer")),
+    ] {
+        let flavor = format!(
+            "[[flavor]]\nname = \"reports\"\nimage = \"localhost/team/reports:1\"\nweb_port = 8000\n\
+             web_auth = \"{auth}\"\n"
+        );
+        let (server, ann, ports) = start_on(&format!("{flavor}{}", simulated_node("one", "")));
+        let made = page(&ann, "reports", "demo");
+        let _page = serve(ports);
+        let browser = signed_in(&server, "ann@example.com");
+        let seen = Visit::begin(&browser, &made).get("/");
+        assert_eq!(seen.status, 200, "{seen:?}");
+        let mut lines = seen.body.lines().filter_map(|line| line.split_once(": "));
+        let given = lines.find(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        let password = made["original_service_password"].as_str().unwrap();
+        let expected = expected.map(|scheme| match scheme {
+            "Basic" => format!("Basic {}", STANDARD.encode(format!("user:{password}"))),
+            scheme => format!("{scheme} {password}"),
+        });
+        assert_eq!(given.map(|(_, value)| value.to_owned()), expected);
+        server.finish().unwrap();
+    }
 }
 
 #[test]
