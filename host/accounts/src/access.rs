@@ -1,7 +1,7 @@
 //! The users that are disabled, and notice of credentials that are not valid any more.
 
 use super::Accounts;
-use super::state::DISABLED;
+use super::disabled::DISABLED;
 use arc_swap::ArcSwap;
 use std::collections::HashSet;
 use tokio::sync::watch;

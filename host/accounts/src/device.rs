@@ -2,7 +2,7 @@
 //! approves it in the console. Requests are in memory only, since they live for minutes.
 
 use super::Accounts;
-use crate::lasting::Expiry;
+use crate::recent_sign_in::Expiry;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::scope::Scopes;
 use wharf_domain::secret::SecretText;
 use wharf_ground::caller::Caller;
-use wharf_ground::places::Places;
+use wharf_ground::expiring::ExpiringMap;
 use wharf_ground::random::{fill, random_text};
 
 /// The time in which a request can be approved and its key fetched.
@@ -29,11 +29,11 @@ const ALPHABET: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 type DeviceDigest = [u8; 32];
 
 /// The requests by the digest of their device code.
-pub(super) struct Devices(Mutex<Places<DeviceDigest, DeviceRequest>>);
+pub(super) struct Devices(Mutex<ExpiringMap<DeviceDigest, DeviceRequest>>);
 
 impl Default for Devices {
     fn default() -> Self {
-        Self(Mutex::new(Places::new(MAX_REQUESTS, LIFETIME)))
+        Self(Mutex::new(ExpiringMap::new(MAX_REQUESTS, LIFETIME)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sign-in with an identity at a provider of OpenID Connect.
 
 use super::passkey::first;
-use super::ways::is_last;
+use super::sign_in_methods::is_last;
 use super::{Accounts, AnonymousSender};
 use crate::session::{NewSession, id_name};
 use serde::{Deserialize, Serialize};

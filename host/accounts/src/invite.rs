@@ -1,9 +1,9 @@
 //! Invitations: links by which users get a password or a passkey. A token is `USER.SECRET`. The database stores
 //! only the SHA-256 of the whole token, as the secret has 256 random bits.
 
+use super::disabled::is_disabled;
 use super::password::PASSWORDS;
 use super::session::end_others;
-use super::state::is_disabled;
 use super::{Accounts, AnonymousSender, password};
 use crate::session::NewSession;
 use serde::{Deserialize, Serialize};

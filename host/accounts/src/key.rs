@@ -4,9 +4,9 @@
 use super::access::Access;
 use super::key_end::{make_room, unrevoked};
 use super::key_rows::{KEY_TERMS, KEY_USES, KEYS, KeyRow, KeyTerms, all_keys};
-use super::key_use::LastUse;
-use super::lasting::require_access;
-use crate::key_use;
+use super::last_use::LastUse;
+use super::recent_sign_in::require_access;
+use crate::last_use;
 use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -410,7 +410,7 @@ impl ApiKeys {
         let valid = self.valid.load_full();
         let uses = valid.iter();
         let uses = uses.map(|(id, key)| ((id.clone(), ()), &key.last_use));
-        key_use::write(&self.db, &KEYS, &KEY_USES, uses).await
+        last_use::write(&self.db, &KEYS, &KEY_USES, uses).await
     }
 }
 

@@ -1,8 +1,8 @@
 //! The store of credentials: API keys, sessions, the ways to sign in, and the programs that users approve.
 
 pub mod access;
-mod browser;
 pub mod device;
+pub mod disabled;
 pub mod end_access;
 mod hashing;
 pub mod identity;
@@ -10,16 +10,16 @@ pub mod invite;
 pub mod key;
 mod key_end;
 pub mod key_rows;
-mod key_use;
-pub mod lasting;
+mod known_browser;
+mod last_use;
 pub mod passkey;
 pub mod password;
+pub mod recent_sign_in;
 pub mod session;
+pub mod sign_in_methods;
 pub mod ssh_key;
-pub mod state;
 mod ticket;
 mod upkeep;
-pub mod ways;
 
 use arc_swap::ArcSwap;
 use device::Devices;
@@ -43,7 +43,7 @@ pub const TABLES: &[FeatureTables] = &[
     session::TABLES,
     invite::TABLES,
     password::TABLES,
-    state::TABLES,
+    disabled::TABLES,
     passkey::TABLES,
     identity::TABLES,
     key_rows::TABLES,

@@ -2,9 +2,9 @@
 //! SHA-256 of the whole token, as the secret and the part have 256 random bits each. Over plain HTTP the
 //! cookie lacks the part, which only pages of the console have.
 
-use super::state::is_disabled;
+use super::disabled::is_disabled;
 use super::{Accounts, AnonymousSender};
-use crate::key_use::LastUse;
+use crate::last_use::LastUse;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;

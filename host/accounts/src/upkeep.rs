@@ -2,7 +2,7 @@
 
 use super::Accounts;
 use super::session::{SESSION_USES, SESSIONS, Sessions};
-use crate::key_use::{INTERVAL, write};
+use crate::last_use::{INTERVAL, write};
 use std::time::Duration;
 use tokio::time::{interval, sleep};
 use wharf_db::{Changes, CommitTimes};

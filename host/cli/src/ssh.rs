@@ -34,14 +34,14 @@ pub struct Ssh {
 /// The SSH server of an instance.
 pub struct SshAddress {
     user: String,
-    way: Way,
+    route: SshRoute,
     /// The name of the host key, unique for each instance: ports are used again.
     pub alias: String,
 }
 
-/// The way to an SSH server.
+/// The route to an SSH server.
 #[derive(Debug, PartialEq, Eq)]
-enum Way {
+enum SshRoute {
     Port {
         host: String,
         port: u16,
@@ -60,7 +60,7 @@ impl SshAddress {
         let profile = connection.profile.as_deref();
         Ok(Self {
             user: user.to_owned(),
-            way: Way::Proxy(proxy_command(uuid, profile)?),
+            route: SshRoute::Proxy(proxy_command(uuid, profile)?),
             alias: format!("wharf-{uuid}"),
         })
     }
@@ -79,7 +79,7 @@ impl SshAddress {
         }
         Ok(Self {
             user: user.to_owned(),
-            way: Way::Port {
+            route: SshRoute::Port {
                 // A URL has an IPv6 address in brackets, and OpenSSH has it without.
                 host: host.trim_matches(['[', ']']).to_owned(),
                 port: port.parse().with_context(strange)?,
@@ -93,9 +93,11 @@ impl SshAddress {
         let known_hosts = known_hosts::file()?;
         let known_hosts = known_hosts.to_str().context("the path of known_hosts")?;
         let strict = if is_known { "yes" } else { "accept-new" };
-        let mut options = match &self.way {
-            Way::Port { host, port } => vec![format!("HostName {host}"), format!("Port {port}")],
-            Way::Proxy(command) => vec![format!("ProxyCommand {command}")],
+        let mut options = match &self.route {
+            SshRoute::Port { host, port } => {
+                vec![format!("HostName {host}"), format!("Port {port}")]
+            }
+            SshRoute::Proxy(command) => vec![format!("ProxyCommand {command}")],
         };
         options.extend([
             format!("User {}", self.user),
@@ -197,20 +199,20 @@ impl Ssh {
 
 #[cfg(test)]
 mod tests {
-    use super::{SshAddress, Way, is_safe, quoted};
+    use super::{SshAddress, SshRoute, is_safe, quoted};
 
     #[test]
     fn an_address_has_nothing_that_openssh_would_interpret() {
         let of = |command: &str| SshAddress::of("0f8f", command);
-        let way = |host: &str, port| {
+        let route = |host: &str, port| {
             let host = host.to_owned();
-            Way::Port { host, port }
+            SshRoute::Port { host, port }
         };
         let address = of("ssh -p 20001 user@ssh.example.org").unwrap();
-        assert_eq!(address.way, way("ssh.example.org", 20001));
+        assert_eq!(address.route, route("ssh.example.org", 20001));
         for host in ["2001:db8::1", "[2001:db8::1]"] {
             let address = of(&format!("ssh -p 1 user@{host}")).unwrap();
-            assert_eq!(address.way, way("2001:db8::1", 1));
+            assert_eq!(address.route, route("2001:db8::1", 1));
         }
         for strange in [
             "ssh -p 20001 user@-oProxyCommand=x",

@@ -1,7 +1,7 @@
 //! The addresses that webhooks may have. Wharf sends requests on behalf of users, so an address that
 //! only Wharf's network reaches is refused.
 
-use super::own::is_of_this_machine;
+use super::own_addresses::is_of_this_machine;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::{Host, Url};

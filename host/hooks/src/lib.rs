@@ -1,19 +1,19 @@
 //! Webhooks: their use cases, and the deliveries of events to them.
 
 mod address;
-mod own;
+mod next_step;
+mod own_addresses;
 mod rows;
 mod run;
 mod secret;
 mod send;
 mod tasks;
-mod work;
 
 pub use rows::TABLES;
 pub use run::run;
 
 use address::check_url;
-use own::OwnAddresses;
+use own_addresses::OwnAddresses;
 use parking_lot::Mutex;
 use rows::{DELIVERIES, WEBHOOKS, all_webhooks, deliveries, put_delivery, webhook, webhooks_of};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use uuid::Uuid;
 use wharf_accounts::Accounts;
-use wharf_accounts::lasting::require_access;
+use wharf_accounts::recent_sign_in::require_access;
 use wharf_config::Config;
 use wharf_db::{Changes, Db, Read as _, Rows as _, View};
 use wharf_domain::audit::Origin;

@@ -1,9 +1,9 @@
 //! Delivers events to webhooks: one task for each webhook, which sends one request at a time.
 
 use super::Webhooks;
-use super::send::{Sender, UserPermits, places_of_user};
+use super::next_step::NextStep;
+use super::send::{Sender, UserPermits, permits_of_user};
 use super::tasks::Tasks;
-use super::work::Work;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub async fn run(webhooks: Arc<Webhooks>, mut stop: watch::Receiver<bool>) {
     let mut looks = interval(LOOK_EVERY);
     let mut looks_at_all = true;
     let mut tasks = Tasks::new(LOOK_EVERY);
-    let mut places: HashMap<UserId, UserPermits> = HashMap::new();
+    let mut permits: HashMap<UserId, UserPermits> = HashMap::new();
     loop {
         made.mark_unchanged();
         let found = if looks_at_all {
@@ -34,14 +34,14 @@ pub async fn run(webhooks: Arc<Webhooks>, mut stop: watch::Receiver<bool>) {
         };
         match found {
             Ok(found) => {
-                places.retain(|_, places| Arc::strong_count(places) > 1);
+                permits.retain(|_, permits| Arc::strong_count(permits) > 1);
                 for (owner, id) in found {
-                    let places = places.entry(owner).or_insert_with(places_of_user);
+                    let permits = permits.entry(owner).or_insert_with(permits_of_user);
                     tasks.start(id, || {
                         serve(
                             Arc::clone(&webhooks),
                             sender.clone(),
-                            Arc::clone(places),
+                            Arc::clone(permits),
                             owner,
                             id,
                         )
@@ -120,9 +120,9 @@ async fn step(
     passed: &mut u64,
 ) -> Result<Step, Error> {
     Ok(match webhooks.work(owner, id, passed).await? {
-        Work::Gone => Step::Gone,
-        Work::Wait(pause) => Step::Wait(pause),
-        Work::Deliver(job) => {
+        NextStep::Gone => Step::Gone,
+        NextStep::Wait(pause) => Step::Wait(pause),
+        NextStep::Deliver(job) => {
             let attempted = sender.send(&job, of_user).await;
             webhooks.done(owner, id, &job, attempted).await?;
             Step::Done

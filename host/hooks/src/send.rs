@@ -2,7 +2,7 @@
 
 use super::Webhooks;
 use super::address::{check_url, permits};
-use super::work::{Attempted, DeliveryJob};
+use super::next_step::{Attempted, DeliveryJob};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, redirect};
@@ -26,8 +26,8 @@ const AT_ONCE: usize = 1024;
 /// The requests of one user at once.
 pub(super) type UserPermits = Arc<Semaphore>;
 
-/// The places of a user.
-pub(super) fn places_of_user() -> UserPermits {
+/// The permits of a user.
+pub(super) fn permits_of_user() -> UserPermits {
     Arc::new(Semaphore::new(OF_USER))
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Sender {
     webhooks: Arc<Webhooks>,
     /// None without trusted certificates in the operating system.
     client: Option<Client>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Sender {
@@ -48,7 +48,7 @@ impl Sender {
         Self {
             webhooks,
             client: client.ok(),
-            places: Arc::new(Semaphore::new(AT_ONCE)),
+            permits: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
 
@@ -71,7 +71,7 @@ impl Sender {
         let Some(client) = &self.client else {
             return failed("the service has no trusted certificates");
         };
-        let Ok(_of_all) = self.places.acquire().await else {
+        let Ok(_of_all) = self.permits.acquire().await else {
             return failed("the service is ending");
         };
         let (timestamp, signatures) = match job.sign() {

@@ -35,12 +35,12 @@ pub fn describe(what: &EventKind) -> (&'static str, Option<String>) {
         EventKind::HostKeyChanged(keys) => ("host-key-changed", Some(keys.clone())),
         EventKind::NodeDrained => ("node-drained", None),
         EventKind::Moving => ("moving", None),
-        EventKind::Moved(ways) => ("moved", Some(ways.to_string())),
+        EventKind::Moved(addresses) => ("moved", Some(addresses.to_string())),
         EventKind::MoveFailed(why) => ("move-failed", Some(why.clone())),
         EventKind::Lost => ("lost", None),
         EventKind::Recreated => ("recreated", None),
-        EventKind::AllocationLost(lost, ways) => {
-            let kind = match ways {
+        EventKind::AllocationLost(lost, addresses) => {
+            let kind = match addresses {
                 Some(_) => "reallocated",
                 None => "failed",
             };

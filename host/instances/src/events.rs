@@ -260,11 +260,11 @@ fn message(what: &EventKind) -> String {
         EventKind::Deleted => "The instance was deleted.",
         EventKind::Purged => "The host has removed the instance.",
         EventKind::DiskGrowing(progress) => return moves(progress),
-        EventKind::AllocationLost(lost, ways) => {
+        EventKind::AllocationLost(lost, addresses) => {
             let held = held(lost);
-            return match ways {
-                Some(ways) => format!(
-                    "Another try, as {held}. The time until now costs nothing. The instance has now: {ways}."
+            return match addresses {
+                Some(addresses) => format!(
+                    "Another try, as {held}. The time until now costs nothing. The instance has now: {addresses}."
                 ),
                 None => format!(
                     "The instance cannot be made, as {held}, and nothing is free in their place. It costs \
@@ -310,8 +310,10 @@ fn message(what: &EventKind) -> String {
             "The operator empties the host of this instance. The instance is stopped, and moves to \
              another host with its disk."
         }
-        EventKind::Moved(ways) => {
-            return format!("The instance is on another host, with its disk. It has now: {ways}.");
+        EventKind::Moved(addresses) => {
+            return format!(
+                "The instance is on another host, with its disk. It has now: {addresses}."
+            );
         }
         EventKind::MoveFailed(_) => {
             "The instance could not move to another host. It stays on its own, with its disk."

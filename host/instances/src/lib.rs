@@ -28,7 +28,6 @@ pub mod reconciler;
 mod recreate;
 pub mod restart;
 pub mod retention;
-mod settled;
 mod stats;
 mod stop;
 pub mod suspension;
@@ -37,6 +36,7 @@ pub mod terminal_watch;
 mod tunnel;
 mod update;
 mod usage;
+mod waiters;
 
 pub use condition::InstanceCondition;
 pub use costs::CorrectionLine;
@@ -49,12 +49,12 @@ pub use nodes::{NodeState, Nodes, Outage};
 pub use offer::Offered;
 pub use pages::{NamedPage, password_digest};
 pub use read::InstanceView;
-pub use settled::Waiters;
 pub use stats::InstanceStats;
 pub use stop::Stopped;
 pub use terminal::TerminalRequest;
 pub use tunnel::Tunnel;
 pub use usage::Usage;
+pub use waiters::Waiters;
 
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
@@ -115,7 +115,7 @@ pub struct App {
     pub(crate) drivers: BTreeMap<NodeId, NodeDriver>,
     pub(crate) vault: Vault,
     pub(crate) installation: String,
-    pub(crate) settled: Waiters,
+    pub(crate) waiters: Waiters,
     pub(crate) growing: growing::Growing,
     /// The images of flavors, by the last survey of a node.
     pub(crate) flavor_images: ArcSwap<Vec<flavor_images::FlavorImages>>,
@@ -176,7 +176,7 @@ impl App {
             nodes: Nodes::new(parts.drivers.keys().cloned()),
             drivers: parts.drivers,
             vault: parts.vault,
-            settled: Waiters::default(),
+            waiters: Waiters::default(),
             growing: growing::Growing::default(),
             flavor_images: ArcSwap::default(),
             guests: parts.guests,
@@ -219,8 +219,8 @@ impl App {
     }
 
     /// The requests that wait for the reconciler.
-    pub fn settled(&self) -> &Waiters {
-        &self.settled
+    pub fn waiters(&self) -> &Waiters {
+        &self.waiters
     }
 
     /// Returns the present configuration.
@@ -332,7 +332,7 @@ impl App {
     /// the node is known to be out of reach, or the wait times out.
     async fn wait_settled(&self, intended: &Instance) {
         let timeout = Duration::from_millis(self.config().limits.answer_wait_ms);
-        let waiting = self.settled.enter(intended.id);
+        let waiting = self.waiters.enter(intended.id);
         let done = || self.is_settled(intended);
         waiting.until(timeout, done).await;
     }

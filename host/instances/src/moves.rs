@@ -267,7 +267,7 @@ pub(super) fn arrive(
     let (row, run) = resume(row, moving, view, deadline)?;
     let mut claim = moving.claim.clone();
     claim.compute = run;
-    let ways = InstanceAddresses {
+    let addresses = InstanceAddresses {
         ssh_host: row.ssh_host.clone(),
         ssh_port: row.ssh_port,
         lan_ipv4: row.lan_ipv4,
@@ -278,7 +278,7 @@ pub(super) fn arrive(
         .remove(&MOVES, id)
         .remove(&CLAIMS, (from.0, id))
         .put_claim(id, claim)
-        .record(row, view.now, EventKind::Moved(ways)))
+        .record(row, view.now, EventKind::Moved(addresses)))
 }
 
 /// Ends a move that is not possible: the instance stays on its node, and starts there again if it ran.

@@ -20,7 +20,7 @@ pub struct NamedPage {
     /// The label that the page has now.
     pub label: String,
     /// The host and the port of its server.
-    pub way: Option<(String, u16)>,
+    pub address: Option<(String, u16)>,
 }
 
 /// The digest of a password of an instance. It tells no more than a guess of the whole password.
@@ -42,7 +42,7 @@ impl App {
             let is_private = has_private_page(rows, instance.id)?;
             Ok(Some(NamedPage {
                 label,
-                way: self.web_way(&instance, is_private),
+                address: self.web_address(&instance, is_private),
                 instance,
             }))
         })

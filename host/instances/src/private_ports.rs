@@ -16,7 +16,7 @@ tables! {
 }
 
 /// The host and the port of a way to an instance.
-pub(super) type Way = (String, u16);
+pub(super) type HostPort = (String, u16);
 
 /// Whether an SSH server listens in an instance. Earlier versions made pages without one.
 pub(super) fn has_shell(rows: &impl Read, instance: &Instance) -> Result<bool, Error> {
@@ -41,7 +41,7 @@ pub(super) fn web_is_private(config: &Config) -> bool {
 
 impl App {
     /// The way to the SSH port of an instance.
-    pub(super) fn ssh_way(&self, instance: &Instance) -> Way {
+    pub(super) fn ssh_address(&self, instance: &Instance) -> HostPort {
         let private = if instance.ssh {
             None
         } else {
@@ -55,7 +55,7 @@ impl App {
     }
 
     /// The way to the page of an instance; `None` if it has no page.
-    pub(super) fn web_way(&self, instance: &Instance, is_private: bool) -> Option<Way> {
+    pub(super) fn web_address(&self, instance: &Instance, is_private: bool) -> Option<HostPort> {
         let private = is_private.then(|| self.private_host(&instance.node));
         let host = private
             .flatten()

@@ -2,7 +2,7 @@
 //! node has taken the start. Until then the instance is stopped and not billed.
 
 use super::find::{Selector, find};
-use super::settled::Waiter;
+use super::waiters::Waiter;
 use super::{App, InstanceCondition, InstanceView, moves, quota, suspension};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl App {
         let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
         let bound = Duration::from_millis(self.config().limits.answer_wait_ms);
         let (origin, away) = (caller.origin(), self.nodes.is_away(&node));
-        let waiting = self.settled.enter(id);
+        let waiting = self.waiters.enter(id);
         let decided = self.db.write(move |view| {
             let mut instance = target.find(view.rows)?;
             suspension::check(view.rows, &instance)?;

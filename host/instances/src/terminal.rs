@@ -114,7 +114,7 @@ impl App {
         caller: &Caller,
         instance: &Instance,
     ) -> Result<SshTarget, Error> {
-        let (host, port) = self.ssh_way(instance);
+        let (host, port) = self.ssh_address(instance);
         Ok(SshTarget {
             host,
             port,

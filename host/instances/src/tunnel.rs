@@ -10,7 +10,7 @@ use wharf_domain::error::Error;
 use wharf_domain::instance::Instance;
 use wharf_ground::caller::Caller;
 use wharf_terminal::{
-    InstancePorts, PortReader, PortUnreached, PortWriter, TerminalEnd, TerminalsFull, TunnelPlace,
+    InstancePorts, PortReader, PortUnreached, PortWriter, TerminalEnd, TerminalsFull, TunnelPermit,
 };
 
 /// The name of the operation in the audit log.
@@ -21,7 +21,7 @@ const SSH: u16 = 22;
 
 /// An open tunnel. Its connection ends when the halves are dropped.
 pub struct Tunnel {
-    pub place: TunnelPlace,
+    pub permit: TunnelPermit,
     pub reader: PortReader,
     pub writer: PortWriter,
 }
@@ -43,13 +43,13 @@ impl App {
     ) -> Result<Tunnel, Error> {
         let instance = self.tunnel_instance(caller, selector)?;
         let limit = self.config().limits.tunnels_per_user;
-        let place = (self.tunnels)
+        let permit = (self.tunnels)
             .admit(opener(caller, &instance), limit)
             .map_err(refused)?;
         let (reader, writer) = self.dial_port(caller, &instance, port).await?;
         self.record_tunnel(caller, selector, port).await?;
         Ok(Tunnel {
-            place,
+            permit,
             reader,
             writer,
         })
@@ -63,7 +63,7 @@ impl App {
         port: u16,
     ) -> Result<(PortReader, PortWriter), Error> {
         let connected = if port == SSH {
-            let (host, port) = self.ssh_way(instance);
+            let (host, port) = self.ssh_address(instance);
             InstancePorts::open_ssh(&host, port).await
         } else {
             let target = self.ssh_target(caller, instance)?;

@@ -17,7 +17,7 @@ use wharf_instances::moves::{
 
 /// An instance that is left on a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftLine {
+pub struct RemainingInstance {
     /// UUID of the instance.
     pub instance: String,
     pub name: String,
@@ -25,12 +25,16 @@ pub struct LeftLine {
     pub owner: String,
     pub state: String,
     /// Whether it moves, or the reason why it stays.
-    pub fate: String,
+    pub outcome: String,
 }
 
 impl Operator<'_> {
     /// Begins or ends the drain of a node. Returns the instances that are left on it.
-    pub async fn drain_node(&self, name: &str, drained: bool) -> Result<Vec<LeftLine>, Error> {
+    pub async fn drain_node(
+        &self,
+        name: &str,
+        drained: bool,
+    ) -> Result<Vec<RemainingInstance>, Error> {
         let node = NodeId(name.to_owned());
         if !self.config.node.iter().any(|node| node.name == name) {
             return Err(FieldErrors::one("node", format!("no node is called {name:?}")).into());
@@ -61,7 +65,7 @@ impl Operator<'_> {
         self.left_on(&node)
     }
 
-    fn left_on(&self, node: &NodeId) -> Result<Vec<LeftLine>, Error> {
+    fn left_on(&self, node: &NodeId) -> Result<Vec<RemainingInstance>, Error> {
         let near = neighbours(&self.config, node);
         let to = self.app.map(|app| app.destinations(node));
         self.db.read(|rows| {
@@ -95,12 +99,12 @@ impl Operator<'_> {
                         Some(_) => "moves soon",
                     },
                 };
-                lines.push(LeftLine {
+                lines.push(RemainingInstance {
                     instance: id.to_string(),
                     owner: rows.get(&USERS, instance.owner)?.unwrap_or_default(),
                     state: instance.state().to_string(),
                     name: instance.name.as_str().to_owned(),
-                    fate: text.to_owned(),
+                    outcome: text.to_owned(),
                 });
             }
             Ok(lines)

@@ -55,7 +55,7 @@ impl Operator<'_> {
             .await?;
         tracing::warn!(instance = %id, node = %instance.node, "the operator has removed the instance from the books");
         if let Some(app) = self.app {
-            app.settled().notify(id);
+            app.waiters().notify(id);
         }
         Ok(id)
     }

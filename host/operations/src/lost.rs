@@ -85,7 +85,7 @@ impl Operator<'_> {
         if let Some(app) = self.app {
             for instance in changed {
                 app.wake(instance).await;
-                app.settled().notify(instance);
+                app.waiters().notify(instance);
             }
         }
         Ok(lines)

@@ -120,7 +120,7 @@ impl Operator<'_> {
         let Some(app) = self.app else { return };
         for instance in instances {
             app.wake(*instance).await;
-            app.settled().notify(*instance);
+            app.waiters().notify(*instance);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Operator;
 use serde::{Deserialize, Serialize};
-use wharf_accounts::state::is_disabled;
-use wharf_accounts::ways::described;
+use wharf_accounts::disabled::is_disabled;
+use wharf_accounts::sign_in_methods::described;
 use wharf_db::{Changes, Rows as _};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
@@ -18,8 +18,8 @@ use wharf_instances::quota::{USER_LIMITS, limits};
 pub struct UserQuota {
     pub email: String,
     pub disabled: bool,
-    /// The ways by which the user signs in.
-    pub ways: Vec<String>,
+    /// The methods by which the user signs in.
+    pub sign_in_methods: Vec<String>,
     pub used: QuotaUsage,
     pub limits: QuotaLimits,
 }
@@ -35,7 +35,7 @@ impl Operator<'_> {
                 Ok(UserQuota {
                     email,
                     disabled: is_disabled(rows, id)?,
-                    ways: described(rows, id)?,
+                    sign_in_methods: described(rows, id)?,
                     used: self.inventory.used(id),
                     limits: limits(rows, id, defaults)?,
                 })
@@ -63,14 +63,17 @@ impl Operator<'_> {
                 Changes::none().put(&USER_LIMITS, user, own).with(audited)
             };
             let disabled = is_disabled(view.rows, user)?;
-            let ways = described(view.rows, user)?;
-            Ok(((user, disabled, ways, own.over_defaults(defaults)), written))
+            let sign_in_methods = described(view.rows, user)?;
+            Ok((
+                (user, disabled, sign_in_methods, own.over_defaults(defaults)),
+                written,
+            ))
         });
-        let (user, disabled, ways, limits) = decided.await?;
+        let (user, disabled, sign_in_methods, limits) = decided.await?;
         Ok(UserQuota {
             email: email.to_owned(),
             disabled,
-            ways,
+            sign_in_methods,
             used: self.inventory.used(user),
             limits,
         })

@@ -41,7 +41,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// The time for requests in progress when the server stops. Some of them would never end.
 const STOP: Duration = Duration::from_secs(3);
 
-/// The other end of a connection, and the house's interest in it.
+/// The other end of a connection, and Wharf's interest in it.
 pub struct Accepted {
     /// The address of the other end, which may be a proxy.
     pub peer: IpAddr,

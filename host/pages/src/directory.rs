@@ -1,4 +1,4 @@
-//! The gateway's questions to the house: pages by their labels, and the rights of visitors.
+//! The gateway's questions to Wharf: pages by their labels, and the rights of visitors.
 
 use http::Method;
 use std::io;

@@ -25,7 +25,7 @@ const MAX_RETURN: usize = 2_000;
 /// The length of a state.
 const STATE: usize = 32;
 
-/// Makes cookies and tickets for the visitors that the house lets in.
+/// Makes cookies and tickets for the visitors that Wharf lets in.
 pub(crate) struct Entrance {
     pub(crate) cookies: Cookies,
     pub(crate) tickets: Tickets,
@@ -195,11 +195,11 @@ mod tests {
             .tickets
             .issue(visitor.clone(), ("demo", state), Instant::now());
         let url = entrance.url(&addresses, "demo", &issued.unwrap(), "/lab?x=1");
-        let way = url
+        let path = url
             .expose()
             .strip_prefix("https://demo.pages.example")
             .unwrap();
-        let entered = entrance.enter("demo", &way.parse().unwrap(), &browser);
+        let entered = entrance.enter("demo", &path.parse().unwrap(), &browser);
         let Answer::Redirect { to, cookies } = entered else {
             panic!("{entered:?}");
         };
@@ -209,7 +209,7 @@ mod tests {
         assert!(entrance.visitors("demo", &browser).eq([visitor]));
         assert_eq!(entrance.visitors("other", &browser).count(), 0);
         assert_eq!(
-            entrance.enter("demo", &way.parse().unwrap(), &browser),
+            entrance.enter("demo", &path.parse().unwrap(), &browser),
             Answer::Ticket
         );
     }

@@ -238,7 +238,7 @@ mod tests {
 
     const USER: UserId = UserId(1);
 
-    /// A house whose page is public and always runs.
+    /// A directory whose page is public and always runs.
     struct Open(Page);
 
     impl Directory for Open {
@@ -294,9 +294,9 @@ mod tests {
             connections_per_page: 1,
             connections_per_user: 1,
         });
-        let (house, held) = begin(&exchanges);
+        let (directory, held) = begin(&exchanges);
         for n in 0..5_000 {
-            exchanges.look(&house);
+            exchanges.look(&directory);
             if held.exchange().ended.load(Ordering::Acquire) {
                 return n;
             }

@@ -1,4 +1,4 @@
-//! The report of each answer, for the log and the metrics of the house.
+//! The report of each answer, for the log and the metrics of Wharf.
 
 use crate::directory::{Answered, Directory};
 use http::Method;

@@ -1,4 +1,4 @@
-//! Tickets: the house lets a visitor in, who shows the ticket to the gateway on the host of the page.
+//! Tickets: Wharf gives one to a visitor with a right, and the gateway takes it on the host of the page.
 
 use crate::directory::Visitor;
 use base64::Engine as _;

@@ -95,7 +95,7 @@ pub(crate) async fn pass(
     mut page: impl AsyncRead + AsyncWrite + Unpin,
     moved: impl Fn(),
 ) -> io::Result<()> {
-    let (mut up, mut down) = (Way::default(), Way::default());
+    let (mut up, mut down) = (Direction::default(), Direction::default());
     poll_fn(|context| {
         let up = up.poll(context, &mut visitor, &mut page, &moved);
         let down = down.poll(context, &mut page, &mut visitor, &moved);
@@ -106,7 +106,7 @@ pub(crate) async fn pass(
 
 /// One direction.
 #[derive(Default)]
-struct Way {
+struct Direction {
     /// Bytes that were read and not written, only while the reader of them is slow.
     held: Vec<u8>,
     written: usize,
@@ -114,7 +114,7 @@ struct Way {
     ended: bool,
 }
 
-impl Way {
+impl Direction {
     fn poll<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         &mut self,
         context: &mut Context<'_>,

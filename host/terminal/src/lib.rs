@@ -24,7 +24,7 @@ pub use login::{IsKnown, SshTarget, host_key};
 pub use ports::{InstancePorts, PortUnreached};
 pub use stream::{PortReader, PortWriter};
 pub use terminals::{Admitted, Opener, TerminalBounds, Terminals, TerminalsFull};
-pub use tunnels::{TunnelPlace, Tunnels};
+pub use tunnels::{TunnelPermit, Tunnels};
 
 /// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

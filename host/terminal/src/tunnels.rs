@@ -1,4 +1,4 @@
-//! The places of all tunnels of the service.
+//! The permits of all tunnels of the service.
 
 use super::{Opener, TerminalEnd, TerminalsFull};
 use parking_lot::Mutex;
@@ -24,31 +24,31 @@ struct Open {
     end: watch::Sender<Option<TerminalEnd>>,
 }
 
-/// The place of a tunnel. It is given back when it is dropped.
-pub struct TunnelPlace {
+/// The permit of a tunnel. It is given back when it is dropped.
+pub struct TunnelPermit {
     tunnels: Arc<Tunnels>,
     number: u64,
     end: watch::Receiver<Option<TerminalEnd>>,
 }
 
 impl Tunnels {
-    /// Checks that a further tunnel of a user has a place.
+    /// Checks that a further tunnel of a user has a permit.
     pub fn check(&self, user: UserId, limit: usize) -> Result<(), TerminalsFull> {
         self.0.lock().check(user, limit)
     }
 
-    /// Takes a place for a tunnel.
+    /// Takes a permit for a tunnel.
     pub fn admit(
         self: &Arc<Self>,
         opener: Opener,
         limit: usize,
-    ) -> Result<TunnelPlace, TerminalsFull> {
+    ) -> Result<TunnelPermit, TerminalsFull> {
         let mut all = self.0.lock();
         all.check(opener.user, limit)?;
         all.opened += 1;
         let (number, (end, ended)) = (all.opened, watch::channel(None));
         all.open.insert(number, Open { opener, end });
-        Ok(TunnelPlace {
+        Ok(TunnelPermit {
             tunnels: Arc::clone(self),
             number,
             end: ended,
@@ -98,7 +98,7 @@ impl All {
     }
 }
 
-impl TunnelPlace {
+impl TunnelPermit {
     /// Waits until the tunnel must end.
     pub async fn ended(&mut self) -> TerminalEnd {
         let ended = self.end.wait_for(Option::is_some).await;
@@ -109,15 +109,15 @@ impl TunnelPlace {
     }
 }
 
-impl Drop for TunnelPlace {
+impl Drop for TunnelPermit {
     fn drop(&mut self) {
         self.tunnels.0.lock().open.remove(&self.number);
     }
 }
 
-impl fmt::Debug for TunnelPlace {
+impl fmt::Debug for TunnelPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TunnelPlace")
+        f.debug_struct("TunnelPermit")
             .field("number", &self.number)
             .finish_non_exhaustive()
     }

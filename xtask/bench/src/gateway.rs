@@ -26,7 +26,7 @@ pub const HOST: &str = "demo.pages.example";
 /// More than a measurement opens.
 const CONNECTIONS: usize = 10_000;
 
-/// A house with one public page.
+/// A directory with one public page.
 struct OnePage(Page);
 
 impl Directory for OnePage {

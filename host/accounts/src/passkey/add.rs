@@ -4,7 +4,7 @@ use super::manage::Passkey;
 use super::{PASSKEY_USERS, PASSKEYS, PasskeyDigest, PasskeyRow, passkeys};
 use super::{RelyingParty, digest, handle, readable, refused};
 use crate::invite::INVITES;
-use crate::lasting::require_access;
+use crate::recent_sign_in::require_access;
 use crate::session::NewSession;
 use crate::session::end_others;
 use crate::{Accounts, AnonymousSender, invite};

@@ -7,7 +7,7 @@ use webauthn_rp::DiscoverableAuthenticationServerState;
 use webauthn_rp::request::TimedCeremony;
 use webauthn_rp::request::register::RegistrationServerState;
 use webauthn_rp::response::SentChallenge;
-use wharf_ground::places::Places;
+use wharf_ground::expiring::ExpiringMap;
 
 /// The most challenges of each kind. Each takes less than 200 bytes.
 const MOST: usize = 16_384;
@@ -19,7 +19,7 @@ pub(super) type Registering = RegistrationServerState<16>;
 pub(super) type SigningIn = DiscoverableAuthenticationServerState;
 
 /// Challenges by their number.
-type Challenges<T> = Mutex<Places<u128, T>>;
+type Challenges<T> = Mutex<ExpiringMap<u128, T>>;
 
 pub(in super::super) struct Ceremonies {
     registrations: Challenges<Registering>,
@@ -29,8 +29,8 @@ pub(in super::super) struct Ceremonies {
 impl Default for Ceremonies {
     fn default() -> Self {
         Self {
-            registrations: Mutex::new(Places::new(MOST, LIFETIME)),
-            sign_ins: Mutex::new(Places::new(MOST, LIFETIME)),
+            registrations: Mutex::new(ExpiringMap::new(MOST, LIFETIME)),
+            sign_ins: Mutex::new(ExpiringMap::new(MOST, LIFETIME)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{PASSKEYS, PasskeyDigest, PasskeyRow, RelyingParty, passkeys};
 use crate::Accounts;
 use crate::session::id_name;
-use crate::ways::is_last;
+use crate::sign_in_methods::is_last;
 use wharf_db::{Changes, View};
 use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;

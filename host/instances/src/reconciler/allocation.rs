@@ -74,7 +74,7 @@ impl Attempt<'_> {
         if self.instance.provisioned {
             let what = EventKind::RestartShort(of_lost(&lost));
             let (id, generation) = (self.instance.id, self.instance.generation);
-            self.app.settled.refuse(id, generation, what.clone());
+            self.app.waiters.refuse(id, generation, what.clone());
             return self.writer.start_lost(what, since.elapsed()).await.into();
         }
         // The engine may have made the instance without them.
@@ -159,13 +159,13 @@ fn replace(
     // A late answer about the earlier object is not one about the next.
     row.incarnation += 1;
     row.intend(Intent::Run, deadline);
-    let ways = InstanceAddresses {
+    let addresses = InstanceAddresses {
         ssh_host: row.ssh_host.clone(),
         ssh_port: row.ssh_port,
         lan_ipv4: row.lan_ipv4,
         public_ipv4: row.public_ipv4,
     };
-    let what = EventKind::AllocationLost(lost.to_vec(), Some(ways));
+    let what = EventKind::AllocationLost(lost.to_vec(), Some(addresses));
     changes = changes.with(
         Changes::none()
             .remove(&CLAIMS, (from.0, id))

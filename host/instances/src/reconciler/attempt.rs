@@ -154,7 +154,7 @@ impl Attempt<'_> {
     /// Puts a restarted instance back to stopped, and tells the requests that wait for it.
     pub async fn start_failed(&self, why: EventKind) -> NextAttempt {
         let (id, generation) = (self.instance.id, self.instance.generation);
-        self.app.settled.refuse(id, generation, why.clone());
+        self.app.waiters.refuse(id, generation, why.clone());
         self.writer.restart_failed(why).await.into()
     }
 

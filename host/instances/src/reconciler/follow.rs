@@ -149,16 +149,16 @@ impl Attempt<'_> {
         future::pending().await
     }
 
-    /// The way to the instance's SSH port; `None` if it offers no SSH.
+    /// The address to the instance's SSH port; `None` if it offers no SSH.
     fn shell(&self) -> Option<(String, u16)> {
         let instance = self.instance;
         let features = self.app.nodes.features(&instance.node);
         let has_shell = (self.app.db).read(|rows| has_shell(rows, instance));
         let offers = has_shell.unwrap_or(instance.ssh) && features.is_none_or(|f| f.network);
-        offers.then(|| self.app.ssh_way(instance))
+        offers.then(|| self.app.ssh_address(instance))
     }
 
-    /// The way to the instance that shows whether it is up; `None` if the engine has no network.
+    /// The address to the instance that shows whether it is up; `None` if the engine has no network.
     fn path(&self) -> Result<Option<reach::ProbePath>, Error> {
         let instance = self.instance;
         let features = self.app.nodes.features(&instance.node);
@@ -170,12 +170,12 @@ impl Attempt<'_> {
             Ok::<_, Error>((spec, has_private_page(rows, instance.id)?))
         })?;
         let health = provisioning_spec.map_or(Health::Ssh, |d| d.blueprint.health.clone());
-        let way = match health {
-            Health::Ssh => Some(self.app.ssh_way(instance)),
-            Health::Http(_) => self.app.web_way(instance, web_is_private),
+        let address = match health {
+            Health::Ssh => Some(self.app.ssh_address(instance)),
+            Health::Http(_) => self.app.web_address(instance, web_is_private),
         };
         let missing = || Error::internal(format!("{} has no web port", instance.id));
-        let (host, port) = way.ok_or_else(missing)?;
+        let (host, port) = address.ok_or_else(missing)?;
         Ok(Some(reach::ProbePath { health, host, port }))
     }
 }

@@ -208,7 +208,7 @@ impl Observer {
                     .found
                     .lost
                     .keys()
-                    .for_each(|id| self.app.settled.notify(*id));
+                    .for_each(|id| self.app.waiters.notify(*id));
                 self.app.nodes.look_soon(&self.node);
             } else {
                 self.tell(NodeState::Outage(outage), verified_at);

@@ -91,7 +91,7 @@ impl Worker {
                 Ok(None) => None,
                 Err(error) => Some(error.into()),
             };
-            self.app.settled.notify(self.id);
+            self.app.waiters.notify(self.id);
             let mut stood_still = false;
             match next {
                 None if self.tasks.finish(self.id) => {

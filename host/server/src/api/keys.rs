@@ -4,7 +4,7 @@ use super::{Api, EndpointReply, TIME, render};
 use crate::schema::{Body, Checked};
 use serde::Serialize;
 use wharf_accounts::key::KeyInfo;
-use wharf_accounts::lasting::Expiry;
+use wharf_accounts::recent_sign_in::Expiry;
 use wharf_domain::error::Error;
 use wharf_domain::scope::{Scope, Scopes};
 use wharf_domain::time::Timestamp;

@@ -14,7 +14,7 @@ use wharf_domain::driver::NodeHealth;
 use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;
 use wharf_operations::Operator;
-use wharf_operations::drain::LeftLine;
+use wharf_operations::drain::RemainingInstance;
 use wharf_operations::lost::LostLine;
 use wharf_operations::node_list::NodeLine;
 
@@ -176,19 +176,19 @@ pub struct DrainNode {
 
 impl Operation for DrainNode {
     const PATH: &'static str = "/nodes/drain";
-    type Reply = Vec<LeftLine>;
+    type Reply = Vec<RemainingInstance>;
 
-    async fn run(&self, operator: Operator<'_>) -> Result<Vec<LeftLine>, Error> {
+    async fn run(&self, operator: Operator<'_>) -> Result<Vec<RemainingInstance>, Error> {
         operator.drain_node(&self.name, true).await
     }
 
-    fn print(&self, left: &Vec<LeftLine>) -> Result<()> {
+    fn print(&self, left: &Vec<RemainingInstance>) -> Result<()> {
         let (name, number) = (&self.name, left.len());
         line(&format!("node {name} is drained; instances left: {number}"))?;
         left.iter().try_for_each(|left| {
             line(&format!(
                 "{}\t{}\t{}\t{}\t{}",
-                left.instance, left.name, left.owner, left.state, left.fate
+                left.instance, left.name, left.owner, left.state, left.outcome
             ))
         })
     }

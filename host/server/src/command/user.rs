@@ -32,7 +32,7 @@ operator_commands! {
     }
 }
 
-/// List users: e-mail address, usage and limit of each quantity, the ways to sign in, and `disabled` if it
+/// List users: e-mail address, usage and limit of each quantity, the methods to sign in, and `disabled` if it
 /// applies
 #[derive(Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -228,10 +228,10 @@ fn line_of(user: &UserQuota) -> String {
     let fields = amounts
         .fields()
         .map(|(name, text)| format!("\t{name} {text}"));
-    let ways = if user.ways.is_empty() {
+    let methods = if user.sign_in_methods.is_empty() {
         String::new()
     } else {
-        format!("\tsign-in by {}", user.ways.join(", "))
+        format!("\tsign-in by {}", user.sign_in_methods.join(", "))
     };
     let disabled = if user.disabled { "\tdisabled" } else { "" };
     // An earlier version stored addresses as they were typed.
@@ -241,7 +241,7 @@ fn line_of(user: &UserQuota) -> String {
         Err(_) => "\tno valid address".to_owned(),
     };
     format!(
-        "{}{}{ways}{spelling}{disabled}",
+        "{}{}{methods}{spelling}{disabled}",
         user.email,
         fields.concat()
     )

@@ -27,7 +27,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The longest time until a stream of an expired key or session ends.
 const CHECK: Duration = Duration::from_secs(2);
 
-/// The places of all streams.
+/// The permits of all streams.
 pub(super) struct Streams {
     places: Arc<Budget>,
     most_of_user: usize,
@@ -50,10 +50,10 @@ impl Streams {
         }
     }
 
-    /// Takes a place for a stream of a user.
-    pub(super) fn enter(&self, user: UserId) -> Result<StreamPlace, HttpError> {
+    /// Takes a permit for a stream of a user.
+    pub(super) fn enter(&self, user: UserId) -> Result<StreamPermit, HttpError> {
         match self.places.hold(BudgetOwner::User(user), 1) {
-            Some(held) => Ok(StreamPlace {
+            Some(held) => Ok(StreamPermit {
                 _held: held,
                 _open: OpenGauge::new(self.open.clone()),
                 heartbeat: self.heartbeat,
@@ -64,8 +64,8 @@ impl Streams {
     }
 }
 
-/// The place of one stream.
-pub(super) struct StreamPlace {
+/// The permit of one stream.
+pub(super) struct StreamPermit {
     _held: Hold,
     _open: OpenGauge,
     heartbeat: Duration,
@@ -86,7 +86,7 @@ pub(super) struct EventStream {
     pub(super) access: watch::Receiver<()>,
     /// The other lists, for a client that follows them too.
     pub(super) others: Option<Others>,
-    pub(super) place: StreamPlace,
+    pub(super) permit: StreamPermit,
 }
 
 /// The lists of a user that change without events.
@@ -124,7 +124,7 @@ impl EventStream {
         }
         let interface = Arc::clone(&self.interface);
         let (accounts, actor) = (interface.api.accounts(), self.caller.origin().actor);
-        let heartbeat = Instant::now() + self.place.heartbeat;
+        let heartbeat = Instant::now() + self.permit.heartbeat;
         loop {
             // Marked before the state is read, or a change in between would be lost.
             self.access.mark_unchanged();

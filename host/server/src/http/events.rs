@@ -73,8 +73,8 @@ fn stream(
         Some(after) => after,
         None => app.last_event(&call.caller)?,
     };
-    let place = match interface.streams.enter(call.caller.user) {
-        Ok(place) => place,
+    let permit = match interface.streams.enter(call.caller.user) {
+        Ok(permit) => permit,
         Err(refused) => return Ok(refused.into_response()),
     };
     let stream = EventStream {
@@ -87,7 +87,7 @@ fn stream(
         stopped: interface.stopped.clone(),
         access: interface.api.accounts().access_changed(),
         others,
-        place,
+        permit,
     };
     let messages = unfold(stream, |mut stream| async move {
         let bytes = stream.next().await?;

@@ -1,4 +1,4 @@
-//! The house's answers to the gateway of pages by name.
+//! Wharf's answers to the gateway of pages by name.
 
 use super::attempts::Attempts;
 use super::client::network;
@@ -79,7 +79,7 @@ impl PageDirectory {
     /// Whether the server of a page can be reached, by the state that its user sees.
     fn state(&self, named: &NamedPage) -> PageState {
         let instance = &named.instance;
-        match (instance.state(), &named.way) {
+        match (instance.state(), &named.address) {
             (InstanceState::Running, Some((host, port))) => PageState::Running(Upstream {
                 instance: instance.id,
                 incarnation: instance.incarnation,

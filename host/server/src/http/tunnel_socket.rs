@@ -72,7 +72,7 @@ impl Ended {
 /// Serves a client until it goes or the tunnel ends.
 pub(super) async fn serve(socket: WebSocket, tunnel: Tunnel, connection: &Activity) {
     let Tunnel {
-        mut place,
+        mut permit,
         mut reader,
         mut writer,
     } = tunnel;
@@ -83,10 +83,10 @@ pub(super) async fn serve(socket: WebSocket, tunnel: Tunnel, connection: &Activi
         last = send(&mut sender, &mut reader, &ended) => last,
         () = ended.both() => TunnelClose::Done,
         () = life.ends(SILENCE) => TunnelClose::Gone,
-        end = place.ended() => TunnelClose::End(end),
+        end = permit.ended() => TunnelClose::End(end),
     };
     // The port learns of the end before the client does.
-    drop((reader, writer, place));
+    drop((reader, writer, permit));
     if matches!(last, TunnelClose::TooLarge) {
         connection.linger();
     }

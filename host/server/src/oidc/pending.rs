@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use wharf_domain::secret::SecretText;
-use wharf_ground::places::Places;
+use wharf_ground::expiring::ExpiringMap;
 
 /// The time that a user has at the provider.
 pub const LIFETIME: Duration = Duration::from_mins(10);
@@ -33,11 +33,11 @@ impl ExpectedAnswer {
 }
 
 /// The sign-ins by the digest of their state.
-pub(super) struct Pending(Mutex<Places<Hashed, ExpectedAnswer>>);
+pub(super) struct Pending(Mutex<ExpiringMap<Hashed, ExpectedAnswer>>);
 
 impl Default for Pending {
     fn default() -> Self {
-        Self(Mutex::new(Places::new(MOST, LIFETIME)))
+        Self(Mutex::new(ExpiringMap::new(MOST, LIFETIME)))
     }
 }
 

@@ -37,7 +37,7 @@ const GONE: u16 = 410;
 
 /// The next step for a webhook.
 #[derive(Debug)]
-pub enum Work {
+pub enum NextStep {
     /// The webhook does not exist any more.
     Gone,
     /// A request to send.
@@ -112,21 +112,21 @@ impl Webhooks {
         owner: UserId,
         id: WebhookId,
         passed: &mut u64,
-    ) -> Result<Work, Error> {
+    ) -> Result<NextStep, Error> {
         loop {
             if self.accounts.is_disabled(owner) {
-                return Ok(Work::Wait(None));
+                return Ok(NextStep::Wait(None));
             }
             let now = self.clock.now();
             let found = self.db.read(|rows| find(rows, owner, id, passed, now))?;
             let (webhook, of, data) = match found {
-                Found::Gone => return Ok(Work::Gone),
+                Found::Gone => return Ok(NextStep::Gone),
                 Found::Wait(until) => {
                     let wait = |until: Timestamp| {
                         let ms = u64::try_from(until.0.saturating_sub(now.0));
                         Duration::from_millis(ms.unwrap_or_default().max(1))
                     };
-                    return Ok(Work::Wait(until.map(wait)));
+                    return Ok(NextStep::Wait(until.map(wait)));
                 }
                 Found::Lost(number) => {
                     let lost = Attempted {
@@ -147,12 +147,12 @@ impl Webhooks {
                 }
                 // The result of a request could not be kept.
                 Found::Deliver(..) if self.db.disk().is_low() => {
-                    return Ok(Work::Wait(Some(DISK_PAUSE)));
+                    return Ok(NextStep::Wait(Some(DISK_PAUSE)));
                 }
                 Found::Deliver(webhook, of, data) => (webhook, of, data),
             };
             let job = self.job(&webhook, of, &data, now)?;
-            return Ok(Work::Deliver(Box::new(job)));
+            return Ok(NextStep::Deliver(Box::new(job)));
         }
     }
 
