@@ -1,6 +1,7 @@
 //! Pages by name: labels, the way in, and the ends of connections. A page is a small server at the port of a
 //! simulated instance.
 
+mod acme;
 mod ends;
 mod entry;
 mod files;

@@ -16,6 +16,7 @@ pub mod kills;
 pub mod lanes;
 mod network;
 mod node_check;
+mod pebble;
 mod proxy;
 mod python;
 mod server;
@@ -34,6 +35,7 @@ pub use document::{check as agrees_with_document, check_body as body_agrees, doc
 pub use fake_clock::FakeClock;
 pub use network::{free_network, free_network_beside};
 pub use node_check::node_check;
+pub use pebble::{HookMode, Pebble};
 pub use proxy::Proxy;
 pub use python::{Python, succeed};
 pub use server::{Server, write_private};

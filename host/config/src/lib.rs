@@ -1,5 +1,6 @@
 //! The settings, with their units and defaults. An unknown key is an error that names it.
 
+mod acme;
 mod check;
 mod clock;
 mod flavor;
@@ -17,6 +18,7 @@ mod retention;
 mod session;
 mod webhook;
 
+pub use acme::{AcmeConfig, ExternalAccount};
 pub use clock::ClockConfig;
 pub use flavor::{FlavorConfig, Minimum};
 pub use limits::LimitsConfig;
@@ -272,6 +274,9 @@ impl Config {
         if let Some(pages) = &mut config.pages {
             pages.cert.as_mut().map(absolute);
             pages.key.as_mut().map(absolute);
+            let acme = pages.acme.as_mut();
+            let account = acme.and_then(|acme| acme.external_account.as_mut());
+            account.map(|account| absolute(&mut account.key_file));
         }
         if let Some(oidc) = &mut config.oidc {
             absolute(&mut oidc.client_secret_file);

@@ -1,7 +1,7 @@
 //! `[pages]`: pages of instances by name.
 
 use super::check::wrong;
-use super::{BaseUrl, Config, ConfigError};
+use super::{AcmeConfig, BaseUrl, Config, ConfigError, acme};
 use serde::Deserialize;
 use std::fmt;
 use std::net::SocketAddr;
@@ -26,6 +26,9 @@ pub struct PagesConfig {
     pub cert: Option<PathBuf>,
     /// Path of the private key, required with `cert`.
     pub key: Option<PathBuf>,
+    /// An authority that issues the certificate. Default: none; excludes `cert` and `key`.
+    pub acme: Option<AcmeConfig>,
+    #[serde(default)]
     /// Number of threads. Default: half of the cores.
     pub threads: Option<NonZero<usize>>,
     /// Maximum number of open connections to one page. Default 500.
@@ -105,7 +108,7 @@ impl TryFrom<String> for Domain {
 impl PagesConfig {
     /// Whether the pages are served with a certificate.
     pub fn is_tls(&self) -> bool {
-        self.cert.is_some()
+        self.cert.is_some() || self.acme.is_some()
     }
 
     /// The port in addresses of pages. A proxy with TLS has the usual one.
@@ -143,6 +146,7 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         return Ok(());
     };
     let domain = &pages.domain;
+    acme::check(pages)?;
     if pages.cert.is_some() != pages.key.is_some() {
         return wrong("pages.key", "must be set with `pages.cert`");
     }

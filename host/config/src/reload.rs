@@ -8,6 +8,7 @@ const LIVE: &[&str] = &[
     "login_user",
     "oidc",
     "package_mirrors",
+    "pages.acme",
     "pages.cert",
     "pages.key",
     "provisioning_deadline_s",

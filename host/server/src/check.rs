@@ -3,6 +3,8 @@
 mod pages;
 mod shared_host;
 
+pub use pages::certificate;
+
 use crate::drivers::drivers_for_check;
 use crate::http::AdminClient;
 use crate::operation::Operation;

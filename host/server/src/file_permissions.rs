@@ -28,6 +28,15 @@ pub fn check(config: &Config) -> Result<(), WrongPermissions> {
     if let Some(oidc) = &config.oidc {
         check_secret(&oidc.client_secret_file).map_err(at("oidc.client_secret_file"))?;
     }
+    if let Some(acme) = config.pages.as_ref().and_then(|pages| pages.acme.as_ref()) {
+        if let Some(program) = acme.program() {
+            check_own(program).map_err(at("pages.acme.hook"))?;
+        }
+        if let Some(account) = &acme.external_account {
+            let setting = "pages.acme.external_account.key_file";
+            check_secret(&account.key_file).map_err(at(setting))?;
+        }
+    }
     if let Some(dir) = config.plugins_dir.as_deref().filter(|dir| dir.exists()) {
         plugins(dir).map_err(at("plugins_dir"))?;
     }

@@ -5,10 +5,13 @@
 //! - [`server`]: start and shutdown.
 //! - [`http`], [`api`], [`schema`]: connections, endpoints, and rules for bodies.
 //! - `oidc`: the provider of sign-ins.
+//! - `acme`: the certificate of the pages from an authority.
 //! - [`operation`]: operations for the operator, which are subcommands.
 //! - [`log`]: the log.
 
+mod acme;
 pub mod api;
+mod certificate_dates;
 mod check;
 pub mod command;
 pub mod drivers;

@@ -42,5 +42,6 @@ fn try_reload(
         }
     }
     present.replace(config);
+    interface.reloaded();
     Ok(changed)
 }

@@ -23,6 +23,14 @@ fn pages(more: &str) -> String {
     format!("[pages]\ndomain = \"pages.example\"\nlisten = \"127.0.0.1:8443\"\n{more}")
 }
 
+/// Pages with a certificate from an authority.
+fn acme(more: &str, pages: &str) -> String {
+    format!(
+        "{pages}[pages.acme]\ndirectory = \"https://ca.example/dir\"\naccept_terms = true\n\
+         hook = [\"/bin/true\"]\n{more}"
+    )
+}
+
 #[test]
 fn settings_that_would_mix_pages_and_the_console_are_refused() {
     for (settings, words) in [
@@ -54,6 +62,34 @@ fn settings_that_would_mix_pages_and_the_console_are_refused() {
         ),
         (pages("threads = 0\n"), "threads"),
         (pages("colour = 1\n"), "colour"),
+        (
+            acme("", &pages("cert = \"a\"\nkey = \"b\"\n")),
+            "`pages.acme`: must not be set with `pages.cert` and `pages.key`",
+        ),
+        (
+            acme("", &pages("")).replace("https:", "http:"),
+            "`pages.acme.directory`",
+        ),
+        (
+            acme("", &pages("")).replace("true", "false"),
+            "`pages.acme.accept_terms`",
+        ),
+        (
+            acme("", &pages("")).replace("/bin/", ""),
+            "`pages.acme.hook`",
+        ),
+        (
+            acme("contact = \"a\"\n", &pages("")),
+            "`pages.acme.contact`",
+        ),
+        (
+            acme("hook_timeout_s = 0\n", &pages("")),
+            "`pages.acme.hook_timeout_s`",
+        ),
+        (
+            acme("propagation_s = 3601\n", &pages("")),
+            "`pages.acme.propagation_s`",
+        ),
     ] {
         let said = check(&settings);
         assert!(said.contains(words), "{settings}\n{said}");

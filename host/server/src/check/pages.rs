@@ -1,11 +1,10 @@
 //! `[pages]`: the domain, and the certificate of the pages.
 
+use crate::{acme, certificate_dates};
+use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use std::path::Path;
-use std::time::Duration;
-use webpki::{EndEntityCert, Error, KeyUsage};
-use wharf_config::{Config, PagesConfig};
+use wharf_config::{Config, Domain, PagesConfig};
 use wharf_operations::check::{ConfigFinding, Severity};
 
 const DAY: u64 = 24 * 3600;
@@ -18,7 +17,10 @@ pub fn find(config: &Config, users: usize) -> Vec<ConfigFinding> {
         return Vec::new();
     };
     let certificate = pages.cert.as_deref();
-    let of_certificate = certificate.and_then(|path| of_certificate(path, pages));
+    let of_certificate = match acme::section(config) {
+        Some((_, domain)) => of_authority(config, domain),
+        None => certificate.and_then(|path| of_certificate(path, pages)),
+    };
     [
         shared_site(config, pages),
         plain_http(config, pages, users),
@@ -86,11 +88,9 @@ fn of_certificate(path: &Path, pages: &PagesConfig) -> Option<ConfigFinding> {
     let read = CertificateDer::from_pem_file(path);
     let read = read.map_err(|error| error.to_string());
     let found = read.and_then(|certificate| {
-        let cert = EndEntityCert::try_from(&certificate).map_err(|error| error.to_string())?;
-        let name = format!("name.{}", pages.domain);
-        let name = ServerName::try_from(name.as_str()).map_err(|error| error.to_string())?;
-        let is_named = cert.verify_is_valid_for_subject_name(&name).is_ok();
-        Ok((is_named, days_left(&cert)))
+        let is_named = certificate_dates::is_for(&certificate, &pages.domain)?;
+        let validity = certificate_dates::validity(&certificate);
+        Ok((is_named, validity.map(|(_, end)| days_left(end))))
     });
     let (severity, problem) = match found {
         Err(error) => (Severity::Error, format!("{}: {error}", path.display())),
@@ -116,17 +116,46 @@ fn of_certificate(path: &Path, pages: &PagesConfig) -> Option<ConfigFinding> {
     })
 }
 
-/// The days until a certificate expires, rounded up; 0 if it has.
-fn days_left(cert: &EndEntityCert<'_>) -> Option<u64> {
-    // A certificate has expired at a time that is far enough in the future.
-    let late = UnixTime::since_unix_epoch(Duration::from_secs(DAY * 365 * 1000));
-    let usage = KeyUsage::server_auth();
-    let verified = cert.verify_for_usage(&[], &[], &[], late, usage, None, None);
-    let Err(Error::CertExpired { not_after, .. }) = verified else {
-        return None;
+/// The days until a time, rounded up; 0 if it has passed.
+fn days_left(end: u64) -> u64 {
+    end.saturating_sub(acme::now()).div_ceil(DAY)
+}
+
+/// A certificate that the authority does not issue.
+fn of_authority(config: &Config, domain: &Domain) -> Option<ConfigFinding> {
+    let state = acme::state(config);
+    let error = state.error?;
+    let present = acme::present(config);
+    let left = present.map_or(0, |present| days_left(present.not_after));
+    let next = acme::in_words(state.not_before.saturating_sub(acme::now()));
+    let severity = if left == 0 {
+        Severity::Error
+    } else {
+        Severity::Warning
     };
-    let left = not_after
-        .as_secs()
-        .saturating_sub(UnixTime::now().as_secs());
-    Some(left.div_ceil(DAY))
+    Some(ConfigFinding {
+        severity,
+        setting: "pages.acme".to_owned(),
+        problem: format!(
+            "no certificate for *.{domain} after attempt {}: {error}",
+            state.failures
+        ),
+        remedy: format!("mend the cause and reload; the next attempt is in {next} otherwise"),
+    })
+}
+
+/// The certificate of the pages in words, if there is one.
+pub fn certificate(config: &Config) -> Option<String> {
+    let pages = config.pages.as_ref()?;
+    let path = match &pages.cert {
+        Some(path) => path.clone(),
+        None => acme::section(config).map(|_| acme::certificate_file(config))?,
+    };
+    let certificate = CertificateDer::from_pem_file(path).ok()?;
+    let (_, end) = certificate_dates::validity(&certificate)?;
+    Some(format!(
+        "the certificate for *.{} is valid for {} days more",
+        pages.domain,
+        days_left(end)
+    ))
 }

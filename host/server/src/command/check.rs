@@ -22,6 +22,9 @@ impl OperatorCommand for Check {
         let _log = log::to_stderr(false);
         let config = self.config.load()?;
         let findings = runtime()?.block_on(check::all(&config))?;
+        if let Some(certificate) = check::certificate(&config) {
+            println!("{certificate}");
+        }
         let mut errors = 0;
         for finding in &findings {
             errors += usize::from(finding.severity == Severity::Error);

@@ -35,6 +35,13 @@ pub(super) struct HttpMetrics {
     pub(super) connections: Gauge,
     pub(super) event_streams: Gauge,
     pub(super) page_connections: Gauge,
+    certificates: Family<CertificateOf, Gauge>,
+    pub(super) acme_failures: Gauge,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CertificateOf {
+    listener: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -54,6 +61,8 @@ impl Default for HttpMetrics {
             connections: Gauge::default(),
             event_streams: Gauge::default(),
             page_connections: Gauge::default(),
+            certificates: Family::default(),
+            acme_failures: Gauge::default(),
         }
     }
 }
@@ -68,6 +77,12 @@ impl HttpMetrics {
         };
         let durations = self.requests.get_or_create(&request);
         durations.observe(after.as_secs_f64());
+    }
+
+    /// The end of the certificate of a listener.
+    pub(super) fn certificate_of(&self, listener: &'static str) -> Gauge {
+        let of = CertificateOf { listener };
+        self.certificates.get_or_create_owned(&of)
     }
 
     fn register(&self, registry: &mut Registry) {
@@ -91,6 +106,17 @@ impl HttpMetrics {
             "page_connections",
             "Open connections to pages by name",
             self.page_connections.clone(),
+        );
+        registry.register_with_unit(
+            "certificate_expiry_timestamp",
+            "End of the certificate of a listener, in seconds since 1970",
+            Unit::Seconds,
+            self.certificates.clone(),
+        );
+        registry.register(
+            "acme_failures",
+            "Attempts to get a certificate for the pages that failed since the last one",
+            self.acme_failures.clone(),
         );
         registry.register(
             "event_streams",

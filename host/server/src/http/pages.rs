@@ -134,9 +134,15 @@ impl PageListener {
 }
 
 /// The certificate of the pages; none over plain HTTP.
-pub(super) fn certificate(config: &Config) -> Result<Option<Arc<Certificate>>, InterfaceError> {
+pub(super) fn certificate(
+    config: &Config,
+    metrics: &HttpMetrics,
+) -> Result<Option<Arc<Certificate>>, InterfaceError> {
     let files = CertificateFiles::of_pages(config);
-    files.map(Certificate::read).transpose()
+    let expiry = || metrics.certificate_of("pages");
+    files
+        .map(|files| Certificate::read(files, expiry()))
+        .transpose()
 }
 
 fn threads(pages: Option<&PagesConfig>) -> usize {

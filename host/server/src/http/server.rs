@@ -17,6 +17,7 @@ use super::routes;
 use super::start_error::InterfaceError;
 use super::tls::{Certificate, CertificateFiles};
 use super::unsent::Unsent;
+use crate::acme::Acme;
 use crate::api::Api;
 use crate::oidc::Provider;
 use crate::supervised_tasks::SupervisedTasks;
@@ -26,7 +27,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use wharf_accounts::Accounts;
 use wharf_config::Config;
 use wharf_hooks::Webhooks;
@@ -38,6 +39,8 @@ pub struct Server {
     /// The certificates of the REST interface and of the pages.
     certificate: Option<Arc<Certificate>>,
     page_certificate: Option<Arc<Certificate>>,
+    /// Wakes the task that orders the certificate of the pages.
+    reloaded: Arc<Notify>,
     _page_threads: Option<PageThreads>,
 }
 
@@ -66,6 +69,7 @@ impl Server {
         let unsent = Unsent::new(limits.unsent_mib.saturating_mul(1 << 20));
         let metrics = HttpMetrics::default();
         let attempts = Arc::new(Attempts::new());
+        let of_acme = Arc::clone(&app);
         let interface = Interface {
             registry: metrics::registry(&metrics, &app, &accounts),
             metrics: metrics.clone(),
@@ -90,13 +94,21 @@ impl Server {
         };
         let proxies = Arc::new(config.trusted_proxies.clone());
         let certificate = CertificateFiles::of_interface(config);
-        let certificate = certificate.map(Certificate::read).transpose()?;
-        let page_certificate = pages::certificate(config)?;
+        let expiry = || metrics.certificate_of("interface");
+        let certificate = certificate.map(|files| Certificate::read(files, expiry()));
+        let certificate = certificate.transpose()?;
+        let page_certificate = pages::certificate(config, &metrics)?;
         let interface = Arc::new(interface);
         let mut services = SupervisedTasks::default();
         for certificate in certificate.iter().chain(&page_certificate) {
             let follow = Arc::clone(certificate).follow(stopped.clone());
             services.spawn("the watch of certificates", follow);
+        }
+        let reloaded = Arc::new(Notify::new());
+        if page_certificate.is_some() {
+            let failures = metrics.acme_failures.clone();
+            let acme = Acme::new(of_acme, failures, Arc::clone(&reloaded));
+            services.spawn("the orders of certificates", acme.run(stopped.clone()));
         }
         let mut page_threads = None;
         if let (Some(pages), Some(listener)) = (&interface.pages, listeners.pages) {
@@ -144,6 +156,7 @@ impl Server {
             services,
             certificate,
             page_certificate,
+            reloaded,
             _page_threads: page_threads,
         })
     }
@@ -159,6 +172,11 @@ impl Server {
             }
         }
         Ok(())
+    }
+
+    /// Orders a certificate now if one is due, with the settings of a reload.
+    pub fn reloaded(&self) {
+        self.reloaded.notify_one();
     }
 
     /// Waits until one of the services ends, and returns its name.

@@ -1,9 +1,13 @@
 //! TLS for the REST interface and the pages by name, and the warning of an interface without it.
 
 use super::start_error::InterfaceError;
+use crate::{acme, certificate_dates};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use prometheus_client::metrics::gauge::Gauge;
 use rustls::ServerConfig;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::net::SocketAddr;
@@ -22,6 +26,8 @@ pub(super) struct CertificateFiles {
     cert: PathBuf,
     key: PathBuf,
     settings: [&'static str; 2],
+    /// Whether an authority has yet to issue the first certificate.
+    may_be_missing: bool,
 }
 
 impl CertificateFiles {
@@ -32,16 +38,27 @@ impl CertificateFiles {
             cert: tls.cert.clone(),
             key: tls.key.clone(),
             settings: ["tls.cert", "tls.key"],
+            may_be_missing: false,
         })
     }
 
     /// The files of the pages by name.
     pub(super) fn of_pages(config: &Config) -> Option<Self> {
         let pages = config.pages.as_ref()?;
+        if pages.acme.is_some() {
+            let file = acme::certificate_file(config);
+            return Some(Self {
+                cert: file.clone(),
+                key: file,
+                settings: ["pages.acme", "pages.acme"],
+                may_be_missing: true,
+            });
+        }
         Some(Self {
             cert: pages.cert.clone()?,
             key: pages.key.clone()?,
             settings: ["pages.cert", "pages.key"],
+            may_be_missing: false,
         })
     }
 
@@ -55,22 +72,38 @@ impl CertificateFiles {
 pub(super) struct Certificate {
     pub(super) present: Arc<ArcSwap<ServerConfig>>,
     files: Mutex<(CertificateFiles, [Option<SystemTime>; 2])>,
+    /// Its end, in seconds since 1970.
+    expiry: Gauge,
+}
+
+/// No certificate: handshakes fail.
+#[derive(Debug)]
+struct Awaited;
+
+impl ResolvesServerCert for Awaited {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        None
+    }
 }
 
 impl Certificate {
-    /// Reads the files.
-    pub(super) fn read(files: CertificateFiles) -> Result<Arc<Self>, InterfaceError> {
+    /// Reads the files. The gauge gets the end of the certificate.
+    pub(super) fn read(
+        files: CertificateFiles,
+        expiry: Gauge,
+    ) -> Result<Arc<Self>, InterfaceError> {
         let changed_at = files.changed_at();
         Ok(Arc::new(Self {
-            present: Arc::new(ArcSwap::new(read(&files)?)),
+            present: Arc::new(ArcSwap::new(read(&files, &expiry)?)),
             files: Mutex::new((files, changed_at)),
+            expiry,
         }))
     }
 
     /// Reads the files again, which may be others. Connections that are open keep the earlier certificate.
     pub(super) fn reload(&self, files: CertificateFiles) -> Result<(), InterfaceError> {
         let changed_at = files.changed_at();
-        self.present.store(read(&files)?);
+        self.present.store(read(&files, &self.expiry)?);
         *self.files.lock() = (files, changed_at);
         Ok(())
     }
@@ -95,7 +128,7 @@ impl Certificate {
         }
         // The other file may change a moment later, which is another change then.
         self.files.lock().1 = now;
-        match read(&files) {
+        match read(&files, &self.expiry) {
             Ok(certificate) => {
                 self.present.store(certificate);
                 let file = files.cert.display();
@@ -109,12 +142,20 @@ impl Certificate {
 }
 
 /// Reads the certificate chain and the key.
-fn read(files: &CertificateFiles) -> Result<Arc<ServerConfig>, InterfaceError> {
+fn read(files: &CertificateFiles, expiry: &Gauge) -> Result<Arc<ServerConfig>, InterfaceError> {
     let wrong = |setting: &'static str, message: String| InterfaceError::Tls { setting, message };
     let file = |setting, path: &Path, error: String| {
         wrong(setting, format!("{}: {error}", path.display()))
     };
     let [of_cert, of_key] = files.settings;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| wrong(of_cert, error.to_string()))?
+        .with_no_client_auth();
+    if files.may_be_missing && !files.cert.exists() {
+        return Ok(Arc::new(config.with_cert_resolver(Arc::new(Awaited))));
+    }
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&files.cert)
         .and_then(Iterator::collect)
         .map_err(|error| file(of_cert, &files.cert, error.to_string()))?;
@@ -124,14 +165,14 @@ fn read(files: &CertificateFiles) -> Result<Arc<ServerConfig>, InterfaceError> {
     }
     let key = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|error| file(of_key, &files.key, error.to_string()))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| wrong(of_cert, error.to_string()))?
-        .with_no_client_auth()
+    let validity = chain.first().and_then(certificate_dates::validity);
+    let mut config = config
         .with_single_cert(chain, key)
         .map_err(|error| wrong(of_key, error.to_string()))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    if let Some(end) = validity.and_then(|(_, end)| i64::try_from(end).ok()) {
+        expiry.set(end);
+    }
     Ok(Arc::new(config))
 }
 

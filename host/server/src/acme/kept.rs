@@ -1,0 +1,184 @@
+//! The files of the data directory: the account with the authority, the certificate, and the state between two
+//! attempts. Only Wharf's account can read them.
+
+use super::order::AcmeError;
+use crate::certificate_dates;
+use instant_acme::AccountCredentials;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use wharf_config::{Config, Domain};
+
+const DAY: u64 = 24 * 3600;
+
+/// What is known between two attempts, also after a restart. No part is for the log: an order has a key.
+#[derive(Default, Serialize, Deserialize)]
+pub struct State {
+    /// The attempts that failed since the last success.
+    pub failures: u32,
+    /// The time of the next attempt, in seconds since 1970.
+    pub not_before: u64,
+    /// The reason of the last failure.
+    pub error: Option<String>,
+    /// The order that the next attempt goes on with.
+    pub(super) order: Option<PendingOrder>,
+    /// The value of the TXT record that may still be there.
+    pub(super) record: Option<String>,
+}
+
+/// An order that has no certificate yet.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct PendingOrder {
+    pub directory: String,
+    pub domain: String,
+    pub url: String,
+    /// The private key of the certificate, in PEM format.
+    pub key: String,
+}
+
+/// The account with an authority.
+#[derive(Serialize, Deserialize)]
+pub(super) struct KeptAccount {
+    pub directory: String,
+    pub contact: Option<String>,
+    /// The authority's name for the key of an external account.
+    pub key_id: Option<String>,
+    pub credentials: AccountCredentials,
+}
+
+/// The directory with these files.
+pub(super) struct Kept(PathBuf);
+
+impl Kept {
+    pub fn new(config: &Config) -> Self {
+        Self(dir(config))
+    }
+
+    /// The state, or that of a first start if it cannot be read.
+    pub fn state(&self) -> State {
+        self.read("state.json").unwrap_or_default()
+    }
+
+    pub fn write(&self, state: &State) -> Result<(), AcmeError> {
+        self.put("state.json", &serde_json::to_vec(state)?)
+    }
+
+    pub fn account(&self) -> Option<KeptAccount> {
+        self.read("account.json")
+    }
+
+    pub fn write_account(&self, account: &KeptAccount) -> Result<(), AcmeError> {
+        self.put("account.json", &serde_json::to_vec(account)?)
+    }
+
+    /// Forgets an account that the authority does not know any more. The next attempt makes another.
+    pub fn forget_account(&self) {
+        let _ = std::fs::remove_file(self.0.join("account.json"));
+    }
+
+    /// Keeps a certificate with its key in one file, so that they always belong together.
+    pub fn write_certificate(&self, key: &str, chain: &str) -> Result<(), AcmeError> {
+        self.put(CERTIFICATE, format!("{key}{chain}").as_bytes())
+    }
+
+    /// A new file for the error output of the hook.
+    pub fn hook_output(&self) -> io::Result<(File, PathBuf)> {
+        wharf_secure_fs::make_dir(&self.0)?;
+        let path = self.0.join("hook.log");
+        let file = wharf_secure_fs::open(&path)?;
+        file.set_len(0)?;
+        Ok((file, path))
+    }
+
+    fn read<T: for<'a> Deserialize<'a>>(&self, name: &str) -> Option<T> {
+        let text = std::fs::read(self.0.join(name)).ok()?;
+        // The parts of a broken file are not for the log.
+        serde_json::from_slice(&text).ok()
+    }
+
+    fn put(&self, name: &str, content: &[u8]) -> Result<(), AcmeError> {
+        let path = self.0.join(name);
+        let written = wharf_secure_fs::make_dir(&self.0)
+            .and_then(|()| wharf_secure_fs::write(&path, &[content]));
+        written.map_err(|source| AcmeError::Keep { path, source })
+    }
+}
+
+/// The file with the key and the chain of the certificate.
+const CERTIFICATE: &str = "pages.pem";
+
+fn dir(config: &Config) -> PathBuf {
+    config.data_dir.join("acme")
+}
+
+/// The file with the key and the chain of the certificate.
+pub fn certificate_file(config: &Config) -> PathBuf {
+    dir(config).join(CERTIFICATE)
+}
+
+/// A certificate and its dates.
+pub struct Present {
+    pub(super) der: CertificateDer<'static>,
+    pub not_before: u64,
+    pub not_after: u64,
+}
+
+impl Present {
+    /// Reads the first certificate of a file.
+    pub fn read(path: &Path) -> Option<Self> {
+        CertificateDer::from_pem_file(path).ok().and_then(Self::of)
+    }
+
+    pub(super) fn of(der: CertificateDer<'static>) -> Option<Self> {
+        let (not_before, not_after) = certificate_dates::validity(&der)?;
+        Some(Self {
+            der,
+            not_before,
+            not_after,
+        })
+    }
+
+    pub fn is_for(&self, domain: &Domain) -> bool {
+        certificate_dates::is_for(&self.der, domain).unwrap_or(false)
+    }
+
+    /// The time to renew it: that of the authority, or else when a third of its life is left. A sixth is left in
+    /// any case.
+    pub(super) fn renew_at(&self, advised: Option<u64>) -> u64 {
+        let life = self.not_after.saturating_sub(self.not_before);
+        let third = self.not_after.saturating_sub(life / 3);
+        let latest = self.not_after.saturating_sub(life / 6);
+        advised.unwrap_or(third).min(latest)
+    }
+}
+
+/// A time span in words.
+pub fn in_words(seconds: u64) -> String {
+    let (count, unit) = match seconds {
+        0..120 => (seconds, "seconds"),
+        120..7200 => (seconds / 60, "minutes"),
+        7200..172_800 => (seconds / 3600, "hours"),
+        _ => (seconds / DAY, "days"),
+    };
+    format!("{count} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CertificateDer, DAY, Present};
+
+    #[test]
+    fn a_certificate_is_renewed_in_its_last_third_or_when_the_authority_says_so() {
+        let present = Present {
+            der: CertificateDer::from(Vec::new()),
+            not_before: 0,
+            not_after: 90 * DAY,
+        };
+        assert_eq!(present.renew_at(None), 60 * DAY);
+        assert_eq!(present.renew_at(Some(10 * DAY)), 10 * DAY);
+        assert_eq!(present.renew_at(Some(90 * DAY)), 75 * DAY);
+    }
+}

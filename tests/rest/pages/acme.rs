@@ -1,0 +1,226 @@
+//! The certificate of the pages from an authority: orders, renewals and failures, against Pebble.
+
+use crate::{Expected, until_logged};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+use wharf_tests::{Api, Authority, HookMode, Pebble, Ports, Server, metric, simulated_node, until};
+
+const DOMAIN: &str = "pages.example";
+const ISSUED: &str = "the authority has issued a certificate";
+
+fn settings(pebble: &Pebble) -> String {
+    format!(
+        "[pages]\ndomain = \"{DOMAIN}\"\nlisten = \"127.0.0.1:0\"\n{}{}{}",
+        pebble.settings(),
+        Ports::take().settings(),
+        simulated_node("one", "")
+    )
+}
+
+fn start(pebble: &Pebble) -> Server {
+    Server::start_in(&settings(pebble), &pebble.environment()).unwrap()
+}
+
+fn file(server: &Server, name: &str) -> PathBuf {
+    server.data_dir().join("acme").join(name)
+}
+
+/// Creates an instance, and returns the port of the pages.
+fn port(api: &Api) -> u16 {
+    let fields = serde_json::json!({ "flavor": "marimo", "name": "demo" });
+    super::port(&api.create(&crate::with("container", fields)).is(201))
+}
+
+/// The certificate that the pages show to a client that trusts the authority; none if the handshake fails.
+fn shown(pebble: &Pebble, port: u16) -> Option<String> {
+    let output = Command::new("curl")
+        .args(["-sS", "-o", "/dev/null", "-w", "%{certs}", "--resolve"])
+        .arg(format!("demo.{DOMAIN}:{port}:127.0.0.1"))
+        .arg("--cacert")
+        .arg(pebble.root().unwrap())
+        .arg(format!("https://demo.{DOMAIN}:{port}/"))
+        .output()
+        .unwrap();
+    let certificates = String::from_utf8(output.stdout).unwrap();
+    let first = certificates.split("-----BEGIN CERTIFICATE-----").nth(1)?;
+    let first = first.split("-----END").next()?;
+    output.status.success().then(|| first.replace('\n', ""))
+}
+
+/// The certificate in the file of the server.
+fn kept(server: &Server) -> String {
+    let text = std::fs::read_to_string(file(server, "pages.pem")).unwrap();
+    let first = text.split("-----BEGIN CERTIFICATE-----").nth(1).unwrap();
+    first.split("-----END").next().unwrap().replace('\n', "")
+}
+
+/// Waits until new connections get the certificate of the file.
+fn until_shown(server: &Server, pebble: &Pebble, port: u16) {
+    let taken = || Ok((shown(pebble, port).as_deref() == Some(&*kept(server))).then_some(()));
+    until("the certificate is taken", taken).unwrap();
+}
+
+fn count(server: &Server, words: &str) -> usize {
+    server.log().matches(words).count()
+}
+
+fn presented(pebble: &Pebble) -> usize {
+    let calls = pebble.hook_calls();
+    calls
+        .iter()
+        .filter(|call| call.contains(" present "))
+        .count()
+}
+
+#[test]
+fn a_certificate_is_ordered_kept_taken_and_renewed() {
+    let pebble = Pebble::start().unwrap();
+    let mut server = start(&pebble);
+    let ann = server.user("ann@example.com").unwrap();
+    let pages = port(&ann);
+    until_logged(&server, ISSUED);
+    until_shown(&server, &pebble, pages);
+    let record = format!("--fast present _acme-challenge.{DOMAIN} ");
+    let calls = pebble.hook_calls();
+    assert!(calls[0].starts_with(&record), "{calls:?}");
+    assert_eq!(calls[1], calls[0].replace("present", "cleanup"));
+    assert_eq!((calls.len(), pebble.orders()), (2, 1));
+    let mut keys = Vec::new();
+    for name in ["pages.pem", "account.json", "state.json", "hook.log"] {
+        let path = file(&server, name);
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+        let text = std::fs::read_to_string(path).unwrap();
+        let lines = text.split(['\n', '"']).map(ToOwned::to_owned);
+        keys.extend(lines.filter(|line| line.len() >= 60));
+    }
+    let (log, first) = (server.log(), kept(&server));
+    assert!(keys.len() > 3 && keys.iter().all(|key| !log.contains(key)));
+    let said = server.cli(&["check"]).unwrap();
+    let words = format!("the certificate for *.{DOMAIN} is valid for 18");
+    assert!(said.contains(&words), "{said}");
+
+    // A restart orders nothing.
+    server.terminate().unwrap();
+    server.run().unwrap();
+    sleep(Duration::from_secs(2));
+    assert_eq!(pebble.orders(), 1);
+
+    // A certificate near its end is renewed, by the same account, while the server runs.
+    let near = Authority::new().unwrap();
+    let near = near
+        .issue_expired("near", &[&format!("*.{DOMAIN}")])
+        .unwrap();
+    let [key, cert] = [near.key, near.cert].map(|path| std::fs::read_to_string(path).unwrap());
+    std::fs::write(file(&server, "pages.pem"), format!("{key}{cert}")).unwrap();
+    let account = std::fs::read(file(&server, "account.json")).unwrap();
+    let said = server.cli(&["check"]).unwrap();
+    assert!(said.contains("is valid for 0 days more"), "{said}");
+    server.hang_up().unwrap();
+    let renewed = || Ok((count(&server, ISSUED) == 2).then_some(()));
+    until("the certificate is renewed", renewed).unwrap();
+    assert_ne!(kept(&server), first);
+    assert_eq!(
+        std::fs::read(file(&server, "account.json")).unwrap(),
+        account
+    );
+    assert_eq!(pebble.orders(), 2);
+    let ann = server.again(&ann);
+    let pages = super::port(&ann.get("/api/instance/").unwrap().is(200)[0]);
+    until_shown(&server, &pebble, pages);
+    let ends = "wharf_certificate_expiry_timestamp_seconds{listener=\"pages\"}";
+    assert!(metric(&ann, ends).unwrap() > 1.9e9);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_failure_is_told_and_a_restart_does_not_order_again() {
+    let pebble = Pebble::start().unwrap();
+    pebble.set_hook(HookMode::Fails).unwrap();
+    let mut server = start(&pebble);
+    let ann = server.user("ann@example.com").unwrap();
+    let pages = port(&ann);
+    let words = "the hook failed to present: exit status: 3: no such zone";
+    until_logged(&server, words);
+    assert_eq!(shown(&pebble, pages), None);
+    let said = server.cli(&["check"]).unwrap_err().to_string();
+    let told = format!(
+        "error: setting `pages.acme`: no certificate for *.{DOMAIN} after attempt 1: {words}"
+    );
+    assert!(said.contains(&told), "{said}");
+    assert!(metric(&ann, "wharf_acme_failures ").unwrap() > 0.0);
+    server.kill().unwrap();
+    server.run().unwrap();
+    sleep(Duration::from_secs(3));
+    assert_eq!((presented(&pebble), pebble.orders()), (1, 1));
+
+    // A reload does not wait. A hook that does not end is ended with all that it started.
+    for (mode, words) in [
+        (
+            HookMode::Hangs,
+            "the hook failed to present: stopped after 2 s",
+        ),
+        (HookMode::Lies, "the authority refuses: "),
+    ] {
+        pebble.set_hook(mode).unwrap();
+        server.hang_up().unwrap();
+        until_logged(&server, words);
+    }
+    assert!(!pebble.hook_lives().unwrap());
+    assert!(
+        server.log().contains("No TXT records found"),
+        "{}",
+        server.log()
+    );
+    // The order of the failed hooks was one.
+    assert_eq!((presented(&pebble), pebble.orders()), (3, 1));
+    assert!(pebble.hook_calls().last().unwrap().contains(" cleanup "));
+    pebble.set_hook(HookMode::Works).unwrap();
+    server.hang_up().unwrap();
+    until_logged(&server, ISSUED);
+    let ann = server.again(&ann);
+    let pages = super::port(&ann.get("/api/instance/").unwrap().is(200)[0]);
+    until_shown(&server, &pebble, pages);
+    assert_eq!(pebble.orders(), 2);
+    assert!(!server.cli(&["check"]).unwrap().contains("pages.acme"));
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_server_that_is_killed_goes_on_with_its_order_later() {
+    let pebble = Pebble::start().unwrap();
+    pebble.set_hook(HookMode::Hangs).unwrap();
+    let mut server = start(&pebble);
+    let called = || Ok((presented(&pebble) == 1).then_some(()));
+    until("the hook is called", called).unwrap();
+    server.kill().unwrap();
+    pebble.set_hook(HookMode::Works).unwrap();
+    server.run().unwrap();
+    sleep(Duration::from_secs(3));
+    assert_eq!(presented(&pebble), 1);
+    let said = server.cli(&["check"]).unwrap_err().to_string();
+    assert!(said.contains("was cut off"), "{said}");
+    server.hang_up().unwrap();
+    until_logged(&server, ISSUED);
+    let calls = pebble.hook_calls();
+    let words = |call: &String| call.split(' ').nth(1).unwrap().to_owned();
+    let words: Vec<_> = calls.iter().map(words).collect();
+    assert_eq!(words, ["present", "cleanup", "present", "cleanup"]);
+    assert!(calls[0].ends_with(calls[1].rsplit(' ').next().unwrap()));
+    assert_eq!((pebble.orders(), kept(&server).is_empty()), (1, false));
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_hook_that_others_can_change_is_refused() {
+    let pebble = Pebble::start().unwrap();
+    let settings = settings(&pebble);
+    let hook = settings.split("hook = [\"").nth(1).unwrap();
+    let hook = hook.split('"').next().unwrap();
+    std::fs::set_permissions(hook, PermissionsExt::from_mode(0o777)).unwrap();
+    let error = Server::refused(&settings).unwrap();
+    assert!(error.contains("`pages.acme.hook`"), "{error}");
+}
