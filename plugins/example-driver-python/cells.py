@@ -157,7 +157,7 @@ def make_disk(directory, image, uid, spec):
 
 
 def remove_tree(directory):
-    """Removes what there is of a cell."""
+    """Removes all parts of a cell."""
     if os.path.ismount(directory / "root"):
         run("umount", "--lazy", directory / "root")
     shutil.rmtree(directory, ignore_errors=True)
@@ -279,7 +279,7 @@ class Cell:
             self.relays.append(relay)
 
     def end(self):
-        """Ends what is left of a run, even of one that began as celld was killed."""
+        """Ends the rest of a run, even of one that began as celld was killed."""
         for pid in limits.processes(self.id):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

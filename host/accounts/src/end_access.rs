@@ -1,4 +1,4 @@
-//! The end of all access to accounts: what a stolen password, or a restored backup, could open.
+//! The end of all access to accounts, after a theft of a password or the restoration of a backup.
 
 use super::Accounts;
 use super::identity::{IDENTITIES, identities};

@@ -1,4 +1,4 @@
-//! The ways by which a user signs in.
+//! The methods by which a user signs in: password, passkeys, identities.
 
 use super::identity::identities;
 use super::passkey::{RelyingParty, passkeys};
@@ -30,7 +30,7 @@ pub(super) fn is_last(
     Ok(!other_passkey && !other_identity && rows.get(&PASSWORDS, user)?.is_none())
 }
 
-/// The ways of a user, in words for the operator.
+/// The methods of a user, in words for the operator.
 pub fn described(rows: &impl Rows, user: UserId) -> Result<Vec<String>, Error> {
     let mut ways = Vec::new();
     if rows.get(&PASSWORDS, user)?.is_some() {

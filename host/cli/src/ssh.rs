@@ -121,7 +121,7 @@ pub fn proxy_command(instance: &str, profile: Option<&str>) -> Result<String> {
     ))
 }
 
-/// A word as a shell reads it from OpenSSH, which replaces what follows a `%`.
+/// Quotes a word for the shell that OpenSSH starts. OpenSSH replaces a single `%` and its next letter.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''").replace('%', "%%"))
 }

@@ -111,7 +111,7 @@ pub enum EventKind {
     NodeDrained,
     /// The instance is to move to another node.
     Moving,
-    /// The instance is on another node, where it has these ways in.
+    /// The instance is on another node, where it has these addresses.
     Moved(InstanceAddresses),
     /// The instance could not move and stays on its node, with the reason for the operator.
     MoveFailed(String),
@@ -119,14 +119,14 @@ pub enum EventKind {
     Lost,
     /// The user created a lost instance again, with a new disk.
     Recreated,
-    /// Something outside Wharf holds these on the node of a new instance. The instance has these ways in
+    /// Something outside Wharf holds these on the node of a new instance. The instance has these addresses
     /// instead, or fails if none are left.
     AllocationLost(Vec<Allocation>, Option<InstanceAddresses>),
     /// The content of the started instance moves to a larger disk, with the progress.
     DiskGrowing(String),
 }
 
-/// The ways to an instance.
+/// The addresses of an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceAddresses {
     pub ssh_host: String,

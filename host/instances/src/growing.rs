@@ -1,4 +1,4 @@
-//! The instances whose content moves to a larger disk now. Their state is `running`, and nobody reaches
+//! The instances whose content moves to a larger disk now. Their state is `running`, and no user reaches
 //! them yet.
 
 use super::App;

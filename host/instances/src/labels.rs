@@ -1,4 +1,4 @@
-//! Labels of pages. A label stays with its owner for good, also after its instance is gone: browsers keep
+//! Labels of pages. A label stays with its owner for good, also after its instance is gone. Browsers keep
 //! programs and data of a page for its host name.
 
 use serde::{Deserialize, Serialize};

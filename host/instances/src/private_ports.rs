@@ -1,5 +1,5 @@
-//! The ways to the ports of instances. A public port is on its user's path. A private one has the node's
-//! `private_address`, and only Wharf reaches it.
+//! The addresses at which Wharf reaches the ports of instances. A public port is on its user's path. A private
+//! one has the node's `private_address`, and only Wharf reaches it.
 
 use super::App;
 use std::net::Ipv4Addr;
@@ -15,7 +15,7 @@ tables! {
     pub const PRIVATE_PAGES: Table<(), InstanceId, ()> = Table::part_of(&INSTANCES, b'x', 6);
 }
 
-/// The host and the port of a way to an instance.
+/// The host and the port of a TCP address.
 pub(super) type HostPort = (String, u16);
 
 /// Whether an SSH server listens in an instance. Earlier versions made pages without one.
@@ -40,7 +40,7 @@ pub(super) fn web_is_private(config: &Config) -> bool {
 }
 
 impl App {
-    /// The way to the SSH port of an instance.
+    /// The address of the SSH port of an instance.
     pub(super) fn ssh_address(&self, instance: &Instance) -> HostPort {
         let private = if instance.ssh {
             None
@@ -54,7 +54,7 @@ impl App {
         )
     }
 
-    /// The way to the page of an instance; `None` if it has no page.
+    /// The address of the page of an instance; `None` if it has no page.
     pub(super) fn web_address(&self, instance: &Instance, is_private: bool) -> Option<HostPort> {
         let private = is_private.then(|| self.private_host(&instance.node));
         let host = private

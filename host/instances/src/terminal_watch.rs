@@ -44,7 +44,7 @@ pub async fn run(
 }
 
 impl App {
-    /// Whether an instance runs that was created as often.
+    /// Whether an instance runs in this incarnation.
     fn runs(&self, id: InstanceId, incarnation: u64) -> bool {
         let row = self.db.read(|rows| rows.instance(id));
         row.is_ok_and(|row| {
@@ -65,7 +65,7 @@ impl App {
                 (!runs).then_some(TerminalEnd::NotRunning)
             }
             Err(error) => {
-                tracing::error!(error = %error.chain(), "cannot read the instance of a terminal");
+                tracing::error!(error = %error.chain(), "cannot read the instance of a terminal or tunnel");
                 None
             }
         }

@@ -16,7 +16,7 @@ use wharf_terminal::{
 /// The name of the operation in the audit log.
 const OPERATION: &str = "tunnel.open";
 
-/// The port of the SSH server, whatever port of the node leads to it.
+/// The port of the SSH server inside an instance.
 const SSH: u16 = 22;
 
 /// An open tunnel. Its connection ends when the halves are dropped.

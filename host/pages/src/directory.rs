@@ -11,7 +11,7 @@ use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::secret::SecretText;
 
 /// Answers the gateway's questions. All but [`connect`](Self::connect) are asked for each request, so they
-/// must not wait. The gateway asks again twice a second for each exchange that is open, and ends those whose
+/// must not wait. The gateway asks again twice a second for each open exchange. It ends an exchange whose
 /// page has changed or whose visitor has lost the right.
 pub trait Directory: Send + Sync + 'static {
     /// Returns the page with a label, which is in lower case; none if no living instance has it.
@@ -50,7 +50,7 @@ pub trait Directory: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Answered<'a> {
     pub method: &'a Method,
-    /// The label of the host, which may be nobody's; none if the host is no address of a page.
+    /// The label of the host, which may belong to no page; none if the host is no address of a page.
     pub label: Option<&'a str>,
     /// None if the visitor went away before.
     pub status: Option<u16>,

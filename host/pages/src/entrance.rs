@@ -120,8 +120,8 @@ fn is_state(state: &str) -> bool {
     state.len() == STATE && state.bytes().all(is_base64)
 }
 
-/// Returns a path to which a visitor may be sent on the host of the page, which is the front path unless the
-/// given one is a path there. A browser takes `\` for `/`, and ignores tabs and ends of lines.
+/// Returns a path on the host of the page, to which a visitor may be sent. It is the front path unless the
+/// given one is a path of that host. A browser takes `\` for `/`, and ignores tabs and ends of lines.
 fn return_path(to: &str) -> &str {
     let is_path = to.starts_with('/') && !matches!(to.as_bytes().get(1), Some(b'/' | b'\\'));
     let is_plain = to.bytes().all(|byte| byte.is_ascii_graphic());

@@ -16,10 +16,10 @@ use wharf_domain::ids::UserId;
 /// The interval between two looks at all exchanges.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// The time in which a side that has to send or to read does so.
+/// The longest pause of a side that has to send or to read.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// The time in which a page or a WebSocket says something. JupyterLab pings every 30 seconds.
+/// The longest silence of a page or a WebSocket. JupyterLab pings every 30 seconds.
 const SILENT: Duration = Duration::from_secs(600);
 
 /// The bounds on exchanges.

@@ -102,8 +102,8 @@ impl Gateway {
         }
     }
 
-    /// Returns the address that lets a visitor in to the page with a label, in the browser with this state,
-    /// and goes on to a path there. It works once and for a short time. There is none if a visitor has asked
+    /// Returns an address that lets a visitor in to the page with a label, in the browser with this state.
+    /// It goes on to a path of the page. It works once and for a short time. There is none if a visitor has asked
     /// for too many.
     pub fn entrance(
         &self,
@@ -339,7 +339,7 @@ impl Gateway {
             request
         };
         let mut sent = None;
-        // A server may close a kept connection at any time, so only what may be repeated goes there.
+        // A server may close a kept connection at any time, so only requests that may be repeated go there.
         if may_be_kept && let Some(lease) = self.pool.kept(upstream) {
             sent = send(lease, request(Upload::none()), &held).await.ok();
         }

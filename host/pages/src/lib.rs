@@ -1,6 +1,6 @@
 //! The gateway: it answers for the pages of instances, each on a host of its own below one domain. It decides
-//! which visitor sees a page, adds the page's own credential, and so makes the checks that the page leaves out
-//! for a request with that credential.
+//! which visitor sees a page, and adds the page's own credential. A page leaves out its checks for requests with
+//! that credential, so the gateway makes them.
 
 mod address;
 mod answer;

@@ -1,5 +1,5 @@
-//! Connections to the servers of pages. One is kept for a short time, for an equal server of the same
-//! incarnation of an instance: its port may belong to another instance later.
+//! Connections to the servers of pages. A connection is kept for a short time, for an equal server of that
+//! incarnation of the instance. The port may belong to another instance later.
 
 use crate::body::Upload;
 use crate::directory::{Directory, Upstream};

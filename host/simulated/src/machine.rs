@@ -36,7 +36,7 @@ pub struct MachineSpec {
 pub struct NodePort {
     /// The address on which it listens.
     pub address: IpAddr,
-    /// Its number, which no other machine has, whatever the address.
+    /// Its number, which no other machine has at any address.
     pub port: u16,
 }
 

@@ -2,7 +2,7 @@
 //! servers which listen on a loopback address are reached too.
 //!
 //! SSH connections are kept for a while. russh returns the window of a channel on receipt, so a channel
-//! whose bytes nobody takes holds up all channels of its connection. A further tunnel therefore gets a
+//! whose bytes are not taken holds up all channels of its connection. A further tunnel therefore gets a
 //! connection of its own, up to a number, and shares one beyond it.
 
 use super::TerminalEnd;

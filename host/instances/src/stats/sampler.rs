@@ -1,4 +1,4 @@
-//! The task that samples the instances of a node while somebody looks at them.
+//! The task that samples the instances of a node while users look at them.
 
 use super::{answers, is_late};
 use crate::App;

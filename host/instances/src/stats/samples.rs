@@ -1,4 +1,4 @@
-//! The newest sample of each instance that somebody looks at.
+//! The newest sample of each instance that a user looks at.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ const MAX_WATCHED: usize = 4096;
 #[derive(Debug, Default)]
 pub struct Samples(Mutex<HashMap<InstanceId, Watched>>);
 
-/// An instance that somebody looks at.
+/// An instance that a user looks at.
 #[derive(Debug)]
 struct Watched {
     node: NodeId,
@@ -103,7 +103,7 @@ impl Samples {
         self.0.lock().remove(&id);
     }
 
-    /// The instances on a node that somebody has looked at lately, and that have been sampled. The
+    /// The instances on a node that a user has looked at lately, and that have been sampled. The
     /// first sample is taken by the look itself.
     pub fn due(&self, node: &NodeId) -> Vec<InstanceId> {
         let mut all = self.0.lock();

@@ -84,7 +84,7 @@ impl Drop for PageThreads {
     }
 }
 
-/// The listener of the pages, and what it serves with.
+/// The listener of the pages, with its certificate.
 pub(super) struct PageListener {
     pub(super) listener: TcpListener,
     pub(super) certificate: Option<Arc<Certificate>>,
