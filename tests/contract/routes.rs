@@ -168,6 +168,10 @@ fn every_route_succeeds_with_its_example_bodies() {
                 }
                 "testWebhook" | "redeliverWebhook" => (Some("webhook"), "", 202),
                 "deleteWebhook" => (Some("webhook"), "", 204),
+                "listShares" => (Some("container"), "running", 200),
+                // tests/rest/pages/shares.rs covers success.
+                "createShare" => (Some("container"), "running", 400),
+                "updateShare" | "deleteShare" => (Some("container"), "running", 404),
                 "getPreferences" | "updatePreferences" => (None, "", 200),
                 "listSshKeys" => (None, "", 200),
                 "saveSshKey" => (None, "", 201),

@@ -241,16 +241,20 @@ impl Accounts {
         session.is_some_and(|session| self.holds(session, self.clock.system(), &config.session))
     }
 
-    /// Returns the user of a valid session, by its id. A look at a page by name is a use of the session.
-    pub fn user_of_session(&self, id: &str) -> Option<UserId> {
+    /// Returns the user of a valid session with the e-mail address, by its id.
+    pub fn user_of_session(&self, id: &str) -> Option<(UserId, Arc<str>)> {
         let (sessions, config) = (self.sessions.load(), self.config.get());
         let session = sessions.get(&parse_id(id)?)?;
         let now = self.clock.system();
         let holds = config.session.enabled && self.holds(session, now, &config.session);
-        holds.then(|| {
-            session.last_use.set(now);
-            session.user
-        })
+        holds.then(|| (session.user, Arc::clone(&session.email)))
+    }
+
+    /// Notes that a session is in use now. A request for a page by name is a use of it.
+    pub fn use_session(&self, id: &str) {
+        if let Some(session) = parse_id(id).and_then(|id| self.sessions.load().get(&id).cloned()) {
+            session.last_use.set(self.clock.system());
+        }
     }
 
     /// Returns whether a session was not ended. It may have expired.

@@ -26,6 +26,7 @@ pub mod output;
 mod profiles;
 mod remove;
 mod resize;
+mod share;
 mod shortage;
 mod show;
 mod ssh;
@@ -59,6 +60,9 @@ pub enum UserCommand {
     Ssh(ssh::Ssh),
     Forward(forward::Forward),
     Open(open::Open),
+    /// Show the page or ports of an instance to others
+    #[command(subcommand)]
+    Share(share::Share),
     Tunnel(tunnel::Tunnel),
     /// Open a terminal of a running instance through the server; Ctrl-] ends it
     Console(InstanceArgs),
@@ -107,6 +111,7 @@ impl UserCommand {
                 Self::Ssh(ssh) => ssh.run().await,
                 Self::Forward(forward) => forward.run().await,
                 Self::Open(open) => open.run().await,
+                Self::Share(share) => share.run().await,
                 Self::Tunnel(tunnel) => tunnel.run().await,
                 Self::Console(named) => console::open(&named).await,
                 Self::Wait(wait) => wait.run().await,

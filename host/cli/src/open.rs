@@ -22,6 +22,9 @@ pub struct Open {
     /// Open the home directory in VS Code, over the SSH entries of `wharf config-ssh`
     #[arg(long)]
     code: bool,
+    /// Open the page of a port that `wharf share add` gave one
+    #[arg(long, conflicts_with = "code")]
+    port: Option<u16>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -29,6 +32,19 @@ pub struct Open {
 impl Open {
     pub async fn run(self) -> Result<()> {
         let client = self.connection.client()?;
+        if let Some(port) = self.port {
+            let shares = client.list_shares(&self.name).fetch().await?;
+            let mut shares = shares.iter();
+            let share = shares.find(|share| share.port == Some(i64::from(port)));
+            let Some(url) = share.and_then(|share| share.url.as_ref()) else {
+                let name = &self.name;
+                let message = format!(
+                    "port {port} of {name} has no page; `wharf share add {name} --port {port}` gives it one"
+                );
+                return Err(Failure::Usage(message).into());
+            };
+            return show(url);
+        }
         let instance = client.get_instance(&self.name).fetch().await?;
         let name = &instance.name;
         if !self.code {

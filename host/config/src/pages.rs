@@ -28,7 +28,9 @@ pub struct PagesConfig {
     pub key: Option<PathBuf>,
     /// An authority that issues the certificate. Default: none; excludes `cert` and `key`.
     pub acme: Option<AcmeConfig>,
+    /// Whether users may show ports of their instances to everyone. Default false.
     #[serde(default)]
+    pub public: bool,
     /// Number of threads. Default: half of the cores.
     pub threads: Option<NonZero<usize>>,
     /// Maximum number of open connections to one page. Default 500.

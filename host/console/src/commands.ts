@@ -16,6 +16,12 @@ export const commands = {
   openPort: (name: string, port: string) => `wharf port add ${name} ${port || "8080"}`,
   terminal: (name: string) => `wharf ssh ${name}`,
   editors: "wharf config-ssh",
+  share: (name: string, port: string, access: string, users: string[], days: number | null) => {
+    const to = { signed_in: " --signed-in", public: " --public", owner: "" }[access];
+    const visitors = to ?? ` --with ${quote(users.join(",") || "bob@example.com")}`;
+    return `wharf share add ${name}${port && ` --port ${quote(port)}`}${visitors}${days ? ` --expires ${days}d` : ""}`;
+  },
+  withdraw: (name: string, port: number | null) => `wharf share rm ${name}${port === null ? "" : ` --port ${port}`}`,
   usage: "wharf cost",
   events: "wharf events --follow",
   eventsOf: (name: string) => `wharf events ${name}`,

@@ -23,6 +23,8 @@ export type {
   Quota,
   Scope,
   Session,
+  Share,
+  ShareRequest,
   Shortage,
   SignInOptions,
   SshKey,

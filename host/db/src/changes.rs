@@ -269,6 +269,16 @@ impl Changes {
         })
     }
 
+    /// Names another thing that changed in the audit records.
+    pub fn about(mut self, subject: &str) -> Self {
+        for change in &mut self.0 {
+            if let Change::Audit(record) = change {
+                record.subject = Some(subject.to_owned());
+            }
+        }
+        self
+    }
+
     /// Sets the times that people read: those of events and audit records. The ledger keeps its own.
     pub(super) fn stamp(&mut self, system: Timestamp) {
         for change in &mut self.0 {

@@ -124,6 +124,18 @@ pub enum EventKind {
     AllocationLost(Vec<Allocation>, Option<InstanceAddresses>),
     /// The content of the started instance moves to a larger disk, with the progress.
     DiskGrowing(String),
+    /// The user shared the page or a port, in these words.
+    ShareCreated(String),
+    /// The user changed a share, which is now in these words.
+    ShareChanged(String),
+    /// The user withdrew the share of this page.
+    ShareRemoved(String),
+    /// A visitor other than the owner opened a page.
+    PageVisited {
+        page: String,
+        /// The e-mail address of the visitor.
+        visitor: String,
+    },
 }
 
 /// The addresses of an instance.
@@ -145,6 +157,9 @@ impl EventKind {
             | Self::Renamed
             | Self::Recreated
             | Self::PortsChanged
+            | Self::ShareCreated(_)
+            | Self::ShareChanged(_)
+            | Self::ShareRemoved(_)
             | Self::Deleted => Initiator::Actor(Actor::Key(String::new())),
             Self::Forgotten
             | Self::BillCorrected { .. }

@@ -13,45 +13,49 @@ const PUNYCODE: &str = "xn--";
 /// Digits of the id behind a name whose label is taken.
 const DIGITS: [usize; 2] = [6, 12];
 
-/// The labels for the page of an instance in order of preference: its name, and its name with digits of
-/// its id.
-pub fn labels(name: &Name, id: InstanceId) -> impl Iterator<Item = String> {
-    let name = name.as_str();
-    let is_plain =
-        !name.starts_with(PUNYCODE) && !RESERVED.contains(&name) && id_of(name).is_none();
-    let mut stem = name;
+/// The labels for the page of an instance, or for a port of it, in order of preference: its name, and its name
+/// with digits of its id. A port follows the name.
+pub fn labels(name: &Name, id: InstanceId, port: Option<u16>) -> impl Iterator<Item = String> {
+    let suffix = port.map_or_else(String::new, |port| format!("-{port}"));
+    let plain = format!("{name}{suffix}", name = name.as_str());
+    let is_plain = plain.len() <= MAX
+        && !plain.starts_with(PUNYCODE)
+        && !RESERVED.contains(&&*plain)
+        && id_of(&plain).is_none();
+    let mut stem = name.as_str();
     while let Some(rest) = stem.strip_prefix(PUNYCODE) {
         stem = rest.trim_start_matches('-');
     }
-    let (stem, all) = (stem.to_owned(), of_id(id));
+    let (stem, all) = (stem.to_owned(), of_id(id, None));
     let with_digits = DIGITS.into_iter().filter_map(move |digits| {
         // The end of an id is random.
         let end = all.get(all.len().checked_sub(digits)?..)?;
-        let stem: String = stem.chars().take(MAX - 1 - digits).collect();
+        let room = (MAX - 1 - digits).checked_sub(suffix.len())?;
+        let stem: String = stem.chars().take(room).collect();
         Some(match stem.trim_end_matches('-') {
-            "" => format!("page-{end}"),
-            stem => format!("{stem}-{end}"),
+            "" => format!("page{suffix}-{end}"),
+            stem => format!("{stem}{suffix}-{end}"),
         })
     });
-    is_plain
-        .then(|| name.to_owned())
-        .into_iter()
-        .chain(with_digits)
+    is_plain.then_some(plain).into_iter().chain(with_digits)
 }
 
-/// The label of an instance without another one. No name becomes such a label.
-pub fn of_id(id: InstanceId) -> String {
-    id.0.simple().to_string()
+/// The label of an instance or of its port without another one. No name becomes such a label.
+pub fn of_id(id: InstanceId, port: Option<u16>) -> String {
+    let id = id.0.simple();
+    port.map_or_else(|| id.to_string(), |port| format!("{id}-{port}"))
 }
 
-/// The instance of a label of [`of_id`].
-pub fn id_of(label: &str) -> Option<InstanceId> {
-    let is_form = label.len() == 32
-        && label
-            .bytes()
-            .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    let id = Uuid::try_parse(label).ok().filter(|_| is_form)?;
-    Some(InstanceId(id))
+/// The instance and the port of a label of [`of_id`].
+pub fn id_of(label: &str) -> Option<(InstanceId, Option<u16>)> {
+    let (id, port) = match label.split_once('-') {
+        Some((id, port)) => (id, Some(port.parse().ok().filter(|port| *port > 0)?)),
+        None => (label, None),
+    };
+    let is_form = id.len() == 32 && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let parsed = Uuid::try_parse(id).ok().filter(|_| is_form)?;
+    let found = (InstanceId(parsed), port);
+    (of_id(found.0, port) == label).then_some(found)
 }
 
 #[cfg(test)]
@@ -63,7 +67,7 @@ mod tests {
     #[test]
     fn a_label_is_the_name_unless_it_is_reserved_or_of_another_script() {
         let id = InstanceId::parse("019aa8a5-4c1e-7b52-9d0f-6f0c6a0e9b17").unwrap();
-        let all = |name: &str| labels(&Name::parse(name).unwrap(), id).collect::<Vec<_>>();
+        let all = |name: &str| labels(&Name::parse(name).unwrap(), id, None).collect::<Vec<_>>();
         assert_eq!(all("demo"), ["demo", "demo-0e9b17", "demo-6f0c6a0e9b17"]);
         assert_eq!(all("demo-8000")[0], "demo-8000");
         for (name, first) in [
@@ -87,7 +91,30 @@ mod tests {
             all(&format!("{}-b", "a".repeat(55)))[1],
             format!("{}-0e9b17", "a".repeat(55))
         );
-        assert_eq!(id_of(&of_id(id)), Some(id));
+        for port in [None, Some(8000)] {
+            assert_eq!(id_of(&of_id(id, port)), Some((id, port)));
+        }
+        assert_eq!(id_of(&format!("{}-0080", of_id(id, None))), None);
         assert_eq!(id_of("demo"), None);
+    }
+
+    #[test]
+    fn a_port_follows_the_name_and_fits() {
+        let id = InstanceId::parse("019aa8a5-4c1e-7b52-9d0f-6f0c6a0e9b17").unwrap();
+        let all = |name: &str| {
+            let labels = labels(&Name::parse(name).unwrap(), id, Some(8000));
+            labels.collect::<Vec<_>>()
+        };
+        assert_eq!(all("demo")[..2], ["demo-8000", "demo-8000-0e9b17"]);
+        assert_eq!(all("www")[0], "www-8000");
+        assert_eq!(all("xn--80ak6aa92e")[0], "80ak6aa92e-8000-0e9b17");
+        let of_long = all(&"a".repeat(63));
+        assert_eq!(of_long[0], format!("{}-8000-0e9b17", "a".repeat(51)));
+        assert!(of_long.iter().all(|label| label.len() == 63), "{of_long:?}");
+        // The label of an id is no name's.
+        assert_eq!(
+            all("019aa8a54c1e7b529d0f6f0c6a0e9b17")[0],
+            "019aa8a54c1e7b529d0f6f0c6a0e9b17-8000-0e9b17"
+        );
     }
 }

@@ -22,6 +22,7 @@ pub mod quota;
 pub mod request;
 pub mod scope;
 pub mod secret;
+pub mod share;
 pub mod shortage;
 pub mod state;
 pub mod suspension;

@@ -47,6 +47,12 @@ pub fn describe(what: &EventKind) -> (&'static str, Option<String>) {
             (kind, Some(held(lost)))
         }
         EventKind::DiskGrowing(progress) => ("disk-growing", Some(progress.clone())),
+        EventKind::ShareCreated(what) => ("share-created", Some(what.clone())),
+        EventKind::ShareChanged(what) => ("share-changed", Some(what.clone())),
+        EventKind::ShareRemoved(what) => ("share-removed", Some(what.clone())),
+        EventKind::PageVisited { page, visitor } => {
+            ("page-visited", Some(format!("{page} by {visitor}")))
+        }
         EventKind::RestartShort(short) => ("restart-failed", Some(shortages(short))),
         EventKind::ResizeShort(short) => ("resize-refused", Some(shortages(short))),
     }

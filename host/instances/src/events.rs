@@ -16,7 +16,7 @@ use wharf_domain::time::Timestamp;
 use wharf_ground::caller::Caller;
 
 /// The types of events.
-pub const KINDS: [&str; 19] = [
+pub const KINDS: [&str; 23] = [
     "created",
     "ready",
     "failed",
@@ -36,6 +36,10 @@ pub const KINDS: [&str; 19] = [
     "suspended",
     "resumed",
     "host-key-changed",
+    "share-created",
+    "share-changed",
+    "share-removed",
+    "page-visited",
 ];
 
 /// An event as its owner sees it.
@@ -300,6 +304,14 @@ fn message(what: &EventKind) -> String {
         }
         EventKind::HostKeyChanged(keys) => {
             return format!("The instance shows another SSH host key than before: {keys}");
+        }
+        EventKind::ShareCreated(what) => return format!("The instance shares {what}."),
+        EventKind::ShareChanged(what) => return format!("The instance now shares {what}."),
+        EventKind::ShareRemoved(page) => {
+            return format!("The instance does not share {page} any more.");
+        }
+        EventKind::PageVisited { page, visitor } => {
+            return format!("{visitor} opened {page}, which you share.");
         }
         EventKind::NodeDrained => {
             "The operator empties the host of this instance. The instance runs on, and cannot start there \

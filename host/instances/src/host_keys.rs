@@ -57,6 +57,14 @@ impl App {
     }
 }
 
+/// A check that takes known host keys only.
+pub(super) fn known_only(known: Vec<HostKey>) -> IsKnown {
+    Box::new(move |shown| {
+        let is_known = known.contains(&shown);
+        Box::pin(async move { is_known })
+    })
+}
+
 /// Returns whether the key is one of the instance. If none is known, this key is noted: the instance
 /// was reached before Wharf noted keys, or did not show one in time.
 async fn is_known(db: &Db, id: InstanceId, origin: Origin, shown: HostKey) -> Result<bool, Error> {

@@ -1,6 +1,7 @@
 //! Labels of pages. A label stays with its owner for good, also after its instance is gone. Browsers keep
 //! programs and data of a page for its host name.
 
+use super::shares::{SHARES, ShareRow, page_key};
 use serde::{Deserialize, Serialize};
 use wharf_db::{Changes, Draft, INSTANCES, Rows, Snapshot, Table, tables};
 use wharf_domain::error::Error;
@@ -24,15 +25,15 @@ tables! {
     .indexed(|label, (), row, entries| {
         entries.put(&OWN_LABELS, (row.owner, label.clone()), &())?;
         if row.is_current {
-            entries.put(&LABEL_OF, row.instance, label)?;
+            entries.put(&LABEL_OF, (row.instance, page_key(row.port)), label)?;
         }
         Ok(())
     })
     .checked(check);
     /// Labels of a user.
     pub const OWN_LABELS: Table<UserId, String, ()> = Table::index_of(&LABELS, b'L', 0);
-    /// Instance → the label that it has now.
-    pub const LABEL_OF: Table<InstanceId, (), String> = Table::index_of(&LABELS, b'i', 6);
+    /// Instance and page → the label that it has now.
+    pub const LABEL_OF: Table<InstanceId, u32, String> = Table::index_of(&LABELS, b'i', 6);
 }
 
 /// A label of a page.
@@ -41,51 +42,108 @@ pub struct LabelRow {
     pub owner: UserId,
     /// The last instance with the label, which may be gone.
     pub instance: InstanceId,
-    /// Whether it is the label of its instance now. An earlier one leads to the present one.
+    /// The port inside the instance; none for the page of the flavor.
+    pub port: Option<u16>,
+    /// Whether it is the label of its page now. An earlier one leads to the present one.
     pub is_current: bool,
 }
 
-/// The label of the page of an instance.
-pub(super) fn label_of(rows: &impl Rows, id: InstanceId) -> Result<String, Error> {
-    let label = rows.get(&LABEL_OF, id)?;
-    Ok(label.unwrap_or_else(|| label::of_id(id)))
+/// A page that a label names.
+pub(super) struct LabelledPage {
+    pub(super) instance: Instance,
+    pub(super) port: Option<u16>,
+    /// The label that the page has now.
+    pub(super) label: String,
+    pub(super) share: Option<ShareRow>,
 }
 
-/// The living instance whose page has a label, or had it before a rename. The label that the page has now
-/// comes with it.
-pub(super) fn named(rows: &impl Rows, label: &str) -> Result<Option<(Instance, String)>, Error> {
-    let owner_and_id = match rows.get(&LABELS, label)? {
-        Some(row) => Some((Some(row.owner), row.instance)),
-        None => label::id_of(label).map(|id| (None, id)),
+/// The label of the page of an instance, or of one of its ports.
+pub(super) fn label_of(
+    rows: &impl Rows,
+    id: InstanceId,
+    port: Option<u16>,
+) -> Result<String, Error> {
+    let label = rows.get(&LABEL_OF, (id, page_key(port)))?;
+    Ok(label.unwrap_or_else(|| label::of_id(id, port)))
+}
+
+/// The page of a living instance that has a label, or had it before a rename.
+pub(super) fn named(rows: &impl Rows, label: &str) -> Result<Option<LabelledPage>, Error> {
+    let (owner, id, port) = match rows.get(&LABELS, label)? {
+        Some(row) => (Some(row.owner), row.instance, row.port),
+        None => match label::id_of(label) {
+            Some((id, port)) => (None, id, port),
+            None => return Ok(None),
+        },
     };
-    let Some((owner, id)) = owner_and_id else {
-        return Ok(None);
-    };
-    let instance = rows.get(&INSTANCES, id)?.filter(has_page);
+    let instance = rows.get(&INSTANCES, id)?;
     let instance = instance.filter(|instance| owner.is_none_or(|owner| owner == instance.owner));
     let Some(instance) = instance else {
         return Ok(None);
     };
-    let present = label_of(rows, id)?;
-    // The id is the label of an instance without another one only.
-    Ok((owner.is_some() || present == label).then_some((instance, present)))
+    let share = rows.get(&SHARES, (id, page_key(port)))?;
+    let present = label_of(rows, id, port)?;
+    // The id is the label of a page without another one only.
+    let is_named = owner.is_some() || present == label;
+    let page = LabelledPage {
+        label: present,
+        instance,
+        port,
+        share,
+    };
+    Ok((is_named && page.is_there()).then_some(page))
 }
 
-fn has_page(instance: &Instance) -> bool {
-    instance.web_port.is_some() && instance.intent != Intent::Delete
+impl LabelledPage {
+    fn is_there(&self) -> bool {
+        let has_server = match self.port {
+            Some(_) => self.share.is_some(),
+            None => self.instance.web_port.is_some(),
+        };
+        has_server && self.instance.intent != Intent::Delete
+    }
 }
 
-/// The changes that give the page of an instance the label of its name.
+/// The changes that give the pages of an instance the labels of its name.
 pub(super) fn assign(rows: &impl Rows, instance: &Instance) -> Result<Changes, Error> {
-    let changed = assigned(rows, instance, MAX_LABELS)?.into_iter();
-    Ok(changed.fold(Changes::none(), |changes, change| {
-        let Assigned { label, row, is_new } = change;
-        if is_new {
-            changes.put(&LABELS, label, row)
-        } else {
-            changes.rewrite(&LABELS, label, row)
-        }
-    }))
+    Ok(put(assigned(rows, instance, &pages(rows, instance)?)?))
+}
+
+/// The changes that give a port of an instance its label.
+pub(super) fn assign_port(
+    rows: &impl Rows,
+    instance: &Instance,
+    port: u16,
+) -> Result<Changes, Error> {
+    Ok(put(assigned(rows, instance, &[Some(port)])?))
+}
+
+fn put(changed: Vec<Assigned>) -> Changes {
+    changed
+        .into_iter()
+        .fold(Changes::none(), |changes, change| {
+            let Assigned { label, row, is_new } = change;
+            if is_new {
+                changes.put(&LABELS, label, row)
+            } else {
+                changes.rewrite(&LABELS, label, row)
+            }
+        })
+}
+
+/// The pages of an instance: that of its flavor, and its shared ports.
+fn pages(rows: &impl Rows, instance: &Instance) -> Result<Vec<Option<u16>>, Error> {
+    let mut pages = Vec::new();
+    if instance.intent == Intent::Delete {
+        return Ok(pages);
+    }
+    if instance.web_port.is_some() {
+        pages.push(None);
+    }
+    for page in rows.keys_under(&SHARES, &instance.id)? {
+        pages.extend(u16::try_from(page?).ok().filter(|port| *port > 0).map(Some));
+    }
+    Ok(pages)
 }
 
 /// A changed row.
@@ -95,60 +153,80 @@ struct Assigned {
     is_new: bool,
 }
 
-fn assigned(rows: &impl Rows, instance: &Instance, most: usize) -> Result<Vec<Assigned>, Error> {
-    let mut changed = Vec::new();
-    if !has_page(instance) {
-        return Ok(changed);
-    }
+fn assigned(
+    rows: &impl Rows,
+    instance: &Instance,
+    pages: &[Option<u16>],
+) -> Result<Vec<Assigned>, Error> {
     let (owner, id) = (instance.owner, instance.id);
-    let mut chosen = None;
-    for label in label::labels(&instance.name, id) {
-        let is_new = match rows.get(&LABELS, &*label)? {
-            None => has_room(rows, owner, most)?.then_some(true),
-            Some(row) => is_free(rows, &row, instance)?.then_some(false),
+    let (mut current, mut earlier) = (Vec::<Assigned>::new(), Vec::new());
+    for &port in pages {
+        let row = |is_current| LabelRow {
+            owner,
+            instance: id,
+            port,
+            is_current,
         };
-        if let Some(is_new) = is_new {
-            chosen = Some((label, is_new));
-            break;
+        let mut chosen = None;
+        for label in label::labels(&instance.name, id, port) {
+            if current.iter().any(|change| change.label == label) {
+                continue;
+            }
+            let is_new = match rows.get(&LABELS, &*label)? {
+                None => {
+                    let new = current.iter().filter(|change| change.is_new).count();
+                    has_room(rows, owner, MAX_LABELS.saturating_sub(new))?.then_some(true)
+                }
+                Some(row) => is_free(rows, &row, instance, port)?.then_some(false),
+            };
+            if let Some(is_new) = is_new {
+                chosen = Some((label, is_new));
+                break;
+            }
+        }
+        let before = rows.get(&LABEL_OF, (id, page_key(port)))?;
+        if let Some(before) = before
+            && chosen.as_ref().is_none_or(|(label, _)| *label != before)
+        {
+            earlier.push(Assigned {
+                label: before,
+                row: row(false),
+                is_new: false,
+            });
+        }
+        if let Some((label, is_new)) = chosen {
+            let row = row(true);
+            current.push(Assigned { label, row, is_new });
         }
     }
-    let before = rows.get(&LABEL_OF, id)?;
-    if let Some(before) = before
-        && chosen.as_ref().is_none_or(|(label, _)| *label != before)
-    {
-        let row = LabelRow {
-            owner,
-            instance: id,
-            is_current: false,
-        };
-        changed.push(Assigned {
-            label: before,
-            row,
-            is_new: false,
-        });
-    }
-    if let Some((label, is_new)) = chosen {
-        let row = LabelRow {
-            owner,
-            instance: id,
-            is_current: true,
-        };
-        changed.push(Assigned { label, row, is_new });
-    }
-    Ok(changed)
+    // A label may go from one page to another, so what it is now counts.
+    earlier.append(&mut current);
+    Ok(earlier)
 }
 
-/// Whether an instance may have a label: its own, or one of its owner that no living page has.
-fn is_free(rows: &impl Rows, row: &LabelRow, instance: &Instance) -> Result<bool, Error> {
+/// Whether a page may have a label: its own, or one of its owner that no present page has.
+fn is_free(
+    rows: &impl Rows,
+    row: &LabelRow,
+    instance: &Instance,
+    port: Option<u16>,
+) -> Result<bool, Error> {
     if row.owner != instance.owner {
         return Ok(false);
     }
-    let is_held = row.instance != instance.id
-        && row.is_current
-        && rows
-            .get(&INSTANCES, row.instance)?
-            .is_some_and(|holder| has_page(&holder));
-    Ok(!is_held)
+    if (row.instance, row.port) == (instance.id, port) || !row.is_current {
+        return Ok(true);
+    }
+    let Some(holder) = rows.get(&INSTANCES, row.instance)? else {
+        return Ok(true);
+    };
+    let holder = LabelledPage {
+        share: rows.get(&SHARES, (row.instance, page_key(row.port)))?,
+        label: String::new(),
+        instance: holder,
+        port: row.port,
+    };
+    Ok(!holder.is_there())
 }
 
 fn has_room(rows: &impl Rows, owner: UserId, most: usize) -> Result<bool, Error> {
@@ -167,7 +245,7 @@ pub fn label_all(rows: &mut Draft<'_>) -> Result<(), Error> {
     }
     instances.sort_by_key(|instance| (instance.created_at, instance.id));
     for instance in instances {
-        for change in assigned(rows, &instance, MAX_LABELS)? {
+        for change in assigned(rows, &instance, &pages(rows, &instance)?)? {
             rows.put(&LABELS, change.label, &change.row)?;
         }
     }
@@ -184,7 +262,7 @@ fn check(rows: &Snapshot, findings: &mut wharf_db::Findings) -> Result<(), Error
                 row.instance
             ));
         }
-        let present = rows.get(&LABEL_OF, row.instance)?;
+        let present = rows.get(&LABEL_OF, (row.instance, page_key(row.port)))?;
         if row.is_current && present.as_ref() != Some(&label) {
             findings.push(format!(
                 "{} has the labels {label} and {present:?}",

@@ -28,6 +28,7 @@ pub mod reconciler;
 mod recreate;
 pub mod restart;
 pub mod retention;
+mod shares;
 mod stats;
 mod stop;
 pub mod suspension;
@@ -49,6 +50,7 @@ pub use nodes::{NodeState, Nodes, Outage};
 pub use offer::Offered;
 pub use pages::{NamedPage, password_digest};
 pub use read::InstanceView;
+pub use shares::{Share, ShareUpdate};
 pub use stats::InstanceStats;
 pub use stop::Stopped;
 pub use terminal::TerminalRequest;
@@ -87,6 +89,7 @@ pub const TABLES: &[FeatureTables] = &[
     host_keys::TABLES,
     private_ports::TABLES,
     labels::TABLES,
+    shares::TABLES,
     restart::TABLES,
     moves::TABLES,
     nodes::TABLES,

@@ -3,6 +3,7 @@
 use super::App;
 use super::labels::named;
 use super::private_ports::has_private_page;
+use super::shares::ShareRow;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
@@ -17,9 +18,12 @@ use wharf_domain::secret::{SecretKind, SecretText};
 #[derive(Debug, Clone)]
 pub struct NamedPage {
     pub instance: Instance,
+    /// The port inside the instance; none for the page of the flavor.
+    pub port: Option<u16>,
     /// The label that the page has now.
     pub label: String,
-    /// The host and the port of its server.
+    pub share: Option<ShareRow>,
+    /// The host and the port of the flavor's page.
     pub address: Option<(String, u16)>,
 }
 
@@ -36,14 +40,16 @@ impl App {
     /// Returns the page of a living instance that has a label, or had it before a rename.
     pub fn named_page(&self, label: &str) -> Result<Option<NamedPage>, Error> {
         self.db.read(|rows| {
-            let Some((instance, label)) = named(rows, label)? else {
+            let Some(page) = named(rows, label)? else {
                 return Ok(None);
             };
-            let is_private = has_private_page(rows, instance.id)?;
+            let is_private = has_private_page(rows, page.instance.id)?;
             Ok(Some(NamedPage {
-                label,
-                address: self.web_address(&instance, is_private),
-                instance,
+                label: page.label,
+                port: page.port,
+                share: page.share,
+                address: self.web_address(&page.instance, is_private),
+                instance: page.instance,
             }))
         })
     }

@@ -40,7 +40,7 @@ impl Viewer {
     pub(super) fn view(&self, rows: &impl Read, instance: Instance) -> InstanceView {
         InstanceView {
             password: self.vault.password(&instance),
-            web_url: self.web_url(&instance, || label_of(rows, instance.id)),
+            web_url: self.web_url(&instance, || label_of(rows, instance.id, None)),
             instance,
             owner_email: Arc::clone(&self.owner_email),
         }
@@ -87,7 +87,7 @@ impl App {
         instance: Instance,
         password: SecretText,
     ) -> InstanceView {
-        let label = || self.db.read(|rows| label_of(rows, instance.id));
+        let label = || self.db.read(|rows| label_of(rows, instance.id, None));
         InstanceView {
             web_url: self.viewer(caller).web_url(&instance, label),
             instance,

@@ -10,7 +10,9 @@ use wharf_domain::instance::Instance;
 use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
 use wharf_ground::random::random_text;
-use wharf_terminal::{Attachment, Opener, SshTarget, TerminalBounds, TerminalSize, TerminalsFull};
+use wharf_terminal::{
+    Attachment, IsKnown, Opener, SshTarget, TerminalBounds, TerminalSize, TerminalsFull,
+};
 
 /// The name of the operation in the audit log.
 const OPERATION: &str = "terminal.open";
@@ -71,7 +73,8 @@ impl App {
         let admitted = (self.terminals).admit(random_text::<ID>()?, opener, request.size, bounds);
         let admitted = admitted.map_err(refused)?;
         let instance = self.record_terminal(caller, selector, "opened").await?;
-        Ok(admitted.begin(self.ssh_target(caller, &instance)?))
+        let is_known = self.host_key_check(caller, instance.id);
+        Ok(admitted.begin(self.ssh_target(&instance, is_known)?))
     }
 
     fn terminal_instance(&self, caller: &Caller, selector: &Selector) -> Result<Instance, Error> {
@@ -111,8 +114,8 @@ impl App {
     /// The SSH server on the user's own path, which the readiness probe takes too.
     pub(super) fn ssh_target(
         &self,
-        caller: &Caller,
         instance: &Instance,
+        is_known: IsKnown,
     ) -> Result<SshTarget, Error> {
         let (host, port) = self.ssh_address(instance);
         Ok(SshTarget {
@@ -120,7 +123,7 @@ impl App {
             port,
             user: instance.login_user.clone(),
             password: self.vault.decrypt_text(instance.id, &instance.password)?,
-            is_known: self.host_key_check(caller, instance.id),
+            is_known,
         })
     }
 

@@ -3,11 +3,14 @@
 
 use super::App;
 use super::find::Selector;
+use super::host_keys::{known_keys, known_only};
 use super::terminal::{opener, reachable};
-use wharf_db::Changes;
+use wharf_db::{Changes, Read as _};
 use wharf_domain::audit::AuditRecord;
 use wharf_domain::error::Error;
+use wharf_domain::ids::InstanceId;
 use wharf_domain::instance::Instance;
+use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
 use wharf_terminal::{
     InstancePorts, PortReader, PortUnreached, PortWriter, TerminalEnd, TerminalsFull, TunnelPermit,
@@ -55,8 +58,27 @@ impl App {
         })
     }
 
+    /// Connects to a port inside an instance for a visitor of its page, whose right is decided before. An SSH
+    /// host key that is not known is refused, because the visitor is not the owner.
+    pub async fn dial_page(
+        &self,
+        id: InstanceId,
+        incarnation: u64,
+        port: u16,
+    ) -> Result<(PortReader, PortWriter), Error> {
+        let found = (self.db).read(|rows| Ok((rows.instance(id)?, known_keys(rows, id)?)));
+        let (instance, known) = found?;
+        let instance = instance.filter(|instance| {
+            instance.incarnation == incarnation && instance.state() == InstanceState::Running
+        });
+        let instance = instance.ok_or(Error::NotFound)?;
+        let target = self.ssh_target(&instance, known_only(known))?;
+        let connected = self.ports.open((id, incarnation), port, target);
+        connected.await.map_err(unconnected)
+    }
+
     /// Connects to a port of an instance. Whether the caller may is decided before.
-    pub async fn dial_port(
+    async fn dial_port(
         &self,
         caller: &Caller,
         instance: &Instance,
@@ -66,7 +88,8 @@ impl App {
             let (host, port) = self.ssh_address(instance);
             InstancePorts::open_ssh(&host, port).await
         } else {
-            let target = self.ssh_target(caller, instance)?;
+            let is_known = self.host_key_check(caller, instance.id);
+            let target = self.ssh_target(instance, is_known)?;
             let key = (instance.id, instance.incarnation);
             self.ports.open(key, port, target).await
         };

@@ -3,6 +3,7 @@
 
 use crate::exchange::{Exchange, Held};
 use crate::upstream::Lease;
+use crate::wire::Wire;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::pin::Pin;
@@ -50,7 +51,7 @@ impl Body for Upload {
             return Poll::Ready(None);
         };
         let frame = ready!(poll_data(body, context));
-        exchange.up.touch();
+        exchange.up.touch(length(frame.as_ref()));
         if frame.is_none() {
             exchange.up.rest();
         }
@@ -72,15 +73,22 @@ pub(crate) struct Download {
     body: Incoming,
     held: Held,
     lease: Option<Lease>,
+    /// The visitor's connection, if it has no other body.
+    wire: Option<Arc<Wire>>,
     finished: bool,
 }
 
 impl Download {
-    pub(crate) fn new(body: Incoming, held: Held, lease: Lease) -> Self {
+    pub(crate) fn new(
+        body: Incoming,
+        (held, lease): (Held, Lease),
+        wire: Option<Arc<Wire>>,
+    ) -> Self {
         Self {
             body,
             held,
             lease: Some(lease),
+            wire,
             finished: false,
         }
     }
@@ -107,12 +115,20 @@ impl Body for Download {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
         let flow = &this.held.exchange().down;
+        if this.wire.as_ref().is_some_and(|wire| wire.is_full(context)) {
+            flow.wait();
+            return Poll::Pending;
+        }
         let Poll::Ready(frame) = poll_data(&mut this.body, context) else {
             flow.wait_for_sender();
             return Poll::Pending;
         };
-        flow.touch();
+        let bytes = length(frame.as_ref());
+        flow.touch(bytes);
         flow.wait();
+        if let Some(wire) = &this.wire {
+            wire.hold(bytes);
+        }
         this.finished = frame.is_none();
         Poll::Ready(frame)
     }
@@ -124,6 +140,12 @@ impl Body for Download {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+/// The bytes of a frame of data.
+fn length(frame: Option<&Result<Frame<Bytes>, hyper::Error>>) -> usize {
+    let data = frame.and_then(|frame| frame.as_ref().ok()?.data_ref());
+    data.map_or(0, Bytes::len)
 }
 
 /// Reads the next frame of data.

@@ -4,6 +4,7 @@ use crate::exchange::Held;
 use crate::gateway::Gateway;
 use crate::upstream::Lease;
 use crate::web_socket::pass;
+use crate::wire::{Wire, Wired};
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -11,7 +12,7 @@ use hyper_util::server::conn::auto::Builder;
 use parking_lot::Mutex;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, watch};
@@ -27,7 +28,7 @@ const MAX_STREAMS: u32 = 128;
 const STREAM_WINDOW: u32 = 1024 * 1024;
 const WINDOW: u32 = 2 * 1024 * 1024;
 const MAX_FRAME: u32 = 64 * 1024;
-const MAX_SEND_BUFFER: usize = 256 * 1024;
+const MAX_SEND_BUFFER: usize = 128 * 1024;
 
 /// The interval of HTTP/2 pings, and the time for their answer.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -59,8 +60,8 @@ pub(crate) struct Connection {
     pub(crate) closing: Arc<Notify>,
     /// The WebSocket that the connection becomes.
     pub(crate) socket: Mutex<Option<Socket>>,
+    pub(crate) wire: Arc<Wire>,
     requests: AtomicU64,
-    running: AtomicUsize,
 }
 
 /// A request whose response was not sent.
@@ -69,14 +70,14 @@ pub(crate) struct Running(Arc<Connection>);
 impl Running {
     pub(crate) fn begin(connection: &Arc<Connection>) -> Self {
         connection.requests.fetch_add(1, Ordering::Relaxed);
-        connection.running.fetch_add(1, Ordering::Relaxed);
+        connection.wire.begin();
         Self(Arc::clone(connection))
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::Relaxed);
+        self.0.wire.end();
     }
 }
 
@@ -88,6 +89,17 @@ pub(crate) struct Socket {
     pub(crate) lease: Lease,
 }
 
+/// Takes the WebSocket of a connection at the end, also if that comes before the page's answer was sent. The
+/// WebSocket refers to its connection, and would stay and count for ever.
+struct Ending(Arc<Connection>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let socket = self.0.socket.lock().take();
+        drop(socket);
+    }
+}
+
 impl Socket {
     async fn serve(self) {
         let (Ok(visitor), Ok(page)) = tokio::join!(self.visitor, self.page) else {
@@ -96,7 +108,7 @@ impl Socket {
         // The queue of its requests takes more memory than the rest.
         drop(self.lease);
         let flow = &self.held.exchange().down;
-        let passed = pass(TokioIo::new(visitor), TokioIo::new(page), || flow.touch()).await;
+        let passed = pass(TokioIo::new(visitor), TokioIo::new(page), || flow.touch(0)).await;
         if let Err(error) = passed {
             tracing::debug!("a WebSocket ended: {error}");
         }
@@ -142,9 +154,10 @@ impl Gateway {
             welcome,
             closing: Arc::default(),
             socket: Mutex::default(),
+            wire: Wire::new(peer, &self.large_heads),
             requests: AtomicU64::default(),
-            running: AtomicUsize::default(),
         });
+        let _ending = Ending(Arc::clone(&connection));
         if !self.serve_http(io, &connection, &mut stopped).await {
             return;
         }
@@ -172,9 +185,10 @@ impl Gateway {
         let (gateway, of) = (Arc::clone(self), Arc::clone(connection));
         let service =
             service_fn(move |request| Arc::clone(&gateway).respond(request, Arc::clone(&of)));
+        let wire = Arc::clone(&connection.wire);
         let http = self
             .builder
-            .serve_connection_with_upgrades(TokioIo::new(io), service);
+            .serve_connection_with_upgrades(TokioIo::new(Wired { io, wire }), service);
         let mut http = Box::pin(http);
         let mut look = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
         let mut idle = Duration::ZERO;
@@ -199,7 +213,7 @@ impl Gateway {
                         return false;
                     }
                     let now = connection.requests.load(Ordering::Relaxed);
-                    let is_busy = now != requests || connection.running.load(Ordering::Relaxed) > 0;
+                    let is_busy = now != requests || connection.wire.is_busy();
                     requests = now;
                     idle = if is_busy { Duration::ZERO } else { idle + LOOK_EVERY };
                     let limit = if requests == 0 { FIRST_HEAD } else { IDLE };

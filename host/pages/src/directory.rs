@@ -29,19 +29,30 @@ pub trait Directory: Send + Sync + 'static {
         client: IpAddr,
     ) -> Result<Visitor, NoVisitor>;
 
+    /// Whether a visitor still has the right to see a page. A look at an open connection asks it, which is no
+    /// use of a session.
+    fn keeps_right(&self, page: &Page, visitor: &Visitor) -> bool {
+        self.right(page, visitor).is_some()
+    }
+
+    /// Returns the refusal of a password for a label without a page. The attempt counts as one for a page does,
+    /// so that strangers cannot learn which labels have a page.
+    fn refuse_password(&self, label: &str, client: IpAddr) -> NoVisitor;
+
     /// Returns the address of an instance in the console, where its owner may start it.
     fn console_url(&self, instance: InstanceId) -> String;
 
     /// Learns of an answer, for the log and the metrics.
     fn answered(&self, _: &Answered<'_>) {}
 
-    /// Opens a connection to the server of a page.
+    /// Opens a connection to the server of a page. The default knows no ports inside instances.
     fn connect(&self, upstream: &Upstream) -> Connecting {
-        let address = (upstream.host.clone(), upstream.port);
+        let address = upstream.address.clone();
         Box::pin(async move {
-            let stream = TcpStream::connect(address).await?;
-            stream.set_nodelay(true)?;
-            Ok(Box::new(stream) as Box<dyn Stream>)
+            match address {
+                UpstreamAddress::Node { host, port } => connect_tcp(host, port).await,
+                UpstreamAddress::Inside(_) => Err(io::ErrorKind::Unsupported.into()),
+            }
         })
     }
 }
@@ -58,6 +69,13 @@ pub struct Answered<'a> {
     pub client: IpAddr,
     /// The user of a session with a right to the page.
     pub user: Option<UserId>,
+}
+
+/// Opens a TCP connection to a port of a node.
+pub async fn connect_tcp(host: String, port: u16) -> io::Result<Box<dyn Stream>> {
+    let stream = TcpStream::connect((host, port)).await?;
+    stream.set_nodelay(true)?;
+    Ok(Box::new(stream))
 }
 
 /// A connection to the server of a page, in the making.
@@ -97,11 +115,18 @@ pub enum PageState {
 pub struct Upstream {
     pub instance: InstanceId,
     pub incarnation: u64,
-    /// The host name or address, and the port, that the host dials.
-    pub host: String,
-    pub port: u16,
+    pub address: UpstreamAddress,
     /// The value of `Authorization` that the gateway adds. Without one, that of the visitor is passed on.
     pub credential: Option<SecretText>,
+}
+
+/// The address of the server of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpstreamAddress {
+    /// A port of the node, by the host name or address that the host dials.
+    Node { host: String, port: u16 },
+    /// A port on the loopback address inside the instance.
+    Inside(u16),
 }
 
 /// A visitor, by the thing that gives the right. The gateway's cookie carries it with a MAC.

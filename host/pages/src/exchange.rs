@@ -22,6 +22,10 @@ const STALLED: Duration = Duration::from_secs(60);
 /// The longest silence of a page or a WebSocket. JupyterLab pings every 30 seconds.
 const SILENT: Duration = Duration::from_secs(600);
 
+/// The exchanges with a slow side, of one user and of all. Each holds bytes for that side.
+const SLOW_OF_USER: usize = 64;
+const SLOW: usize = 512;
+
 /// The bounds on exchanges.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -98,11 +102,16 @@ impl Exchange {
         matches!(state, Some(PageState::Running(upstream)) if *upstream == self.upstream)
     }
 
+    /// Whether a side reads or sends slowly, for which bytes are held.
+    fn is_slow(&self) -> bool {
+        self.up.is_slow() || self.down.is_slow()
+    }
+
     fn is_overdue(&self) -> bool {
         let (up, down) = (self.up.look(), self.down.look());
         if up.is_zero() && !self.up.is_at_rest() {
             // A page listens while it gets a body.
-            self.down.touch();
+            self.down.touch(0);
         }
         up >= STALLED
             || down
@@ -196,13 +205,26 @@ impl Exchanges {
             let of = (exchange.label.as_str(), &exchange.visitor);
             let page = allowed.entry(of).or_insert_with(|| {
                 let page = directory.page(&exchange.label)?;
-                let has_right = directory.right(&page, &exchange.visitor).is_some();
+                let has_right = directory.keeps_right(&page, &exchange.visitor);
                 (has_right && page.moved_to.is_none()).then_some(page)
             });
             if !exchange.is_of(page.as_ref()) || exchange.is_overdue() {
                 exchange.end();
             }
         }
+        end_slow(&exchanges);
+    }
+}
+
+/// Ends slow exchanges of users with more of them than their share.
+fn end_slow(exchanges: &[Arc<Exchange>]) {
+    let mut of_users: HashMap<UserId, Vec<&Exchange>> = HashMap::new();
+    for exchange in exchanges.iter().filter(|exchange| exchange.is_slow()) {
+        of_users.entry(exchange.user).or_default().push(exchange);
+    }
+    let share = (SLOW / of_users.len().max(1)).clamp(1, SLOW_OF_USER);
+    for exchange in of_users.values().flat_map(|slow| slow.iter().skip(share)) {
+        exchange.end();
     }
 }
 
@@ -228,8 +250,11 @@ impl OpenExchanges {
 
 #[cfg(test)]
 mod tests {
-    use super::{Exchanges, Held, Limits};
-    use crate::directory::{Directory, NoVisitor, Page, PageState, Right, Upstream, Visitor};
+    use super::{Exchanges, Held, Limits, SLOW_OF_USER};
+    use crate::directory::{
+        Directory, NoVisitor, Page, PageState, Right, Upstream, UpstreamAddress, Visitor,
+    };
+    use crate::flow::SLOW as SLOW_BYTES;
     use std::net::IpAddr;
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
@@ -262,6 +287,10 @@ mod tests {
             Err(NoVisitor::Wrong)
         }
 
+        fn refuse_password(&self, _: &str, _: IpAddr) -> NoVisitor {
+            NoVisitor::Wrong
+        }
+
         fn console_url(&self, _: InstanceId) -> String {
             String::new()
         }
@@ -272,8 +301,7 @@ mod tests {
         let upstream = Upstream {
             instance,
             incarnation: 1,
-            host: "127.0.0.1".to_owned(),
-            port: 1,
+            address: UpstreamAddress::Inside(1),
             credential: None,
         };
         let page = Page {
@@ -315,7 +343,7 @@ mod tests {
         let once = |held: &Held, n| {
             held.exchange().down.wait();
             if n == 100 {
-                held.exchange().down.touch();
+                held.exchange().down.touch(0);
             }
         };
         assert_eq!(looks(once), 101 + 120);
@@ -323,11 +351,42 @@ mod tests {
         let uploads = |held: &Held, n| {
             held.exchange().up.wait();
             if n < 2_000 {
-                held.exchange().up.touch();
+                held.exchange().up.touch(0);
             }
         };
         assert_eq!(looks(uploads), 2_000 + 120);
-        assert_eq!(looks(|held, _| held.exchange().down.touch()), u32::MAX);
+        assert_eq!(looks(|held, _| held.exchange().down.touch(0)), u32::MAX);
+    }
+
+    #[test]
+    fn a_user_has_a_share_of_the_exchanges_with_a_slow_side() {
+        let exchanges = Exchanges::new(Limits {
+            connections_per_page: 1_000,
+            connections_per_user: 1_000,
+        });
+        let begun: Vec<_> = (0..100).map(|_| begin(&exchanges)).collect();
+        let left = || {
+            let ended = |held: &&Held| held.exchange().ended.load(Ordering::Acquire);
+            begun.len() - begun.iter().map(|(_, held)| held).filter(ended).count()
+        };
+        // Silence is no fault of the visitor, and bytes that pass are none.
+        for _ in 0..5 {
+            exchanges.look(&begun[0].0);
+        }
+        begun
+            .iter()
+            .for_each(|(_, held)| held.exchange().down.wait());
+        for _ in 0..5 {
+            begun
+                .iter()
+                .for_each(|(_, held)| held.exchange().down.touch(SLOW_BYTES));
+            exchanges.look(&begun[0].0);
+        }
+        assert_eq!(left(), 100);
+        for _ in 0..3 {
+            exchanges.look(&begun[0].0);
+        }
+        assert_eq!(left(), SLOW_OF_USER);
     }
 
     #[test]

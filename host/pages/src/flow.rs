@@ -1,7 +1,7 @@
 //! The progress of bytes in one direction. A look at all exchanges reads it, so that none needs a timer.
 
 use crate::exchange::LOOK_EVERY;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// No bytes are due.
@@ -11,10 +11,17 @@ const SILENT: u8 = 1;
 /// A side has to send or to read.
 const DUE: u8 = 2;
 
+/// A direction that has moved less lately is slow. The looks before count half as much each time.
+pub(crate) const SLOW: usize = 8 * 1024;
+const MOST_RECENT: usize = 4 * SLOW;
+
 /// The progress of one direction.
 pub(crate) struct Flow {
     state: AtomicU8,
-    moved: AtomicBool,
+    /// Bytes since the last look, and a further one for a sign of life.
+    moved: AtomicUsize,
+    /// Bytes of the last looks.
+    recent: AtomicUsize,
     /// Looks without progress.
     quiet: AtomicU32,
 }
@@ -31,7 +38,8 @@ impl Flow {
     fn new(state: u8) -> Self {
         Self {
             state: AtomicU8::new(state),
-            moved: AtomicBool::new(true),
+            moved: AtomicUsize::new(1),
+            recent: AtomicUsize::new(MOST_RECENT),
             quiet: AtomicU32::new(0),
         }
     }
@@ -52,8 +60,15 @@ impl Flow {
     }
 
     /// Bytes have passed.
-    pub(crate) fn touch(&self) {
-        self.moved.store(true, Ordering::Relaxed);
+    pub(crate) fn touch(&self, bytes: usize) {
+        self.moved
+            .fetch_add(bytes.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Whether bytes are due, and few have passed lately. They are held meanwhile.
+    pub(crate) fn is_slow(&self) -> bool {
+        let is_due = self.state.load(Ordering::Relaxed) == DUE;
+        is_due && self.recent.load(Ordering::Relaxed) < SLOW
     }
 
     pub(crate) fn is_at_rest(&self) -> bool {
@@ -66,7 +81,11 @@ impl Flow {
 
     /// Returns the time without progress. It is called once in [`LOOK_EVERY`].
     pub(crate) fn look(&self) -> Duration {
-        let quiet = if self.moved.swap(false, Ordering::Relaxed) || self.is_at_rest() {
+        let moved = self.moved.swap(0, Ordering::Relaxed);
+        let before = self.recent.load(Ordering::Relaxed);
+        let recent = (before / 2).saturating_add(moved).min(MOST_RECENT);
+        self.recent.store(recent, Ordering::Relaxed);
+        let quiet = if moved > 0 || self.is_at_rest() {
             0
         } else {
             self.quiet.load(Ordering::Relaxed).saturating_add(1)

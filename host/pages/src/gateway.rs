@@ -15,6 +15,7 @@ use crate::ticket::Tickets;
 use crate::to_page::ToPage;
 use crate::upstream::{Lease, Pool};
 use crate::web_socket::Opening;
+use crate::wire::LargeHeads;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -63,6 +64,7 @@ pub struct Gateway {
     entrance: Entrance,
     exchanges: Arc<Exchanges>,
     pool: Arc<Pool>,
+    pub(crate) large_heads: Arc<LargeHeads>,
     pub(crate) builder: Builder<TokioExecutor>,
 }
 
@@ -98,6 +100,7 @@ impl Gateway {
             },
             exchanges: Exchanges::new(settings.limits),
             pool: Arc::default(),
+            large_heads: Arc::default(),
             builder: connection::builder(),
         }
     }
@@ -204,13 +207,18 @@ impl Gateway {
         let page = self.directory.page(&label);
         let admitted = match &page {
             Some(page) => self.admit(page, &asked, client)?,
-            None => None,
+            None => {
+                self.refuse_password(&label, &asked, client)?;
+                None
+            }
         };
         // An unknown label is answered like one that the visitor has no right to.
         let (Some(page), Some(admitted)) = (page, admitted) else {
             return Err(self.sign_in(&label, &asked, request.uri()));
         };
-        (connection.welcome)();
+        if admitted.visitor != Visitor::Anyone {
+            (connection.welcome)();
+        }
         let is_session = matches!(admitted.visitor, Visitor::Session(_));
         report.user = is_session.then_some(admitted.right.user);
         let upstream = self.upstream(&page, &admitted, request.uri())?;
@@ -270,6 +278,21 @@ impl Gateway {
         }
     }
 
+    /// Counts a password for a label without a page.
+    fn refuse_password(
+        &self,
+        label: &str,
+        asked: &Provenance<'_>,
+        client: IpAddr,
+    ) -> Result<(), Answer> {
+        let refused =
+            password(asked.headers).map(|_| self.directory.refuse_password(label, client));
+        match refused {
+            Some(NoVisitor::TooMany) => Err(Answer::TooManyAttempts),
+            Some(NoVisitor::Wrong) | None => Ok(()),
+        }
+    }
+
     /// The answer to a visitor without a right.
     fn sign_in(&self, label: &str, asked: &Provenance<'_>, uri: &Uri) -> Answer {
         let unauthorized = Answer::Unauthorized {
@@ -326,6 +349,7 @@ impl Gateway {
             .rewrite(&passing.parts.headers)
             .ok_or(Answer::Malformed)?;
         let body = Upload::new(passing.body, held.exchange());
+        let is_alone = passing.parts.version != Version::HTTP_2;
         let method = passing.parts.method.clone();
         let is_repeatable = matches!(method, Method::GET | Method::HEAD) && body.is_none();
         let may_be_kept = is_repeatable && passing.upgrade.is_none();
@@ -377,7 +401,9 @@ impl Gateway {
             });
             Either::Left(Full::default())
         } else {
-            Either::Right(Download::new(response.into_body(), held, lease))
+            // The streams of HTTP/2 have bounds of their own.
+            let wire = is_alone.then(|| Arc::clone(&connection.wire));
+            Either::Right(Download::new(response.into_body(), (held, lease), wire))
         };
         let mut response = Response::new(body);
         *response.status_mut() = status;

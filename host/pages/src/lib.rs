@@ -20,6 +20,7 @@ mod ticket;
 mod to_page;
 mod upstream;
 mod web_socket;
+mod wire;
 
 pub use address::Addresses;
 pub use connection::Accepted;

@@ -24,7 +24,7 @@ const MAX_IDLE: usize = 32;
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// The largest head of a response, and the largest piece of a body in bytes.
-const MAX_BUFFER: usize = 256 * 1024;
+const MAX_BUFFER: usize = 80 * 1024;
 const MAX_HEADERS: usize = 200;
 
 /// The connections that serve no exchange.

@@ -84,6 +84,10 @@ fn a_user_has_a_thousand_labels_and_then_the_ids_of_instances() {
     }
     let id = uuid(&made).replace('-', "");
     assert_eq!(label(&rename(&ann, &made, "one-more")), id);
+    let shared = format!("/api/instance/{}/share/", uuid(&made));
+    let shared = ann.send("POST", &shared, &json!({ "port": 8000, "access": "owner" }));
+    let port = json!({ "webapp_url": shared.is(201)["url"] });
+    assert_eq!(label(&port), format!("{id}-8000"));
     assert_eq!(label(&page(&bob, "marimo", "two-more")), "two-more");
     // Earlier labels of her own stay hers.
     assert_eq!(label(&rename(&ann, &made, "name-7")), "name-7");

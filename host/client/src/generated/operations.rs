@@ -176,6 +176,49 @@ impl Client {
     ) -> Request<'_, types::ActionResultOrState> {
         self.operation(Method::POST, "/api/instance/{uuid}/restart/", &[uuid])
     }
+    /// List the shares of an instance.
+    ///
+    /// Returns the shares of an instance, that of its page first and then by port.
+    pub fn list_shares(&self, uuid: &str) -> Request<'_, types::ShareList> {
+        self.operation(Method::GET, "/api/instance/{uuid}/share/", &[uuid])
+    }
+    /// Share the page or a port of an instance.
+    ///
+    /// Shows the page of the flavor, or a server at a port inside the instance, to other visitors at the
+    /// address `url`. The page or the port is shared once; change its share to add visitors. An instance
+    /// has at most 50 shares. The server of a port may listen on the loopback address only.
+    ///
+    /// **A visitor of the flavor's page may run programs as you.** It is therefore never `public`. A port is
+    /// `public` only where the operator allows it.
+    ///
+    /// You always see your own pages. Visitors see them while you and they are neither disabled nor
+    /// suspended. You get one event for each session of a visitor, and at most 20 a day for each share.
+    /// Connections end within two seconds when a share is changed, withdrawn or at its end.
+    pub fn create_share(
+        &self,
+        uuid: &str,
+        body: &types::ShareRequest,
+    ) -> Request<'_, types::Share> {
+        self.operation(Method::POST, "/api/instance/{uuid}/share/", &[uuid]).json(body)
+    }
+    /// Change a share.
+    ///
+    /// Changes the visitors of a share, its end, or both. A field that is absent stays as it is.
+    pub fn update_share(
+        &self,
+        uuid: &str,
+        id: &str,
+        body: &types::ShareUpdate,
+    ) -> Request<'_, types::Share> {
+        self.operation(Method::PATCH, "/api/instance/{uuid}/share/{id}/", &[uuid, id])
+            .json(body)
+    }
+    /// Withdraw a share.
+    ///
+    /// Withdraws a share. Its connections end, and the label of a port stays yours.
+    pub fn delete_share(&self, uuid: &str, id: &str) -> Request<'_, ()> {
+        self.operation(Method::DELETE, "/api/instance/{uuid}/share/{id}/", &[uuid, id])
+    }
     /// Get the usage of a running container.
     ///
     /// Returns the usage of a running container. The response for a virtual machine or a stopped

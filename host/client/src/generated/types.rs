@@ -1127,6 +1127,232 @@ impl ::std::str::FromStr for SessionKind {
         }
     }
 }
+/// `Share`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct Share {
+    /// The visitors beside you.
+    pub access: ShareAccess,
+    /// `created_at`.
+    pub created_at: Time,
+    /// The end for visitors.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub expires_at: ::std::option::Option<Time>,
+    /// `page`, or the number of the port.
+    pub id: ::std::string::String,
+    /// The port inside the instance; null for the page of the flavor.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub port: ::std::option::Option<i64>,
+    /// The address; null if the operator has taken pages by name away.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub url: ::std::option::Option<::std::string::String>,
+    /// E-mail addresses in one form; empty unless `access` is `users`.
+    pub users: ::std::vec::Vec<::std::string::String>,
+}
+/// The visitors beside you.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[non_exhaustive]
+pub enum ShareAccess {
+    /// `owner`.
+    #[serde(rename = "owner")]
+    Owner,
+    /// `users`.
+    #[serde(rename = "users")]
+    Users,
+    /// `signed_in`.
+    #[serde(rename = "signed_in")]
+    SignedIn,
+    /// `public`.
+    #[serde(rename = "public")]
+    Public,
+    /// A value that this version does not know.
+    #[serde(untagged)]
+    Unknown(::std::string::String),
+}
+impl ::std::fmt::Display for ShareAccess {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Owner => f.write_str("owner"),
+            Self::Users => f.write_str("users"),
+            Self::SignedIn => f.write_str("signed_in"),
+            Self::Public => f.write_str("public"),
+            Self::Unknown(ref text) => f.write_str(text),
+        }
+    }
+}
+impl ::std::str::FromStr for ShareAccess {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "owner" => Ok(Self::Owner),
+            "users" => Ok(Self::Users),
+            "signed_in" => Ok(Self::SignedIn),
+            "public" => Ok(Self::Public),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+/// `ShareList`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[serde(transparent)]
+pub struct ShareList(pub ::std::vec::Vec<Share>);
+impl ::std::ops::Deref for ShareList {
+    type Target = ::std::vec::Vec<Share>;
+    fn deref(&self) -> &::std::vec::Vec<Share> {
+        &self.0
+    }
+}
+/// `ShareRequest`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[non_exhaustive]
+pub struct ShareRequest {
+    /// The visitors beside you - nobody, those of `users`, all users of this service, or everyone.
+    pub access: ShareRequestAccess,
+    /// The end of the share for visitors. Null for none.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub expires_at: ::std::option::Option<::std::string::String>,
+    /// The port inside the instance; null or absent for the page of the flavor.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub port: ::std::option::Option<u16>,
+    /// E-mail addresses of visitors, which may be those of no user yet. Only with `access` of `users`.
+    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+    pub users: ::std::vec::Vec<::std::string::String>,
+}
+/// The visitors beside you - nobody, those of `users`, all users of this service, or everyone.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[non_exhaustive]
+pub enum ShareRequestAccess {
+    /// `owner`.
+    #[serde(rename = "owner")]
+    Owner,
+    /// `users`.
+    #[serde(rename = "users")]
+    Users,
+    /// `signed_in`.
+    #[serde(rename = "signed_in")]
+    SignedIn,
+    /// `public`.
+    #[serde(rename = "public")]
+    Public,
+    /// A value that this version does not know.
+    #[serde(untagged)]
+    Unknown(::std::string::String),
+}
+impl ::std::fmt::Display for ShareRequestAccess {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Owner => f.write_str("owner"),
+            Self::Users => f.write_str("users"),
+            Self::SignedIn => f.write_str("signed_in"),
+            Self::Public => f.write_str("public"),
+            Self::Unknown(ref text) => f.write_str(text),
+        }
+    }
+}
+impl ::std::str::FromStr for ShareRequestAccess {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "owner" => Ok(Self::Owner),
+            "users" => Ok(Self::Users),
+            "signed_in" => Ok(Self::SignedIn),
+            "public" => Ok(Self::Public),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+/// `ShareUpdate`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ShareUpdate {
+    /// The visitors beside you - nobody, those of `users`, all users of this service, or everyone.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub access: ::std::option::Option<ShareUpdateAccess>,
+    /// The end of the share for visitors. Null for none.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub expires_at: ::std::option::Option<::std::string::String>,
+    /// E-mail addresses of visitors, which may be those of no user yet. Only with `access` of `users`.
+    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+    pub users: ::std::vec::Vec<::std::string::String>,
+}
+/// The visitors beside you - nobody, those of `users`, all users of this service, or everyone.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[non_exhaustive]
+pub enum ShareUpdateAccess {
+    /// `owner`.
+    #[serde(rename = "owner")]
+    Owner,
+    /// `users`.
+    #[serde(rename = "users")]
+    Users,
+    /// `signed_in`.
+    #[serde(rename = "signed_in")]
+    SignedIn,
+    /// `public`.
+    #[serde(rename = "public")]
+    Public,
+    /// A value that this version does not know.
+    #[serde(untagged)]
+    Unknown(::std::string::String),
+}
+impl ::std::fmt::Display for ShareUpdateAccess {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Owner => f.write_str("owner"),
+            Self::Users => f.write_str("users"),
+            Self::SignedIn => f.write_str("signed_in"),
+            Self::Public => f.write_str("public"),
+            Self::Unknown(ref text) => f.write_str(text),
+        }
+    }
+}
+impl ::std::str::FromStr for ShareUpdateAccess {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "owner" => Ok(Self::Owner),
+            "users" => Ok(Self::Users),
+            "signed_in" => Ok(Self::SignedIn),
+            "public" => Ok(Self::Public),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
 /// `Shortage`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct Shortage {
@@ -1739,6 +1965,29 @@ impl PreferencesRequest {
     pub fn new() -> Self {
         Self {
             allow_moves: ::std::default::Default::default(),
+        }
+    }
+}
+impl ShareRequest {
+    /// Creates a request with the required fields.
+    #[allow(clippy::new_without_default)]
+    pub fn new(access: ShareRequestAccess) -> Self {
+        Self {
+            access,
+            expires_at: ::std::default::Default::default(),
+            port: ::std::default::Default::default(),
+            users: ::std::default::Default::default(),
+        }
+    }
+}
+impl ShareUpdate {
+    /// Creates a request with the required fields.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        Self {
+            access: ::std::default::Default::default(),
+            expires_at: ::std::default::Default::default(),
+            users: ::std::default::Default::default(),
         }
     }
 }

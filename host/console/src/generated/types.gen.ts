@@ -752,6 +752,70 @@ export type Session = {
     version: string;
 };
 
+export type Share = {
+    /**
+     * The visitors beside you.
+     */
+    access: 'owner' | 'users' | 'signed_in' | 'public';
+    created_at: Time;
+    /**
+     * The end for visitors.
+     */
+    expires_at: Time | null;
+    /**
+     * `page`, or the number of the port.
+     */
+    id: string;
+    /**
+     * The port inside the instance; null for the page of the flavor.
+     */
+    port: number | null;
+    /**
+     * The address; null if the operator has taken pages by name away.
+     */
+    url: string | null;
+    /**
+     * E-mail addresses in one form; empty unless `access` is `users`.
+     */
+    users: Array<string>;
+};
+
+export type ShareList = Array<Share>;
+
+export type ShareRequest = {
+    /**
+     * The visitors beside you - nobody, those of `users`, all users of this service, or everyone.
+     */
+    access: 'owner' | 'users' | 'signed_in' | 'public';
+    /**
+     * The end of the share for visitors. Null for none.
+     */
+    expires_at?: string | null;
+    /**
+     * The port inside the instance; null or absent for the page of the flavor.
+     */
+    port?: number | null;
+    /**
+     * E-mail addresses of visitors, which may be those of no user yet. Only with `access` of `users`.
+     */
+    users?: Array<string>;
+};
+
+export type ShareUpdate = {
+    /**
+     * The visitors beside you - nobody, those of `users`, all users of this service, or everyone.
+     */
+    access?: 'owner' | 'users' | 'signed_in' | 'public';
+    /**
+     * The end of the share for visitors. Null for none.
+     */
+    expires_at?: string | null;
+    /**
+     * E-mail addresses of visitors, which may be those of no user yet. Only with `access` of `users`.
+     */
+    users?: Array<string>;
+};
+
 export type Shortage = {
     /**
      * Fields that exceed the free resources or your quota, such as `n_vcpus`. `flavor` alone says that no
@@ -1078,6 +1142,11 @@ export type Limit = number;
  * Id of the passkey.
  */
 export type Passkey2 = string;
+
+/**
+ * Id of the share; `page`, or the number of the port.
+ */
+export type Share2 = string;
 
 /**
  * Id of the saved SSH key.
@@ -2148,6 +2217,284 @@ export type RestartInstanceResponses = {
 };
 
 export type RestartInstanceResponse = RestartInstanceResponses[keyof RestartInstanceResponses];
+
+export type ListSharesData = {
+    body?: never;
+    path: {
+        /**
+         * UUID (36 characters with hyphens, in either case) or name of the instance.
+         */
+        uuid: string;
+    };
+    query?: never;
+    url: '/api/instance/{uuid}/share/';
+};
+
+export type ListSharesErrors = {
+    /**
+     * The request violates HTTP: it does not have exactly one `Host` header, or its body is
+     * incomplete or malformed.
+     *
+     */
+    400: Detail;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The instance does not exist or has another owner.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type ListSharesError = ListSharesErrors[keyof ListSharesErrors];
+
+export type ListSharesResponses = {
+    /**
+     * The shares.
+     */
+    200: ShareList;
+};
+
+export type ListSharesResponse = ListSharesResponses[keyof ListSharesResponses];
+
+export type CreateShareData = {
+    body: ShareRequest;
+    path: {
+        /**
+         * UUID (36 characters with hyphens, in either case) or name of the instance.
+         */
+        uuid: string;
+    };
+    query?: never;
+    url: '/api/instance/{uuid}/share/';
+};
+
+export type CreateShareErrors = {
+    /**
+     * Fields are invalid, or the kind or the state of the instance does not allow the operation.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The instance does not exist or has another owner.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
+     */
+    415: Detail;
+    /**
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type CreateShareError = CreateShareErrors[keyof CreateShareErrors];
+
+export type CreateShareResponses = {
+    /**
+     * The share.
+     */
+    201: Share;
+};
+
+export type CreateShareResponse = CreateShareResponses[keyof CreateShareResponses];
+
+export type DeleteShareData = {
+    body?: never;
+    path: {
+        /**
+         * UUID (36 characters with hyphens, in either case) or name of the instance.
+         */
+        uuid: string;
+        /**
+         * Id of the share; `page`, or the number of the port.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/api/instance/{uuid}/share/{id}/';
+};
+
+export type DeleteShareErrors = {
+    /**
+     * Fields are invalid, or the kind or the state of the instance does not allow the operation.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The instance does not exist or is another user's; or it has no such share.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type DeleteShareError = DeleteShareErrors[keyof DeleteShareErrors];
+
+export type DeleteShareResponses = {
+    /**
+     * The share is withdrawn. The response has no body.
+     */
+    204: void;
+};
+
+export type DeleteShareResponse = DeleteShareResponses[keyof DeleteShareResponses];
+
+export type UpdateShareData = {
+    body: ShareUpdate;
+    path: {
+        /**
+         * UUID (36 characters with hyphens, in either case) or name of the instance.
+         */
+        uuid: string;
+        /**
+         * Id of the share; `page`, or the number of the port.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/api/instance/{uuid}/share/{id}/';
+};
+
+export type UpdateShareErrors = {
+    /**
+     * Fields are invalid, or the kind or the state of the instance does not allow the operation.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The instance does not exist or is another user's; or it has no such share.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
+     */
+    415: Detail;
+    /**
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type UpdateShareError = UpdateShareErrors[keyof UpdateShareErrors];
+
+export type UpdateShareResponses = {
+    /**
+     * The share.
+     */
+    200: Share;
+};
+
+export type UpdateShareResponse = UpdateShareResponses[keyof UpdateShareResponses];
 
 export type GetStatsData = {
     body?: never;

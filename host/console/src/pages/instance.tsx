@@ -11,6 +11,7 @@ import { Ago, Command, Copy, Facts, Head, State } from "../parts/basics";
 import { Chart } from "../parts/chart";
 import { EventList, reasonOf, useInstanceEvents } from "../parts/event-list";
 import { Ports, Rename, Resize } from "../parts/instance-forms";
+import { Shares } from "../parts/shares";
 import { useSamples } from "../parts/spark";
 import { go } from "../router";
 import type { HostKey, Instance, InstanceInList } from "../shapes";
@@ -46,10 +47,11 @@ export function InstancePage({ name }: { name: string }) {
   );
 }
 
-type Tab = "overview" | "events" | "resize" | "settings";
+type Tab = "overview" | "share" | "events" | "resize" | "settings";
 
 const TABS: [Tab, string][] = [
   ["overview", "Overview"],
+  ["share", "Share"],
   ["events", "Events"],
   ["resize", "Resize"],
   ["settings", "Settings"],
@@ -137,6 +139,7 @@ function Shown({ instance: i }: { instance: InstanceInList }) {
             <Command line={commands.editors} note={`lets VS Code, ssh, scp and rsync reach ${i.name}.wharf.`} />
           </>
         )}
+        {tab.value === "share" && <Shares instance={i} changed={events.value[0]?.id} />}
         {tab.value === "events" && (
           <>
             <EventList events={events.value} named={false} />

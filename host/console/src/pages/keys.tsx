@@ -6,7 +6,7 @@ import { commands } from "../commands";
 import { useAction } from "../parts/action";
 import { Ago, Alert, Command, Field, Head } from "../parts/basics";
 import { useData } from "../parts/data";
-import { Expires, expiresAt, USUAL } from "../parts/expiry";
+import { Expires, Expiry, expiresAt, USUAL } from "../parts/expiry";
 import { Refused } from "../parts/sign-ins";
 import { Confirm } from "../parts/remove";
 import { Secret } from "../parts/secret";
@@ -105,13 +105,6 @@ export function Keys() {
         </Confirm>
       )}
     </>
-  );
-}
-
-function Expiry({ at }: { at: string }) {
-  const day = new Date(at).toLocaleDateString(undefined, { dateStyle: "medium" });
-  return (
-    <time dateTime={at}>{Date.parse(at) < Date.now() ? <span class="error">expired {day}</span> : day}</time>
   );
 }
 

@@ -37,3 +37,11 @@ export function Expires({ days, errors }: { days: Signal<number | null>; errors:
     </Field>
   );
 }
+
+/** The day of an end. */
+export function Expiry({ at }: { at: string }) {
+  const day = new Date(at).toLocaleDateString(undefined, { dateStyle: "medium" });
+  return (
+    <time dateTime={at}>{Date.parse(at) < Date.now() ? <span class="error">expired {day}</span> : day}</time>
+  );
+}

@@ -5,12 +5,14 @@ use crate::house::{BASIC, HOST, Running};
 use crate::page::{Server, Stream, head};
 use crate::sockets;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wharf_domain::ids::UserId;
 use wharf_domain::secret::SecretText;
-use wharf_pages::Limits;
 use wharf_pages::directory::PageState;
+use wharf_pages::{Accepted, Limits};
 
 /// A right that has ended ends connections within this time.
 const BOUND: Duration = Duration::from_secs(2);
@@ -177,4 +179,53 @@ async fn a_stop_of_the_server_ends_sockets_at_once_and_requests_soon() {
     socket.rest(Duration::from_secs(1)).await;
     assert!(stream.is_open_for(Duration::from_secs(1)).await);
     stream.rest(Duration::from_secs(4)).await;
+}
+
+/// A session may end by idleness although a window is open.
+#[tokio::test]
+async fn a_connection_that_stays_open_is_no_use_of_its_session() {
+    let server = Server::start(endless).await;
+    let running = Running::start(&server).await;
+    let cookie = running.cookie("owner").await;
+    let mut socket = socket(&running, &cookie).await;
+    let uses = || running.house.uses.load(Ordering::Relaxed);
+    let before = uses();
+    assert!(before > 0 && socket.is_open_for(BOUND).await);
+    assert_eq!(uses(), before);
+}
+
+/// The visitor does not read, so the answer of the page's WebSocket stays with the gateway.
+#[tokio::test]
+async fn a_socket_that_ends_before_its_answer_was_sent_counts_no_more() {
+    let server = Server::start(endless).await;
+    let limits = Limits {
+        connections_per_page: 1,
+        connections_per_user: 1,
+    };
+    let running = Running::start_with(&server, limits).await;
+    let cookie = running.cookie("owner").await;
+    let (mut visitor, io) = tokio::io::duplex(1);
+    let (_stop, stopped) = tokio::sync::watch::channel(false);
+    let accepted = Accepted {
+        peer: [127, 0, 0, 1].into(),
+        welcome: Box::new(|| {}),
+        stopped,
+    };
+    let gateway = Arc::clone(&running.gateway);
+    let served = tokio::spawn(async move { gateway.serve(io, accepted).await });
+    visitor
+        .write_all(sockets::request(&cookie, "").as_bytes())
+        .await
+        .unwrap();
+    let is_answered = || {
+        let reports = running.house.reports.lock();
+        reports.iter().any(|report| report.contains("Some(101)"))
+    };
+    while !is_answered() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    running.sign_out("owner");
+    served.await.unwrap();
+    let again = stream(&running, &format!("authorization: {BASIC}")).await;
+    drop((again, visitor));
 }

@@ -2,6 +2,7 @@
 
 use crate::house::{DOMAIN, HOST, Running};
 use crate::page::{Server, value};
+use std::sync::atomic::Ordering;
 use wharf_pages::directory::{PageState, Visitor};
 
 const WINDOW: [&str; 2] = ["sec-fetch-mode: navigate", "sec-fetch-dest: document"];
@@ -187,6 +188,31 @@ async fn a_public_page_needs_no_sign_in_and_is_hidden_from_search() {
         .await;
     assert_eq!(status(&foreign), "403", "{foreign}");
     assert!(answer.contains(&format!("host: {HOST}")));
+    // Its visitors stay strangers, whose connections end first if there are too many.
+    assert_eq!(running.house.welcomed.load(Ordering::Relaxed), 0);
+    let cookie = running.cookie("owner").await;
+    running.ask("GET", "/", &[&cookie]).await;
+    assert_eq!(running.house.welcomed.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn wrong_passwords_tell_nobody_which_pages_exist() {
+    let server = Server::telling().await;
+    let statuses = async |host: &str| {
+        let running = Running::start(&server).await;
+        let wrong = "authorization: Basic dXNlcjp3cm9uZw==";
+        let request =
+            format!("GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{wrong}\r\n\r\n");
+        let mut statuses = Vec::new();
+        for _ in 0..8 {
+            let answer = running.exchange(request.as_bytes()).await;
+            statuses.push(status(&answer).to_owned());
+        }
+        statuses
+    };
+    let of_page = statuses(HOST).await;
+    assert!(of_page.contains(&"429".to_owned()), "{of_page:?}");
+    assert_eq!(statuses("none.pages.example").await, of_page);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::secret::SecretText;
 use wharf_pages::directory::{
-    Answered, Directory, NoVisitor, Page, PageState, Right, Upstream, Visitor,
+    Answered, Directory, NoVisitor, Page, PageState, Right, Upstream, UpstreamAddress, Visitor,
 };
 use wharf_pages::{Accepted, Addresses, Gateway, Limits, Settings};
 
@@ -45,15 +45,25 @@ pub struct Answers {
 pub struct House {
     pub answers: Mutex<Answers>,
     pub attempts: AtomicUsize,
+    /// The questions for a right that were uses of it.
+    pub uses: AtomicUsize,
+    /// The connections of visitors with a right of their own.
+    pub welcomed: AtomicUsize,
     pub reports: Mutex<Vec<String>>,
 }
 
-impl Directory for House {
-    fn page(&self, label: &str) -> Option<Page> {
-        self.answers.lock().pages.get(label).cloned()
+impl House {
+    /// Takes one of five attempts.
+    fn attempt(&self) -> Result<(), NoVisitor> {
+        let taken = self.attempts.fetch_add(1, Ordering::Relaxed);
+        if taken < 5 {
+            Ok(())
+        } else {
+            Err(NoVisitor::TooMany)
+        }
     }
 
-    fn right(&self, page: &Page, visitor: &Visitor) -> Option<Right> {
+    fn right_of(&self, page: &Page, visitor: &Visitor) -> Option<Right> {
         let answers = self.answers.lock();
         let user = match visitor {
             Visitor::Session(id) => *answers.sessions.get(id)?,
@@ -64,6 +74,25 @@ impl Directory for House {
         let is_owner = user == page.owner;
         (is_owner || page.is_public).then_some(Right { user, is_owner })
     }
+}
+
+impl Directory for House {
+    fn page(&self, label: &str) -> Option<Page> {
+        self.answers.lock().pages.get(label).cloned()
+    }
+
+    fn right(&self, page: &Page, visitor: &Visitor) -> Option<Right> {
+        self.uses.fetch_add(1, Ordering::Relaxed);
+        self.right_of(page, visitor)
+    }
+
+    fn keeps_right(&self, page: &Page, visitor: &Visitor) -> bool {
+        self.right_of(page, visitor).is_some()
+    }
+
+    fn refuse_password(&self, _: &str, _: IpAddr) -> NoVisitor {
+        self.attempt().err().unwrap_or(NoVisitor::Wrong)
+    }
 
     fn visitor_with_password(
         &self,
@@ -71,9 +100,8 @@ impl Directory for House {
         password: &SecretText,
         _: IpAddr,
     ) -> Result<Visitor, NoVisitor> {
-        if self.attempts.fetch_add(1, Ordering::Relaxed) >= 5 {
-            Err(NoVisitor::TooMany)
-        } else if password.expose() == PASSWORD {
+        self.attempt()?;
+        if password.expose() == PASSWORD {
             Ok(Visitor::Password("digest".to_owned()))
         } else {
             Err(NoVisitor::Wrong)
@@ -148,7 +176,7 @@ impl Running {
         let tls = Tls::new();
         tokio::spawn(accept(
             listener,
-            Arc::clone(&gateway),
+            (Arc::clone(&gateway), Arc::clone(&house)),
             tls.clone(),
             stopped.clone(),
         ));
@@ -224,8 +252,10 @@ pub fn page(label: &str, owner: UserId, server: &Server) -> Page {
         state: PageState::Running(Upstream {
             instance,
             incarnation: 1,
-            host: "127.0.0.1".to_owned(),
-            port: server.port,
+            address: UpstreamAddress::Node {
+                host: "127.0.0.1".to_owned(),
+                port: server.port,
+            },
             credential: Some(SecretText::new(CREDENTIAL)),
         }),
         is_public: false,
@@ -234,7 +264,7 @@ pub fn page(label: &str, owner: UserId, server: &Server) -> Page {
 
 async fn accept(
     listener: TcpListener,
-    gateway: Arc<Gateway>,
+    (gateway, house): (Arc<Gateway>, Arc<House>),
     tls: Tls,
     stopped: watch::Receiver<bool>,
 ) {
@@ -248,7 +278,12 @@ async fn accept(
         io.set_nodelay(true).unwrap();
         let accepted = Accepted {
             peer: peer.ip(),
-            welcome: Box::new(|| {}),
+            welcome: {
+                let house = Arc::clone(&house);
+                Box::new(move || {
+                    house.welcomed.fetch_add(1, Ordering::Relaxed);
+                })
+            },
             stopped: stopped.clone(),
         };
         let (gateway, tls) = (Arc::clone(&gateway), tls.clone());

@@ -16,12 +16,16 @@ const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 /// Connects and asks for a WebSocket, with these bytes behind the request.
 pub async fn open(running: &Running, credential: &str, early: &str) -> Raw {
     let mut connection = running.tls.connect(running.address).await;
-    let request = format!(
+    connection.send(request(credential, early).as_bytes()).await;
+    connection
+}
+
+/// A request for a WebSocket, with these bytes behind it.
+pub fn request(credential: &str, early: &str) -> String {
+    format!(
         "GET /api/kernels HTTP/1.1\r\nhost: {HOST}\r\n{credential}\r\norigin: {ORIGIN}\r\nconnection: upgrade\r\n\
          upgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: {KEY}\r\n\r\n{early}"
-    );
-    connection.send(request.as_bytes()).await;
-    connection
+    )
 }
 
 /// Accepts WebSockets, and sends back all bytes.

@@ -24,6 +24,7 @@ pub mod quota;
 pub mod recreate;
 pub mod restart;
 mod s3_url;
+pub mod shares;
 pub mod shortage;
 pub mod ssh_keys;
 pub mod stats;
@@ -98,7 +99,7 @@ pub enum EndpointReply {
     Instance(Bytes, Sight),
     /// An instance was created.
     Created(Bytes, Sight),
-    /// An API key or a webhook, whose secret the result has, or an SSH key was created.
+    /// An API key or a webhook, whose secret the result has, an SSH key or a share was created.
     KeyCreated(Bytes),
     /// The request was done; the result has a secret.
     Secret(Bytes),

@@ -16,7 +16,7 @@ const MAX_TO: usize = 2_000;
 
 /// Decides whether the caller may see a page, and makes the address. `pages` is none if the configuration has
 /// no pages by name.
-pub fn enter(
+pub async fn enter(
     api: &Api,
     pages: Option<(&Gateway, &dyn Directory)>,
     caller: &Caller,
@@ -36,9 +36,8 @@ pub fn enter(
     }
     let (gateway, directory) = pages.ok_or(NONE)?;
     let visitor = Visitor::Session(caller.key_id.to_string());
-    let page = directory.page(&host);
-    let page = page.filter(|page| directory.right(page, &visitor).is_some());
-    let page = page.ok_or(NONE)?;
+    let page = directory.page(&host).ok_or(NONE)?;
+    let right = directory.right(&page, &visitor).ok_or(NONE)?;
     let url = match &page.moved_to {
         // The browser asks there again.
         Some(label) => {
@@ -51,6 +50,12 @@ pub fn enter(
             url.ok_or(Error::Overloaded)?.expose().to_owned()
         }
     };
+    if !right.is_owner
+        && let Err(error) = api.app.note_visit(caller, &page.label).await
+    {
+        // The visitor has the right, whatever the owner learns of it.
+        tracing::warn!(error = %error.chain(), "a visit of a page cannot be noted");
+    }
     Ok(EndpointReply::Secret(render(&json!({ "url": url }), 256)?))
 }
 

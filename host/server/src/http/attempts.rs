@@ -17,13 +17,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use wharf_domain::email::canonical;
-use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::ids::UserId;
 use wharf_ground::caller::Caller;
 
 /// The most proofs of one request. A page on another port of the host can add some.
 const MOST_PROOFS: usize = 4;
 
-/// The digest of an account's address, which may be long, or of an instance with a page.
+/// The digest of an account's address, which may be long, or of the label of a page, which is no address.
 type Account = [u8; 32];
 
 /// The rates of attempts.
@@ -66,14 +66,10 @@ impl Attempts {
         self.take_digest(Sha256::digest(address.as_bytes()).into(), network)
     }
 
-    /// Takes an attempt on the password of an instance, whose page has a name.
-    pub(super) fn take_page(
-        &self,
-        instance: InstanceId,
-        network: IpAddr,
-    ) -> Result<(), RateExceeded> {
+    /// Takes an attempt on the password of the page with a label, whether it exists or not.
+    pub(super) fn take_page(&self, label: &str, network: IpAddr) -> Result<(), RateExceeded> {
         self.take_network(Some(network))?;
-        self.take_digest(Sha256::digest(instance.0.as_bytes()).into(), Some(network))
+        self.take_digest(Sha256::digest(label.as_bytes()).into(), Some(network))
     }
 
     fn take_digest(&self, account: Account, network: Option<IpAddr>) -> Result<(), RateExceeded> {

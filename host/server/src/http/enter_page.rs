@@ -22,6 +22,6 @@ async fn enter(
     let caller = visit.caller()?;
     let pages = interface.pages.as_ref();
     let pages = pages.map(|pages| (&*pages.gateway, &*pages.directory as &dyn Directory));
-    let entered = api::page::enter(&interface.api, pages, caller, &visit.body.0);
+    let entered = api::page::enter(&interface.api, pages, caller, &visit.body.0).await;
     Ok(visit.respond(entered))
 }

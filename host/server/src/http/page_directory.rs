@@ -3,17 +3,20 @@
 use super::attempts::Attempts;
 use super::client::network;
 use super::metrics::HttpMetrics;
+use super::port_stream;
 use quick_cache::sync::Cache;
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use wharf_accounts::Accounts;
-use wharf_domain::ids::InstanceId;
+use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::{Instance, Intent};
 use wharf_domain::secret::SecretText;
 use wharf_domain::state::InstanceState;
 use wharf_instances::{App, NamedPage, password_digest};
 use wharf_pages::directory::{
-    Answered, Directory, NoVisitor, Page, PageState, Right, Upstream, Visitor,
+    Answered, Connecting, Directory, NoVisitor, Page, PageState, Right, Upstream, UpstreamAddress,
+    Visitor, connect_tcp,
 };
 
 /// The most passwords that are known to be right, and credentials of pages. Programs send the password with
@@ -79,13 +82,24 @@ impl PageDirectory {
     /// Whether the server of a page can be reached, by the state that its user sees.
     fn state(&self, named: &NamedPage) -> PageState {
         let instance = &named.instance;
-        match (instance.state(), &named.address) {
-            (InstanceState::Running, Some((host, port))) => PageState::Running(Upstream {
+        // A port has no credential that Wharf knows, and a visitor's own reaches it.
+        let address = match (named.port, &named.address) {
+            (Some(port), _) => Some((UpstreamAddress::Inside(port), None)),
+            (None, Some((host, port))) => {
+                let (host, port) = (host.clone(), *port);
+                Some((
+                    UpstreamAddress::Node { host, port },
+                    self.credential(instance),
+                ))
+            }
+            (None, None) => None,
+        };
+        match (instance.state(), address) {
+            (InstanceState::Running, Some((address, credential))) => PageState::Running(Upstream {
                 instance: instance.id,
                 incarnation: instance.incarnation,
-                host: host.clone(),
-                port: *port,
-                credential: self.credential(instance),
+                address,
+                credential,
             }),
             (InstanceState::Provisioning, _) => PageState::Starting,
             _ if instance.intent == Intent::Start => PageState::Starting,
@@ -93,14 +107,60 @@ impl PageDirectory {
         }
     }
 
-    /// Whether this is the digest of the password of a page's instance.
+    /// Whether a share lets a visitor other than the owner see a page; none is a visitor without an account.
+    fn is_shared_with(&self, named: &NamedPage, visitor: Option<(UserId, &str)>) -> bool {
+        if self.accounts.is_disabled(named.instance.owner) {
+            return false;
+        }
+        match self.app.is_shared_with(named, visitor) {
+            Ok(is_shared) => is_shared,
+            Err(error) => {
+                tracing::error!(error = %error.chain(), "a share cannot be read");
+                false
+            }
+        }
+    }
+
+    /// The share of a page with a visitor other than the owner, as it is now.
+    fn has_share(&self, page: &Page, visitor: Option<(UserId, &str)>) -> bool {
+        let named = self.named(&page.label);
+        let named = named.filter(|named| named.instance.id == page.instance);
+        named.is_some_and(|named| self.is_shared_with(&named, visitor))
+    }
+
+    /// Whether this is the digest of the password of the instance of a flavor's page.
     fn is_password(&self, page: &Page, digest: &str) -> bool {
         let named = self.named(&page.label);
         let named = named.filter(|named| named.instance.id == page.instance);
-        named.is_some_and(|named| {
-            let password = self.app.page_password(&named.instance);
-            password.as_deref() == Some(digest) && !self.accounts.is_disabled(page.owner)
-        })
+        named
+            .filter(|named| named.port.is_none())
+            .is_some_and(|named| {
+                let password = self.app.page_password(&named.instance);
+                password.as_deref() == Some(digest) && !self.accounts.is_disabled(page.owner)
+            })
+    }
+
+    /// The right of a visitor, without a use of its session.
+    fn right_of(&self, page: &Page, visitor: &Visitor) -> Option<Right> {
+        match visitor {
+            Visitor::Session(id) => {
+                let (user, email) = self.accounts.user_of_session(id)?;
+                let is_owner = user == page.owner;
+                let may_see = is_owner || self.has_share(page, Some((user, &email)));
+                may_see.then_some(Right { user, is_owner })
+            }
+            Visitor::Password(given) => {
+                let is_right = self.is_password(page, given);
+                is_right.then_some(Right {
+                    user: page.owner,
+                    is_owner: false,
+                })
+            }
+            Visitor::Anyone => self.has_share(page, None).then_some(Right {
+                user: page.owner,
+                is_owner: false,
+            }),
+        }
     }
 }
 
@@ -114,28 +174,20 @@ impl Directory for PageDirectory {
             owner: instance.owner,
             instance: instance.id,
             state: self.state(&named),
-            is_public: false,
+            is_public: self.is_shared_with(&named, None),
         })
     }
 
     fn right(&self, page: &Page, visitor: &Visitor) -> Option<Right> {
-        match visitor {
-            Visitor::Session(id) => {
-                let user = self.accounts.user_of_session(id)?;
-                (user == page.owner).then_some(Right {
-                    user,
-                    is_owner: true,
-                })
-            }
-            Visitor::Password(given) => {
-                let is_right = self.is_password(page, given);
-                is_right.then_some(Right {
-                    user: page.owner,
-                    is_owner: false,
-                })
-            }
-            Visitor::Anyone => None,
+        let right = self.right_of(page, visitor)?;
+        if let Visitor::Session(id) = visitor {
+            self.accounts.use_session(id);
         }
+        Some(right)
+    }
+
+    fn keeps_right(&self, page: &Page, visitor: &Visitor) -> bool {
+        self.right_of(page, visitor).is_some()
     }
 
     fn visitor_with_password(
@@ -144,9 +196,16 @@ impl Directory for PageDirectory {
         password: &SecretText,
         client: IpAddr,
     ) -> Result<Visitor, NoVisitor> {
+        if !self
+            .named(&page.label)
+            .is_some_and(|named| named.port.is_none())
+        {
+            // The server of a port may ask for a password of its own.
+            return Err(self.refuse_password(&page.label, client));
+        }
         let digest = password_digest(page.instance, password);
         if self.known.get(&digest).is_none() {
-            let taken = self.attempts.take_page(page.instance, network(client));
+            let taken = self.attempts.take_page(&page.label, network(client));
             taken.map_err(|_| NoVisitor::TooMany)?;
         }
         if !self.is_password(page, &digest) {
@@ -156,8 +215,30 @@ impl Directory for PageDirectory {
         Ok(Visitor::Password(digest))
     }
 
+    fn refuse_password(&self, label: &str, client: IpAddr) -> NoVisitor {
+        match self.attempts.take_page(label, network(client)) {
+            Ok(()) => NoVisitor::Wrong,
+            Err(_) => NoVisitor::TooMany,
+        }
+    }
+
     fn console_url(&self, instance: InstanceId) -> String {
         format!("{}/instances/{instance}", self.app.config().base_url())
+    }
+
+    fn connect(&self, upstream: &Upstream) -> Connecting {
+        let (address, app) = (upstream.address.clone(), Arc::clone(&self.app));
+        let (id, incarnation) = (upstream.instance, upstream.incarnation);
+        Box::pin(async move {
+            match address {
+                UpstreamAddress::Node { host, port } => connect_tcp(host, port).await,
+                UpstreamAddress::Inside(port) => {
+                    let dialled = app.dial_page(id, incarnation, port).await;
+                    let (reader, writer) = dialled.map_err(io::Error::other)?;
+                    Ok(port_stream::begin(reader, writer))
+                }
+            }
+        })
     }
 
     fn answered(&self, answered: &Answered<'_>) {

@@ -16,6 +16,7 @@ use super::metrics::scrape;
 use super::passkeys;
 use super::provider;
 use super::respond::{self, HttpError, Response};
+use super::shares;
 use super::sign_in;
 use super::terminal;
 use super::tunnel;
@@ -82,6 +83,7 @@ pub fn paths() -> impl Iterator<Item = &'static str> {
     let public = public().map(|(path, _)| path);
     private
         .into_iter()
+        .chain(shares::routes().map(|(path, _)| path))
         .chain(webhooks)
         .chain(sign_in)
         .chain(public)
@@ -109,7 +111,8 @@ pub(super) fn public() -> Routes<5> {
 /// The whole interface.
 pub(super) fn router(interface: Arc<Interface>) -> Router {
     let authenticate = from_fn_with_state(Arc::clone(&interface), authenticate);
-    let private = with_routes(private().into_iter().chain(webhooks::routes()))
+    let of_users = private().into_iter().chain(shares::routes());
+    let private = with_routes(of_users.chain(webhooks::routes()))
         .fallback(async || HttpError::UnknownPath)
         .layer(authenticate);
     let metrics = interface.metrics.clone();

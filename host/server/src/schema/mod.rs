@@ -61,6 +61,10 @@ pub struct Schemas {
     pub device_approval: RequestSchema,
     /// Schema of `POST /auth/page/`.
     pub page_entry: RequestSchema,
+    /// Schema of `POST /api/instance/{uuid}/share/`.
+    pub share: RequestSchema,
+    /// Schema of `PATCH /api/instance/{uuid}/share/{id}/`.
+    pub share_update: RequestSchema,
 }
 
 impl Schemas {
@@ -127,6 +131,12 @@ impl Schemas {
         let page_entry = json(include_str!(
             "../../../../schemas/generated/page-entry.json"
         ))?;
+        let share = json(include_str!(
+            "../../../../schemas/generated/share-request.json"
+        ))?;
+        let share_update = json(include_str!(
+            "../../../../schemas/generated/share-update.json"
+        ))?;
         // Fields of responses or of creation exist, but not every request can set them.
         let mut known = property_names(&instance);
         for definition in instance
@@ -159,6 +169,8 @@ impl Schemas {
             device_token: RequestSchema::compile(&device_token, &BTreeSet::new())?,
             device_approval: RequestSchema::compile(&device_approval, &BTreeSet::new())?,
             page_entry: RequestSchema::compile(&page_entry, &BTreeSet::new())?,
+            share: RequestSchema::compile(&share, &BTreeSet::new())?,
+            share_update: RequestSchema::compile(&share_update, &BTreeSet::new())?,
         })
     }
 }
@@ -264,6 +276,11 @@ impl Checked {
     /// Returns whether the field is present, valid or not. `null` counts as absent.
     pub fn given(&self, field: &str) -> bool {
         self.fields.get(field).is_some_and(|value| !value.is_null())
+    }
+
+    /// Returns whether the field is `null`.
+    pub fn is_null(&self, field: &str) -> bool {
+        self.fields.get(field).is_some_and(Value::is_null)
     }
 
     /// Returns a valid string field.

@@ -1,0 +1,182 @@
+//! `/api/instance/{uuid}/share/`: the shares of an instance.
+
+use super::{Api, EndpointReply, TIME, render};
+use crate::schema::{Body, Checked};
+use serde::Serialize;
+use wharf_domain::email;
+use wharf_domain::error::Error;
+use wharf_domain::share::Access;
+use wharf_domain::time::Timestamp;
+use wharf_ground::caller::Caller;
+use wharf_instances::{Selector, Share, ShareUpdate};
+
+/// Approximate bytes of a share.
+const SHARE_BYTES: usize = 256;
+
+/// The id of the share of the flavor's page. That of a port has the port's number.
+const PAGE: &str = "page";
+
+#[derive(Serialize)]
+struct ShareWire {
+    id: String,
+    port: Option<u16>,
+    access: &'static str,
+    users: Vec<String>,
+    created_at: String,
+    expires_at: Option<String>,
+    url: Option<String>,
+}
+
+impl From<Share> for ShareWire {
+    fn from(share: Share) -> Self {
+        Self {
+            id: share
+                .port
+                .map_or_else(|| PAGE.to_owned(), |port| port.to_string()),
+            port: share.port,
+            access: share.access.as_str(),
+            users: match share.access {
+                Access::Users(users) => users,
+                Access::Owner | Access::SignedIn | Access::Public => Vec::new(),
+            },
+            created_at: share.created_at.to_rfc3339(),
+            expires_at: share.expires_at.map(Timestamp::to_rfc3339),
+            url: share.url,
+        }
+    }
+}
+
+/// An id of another form names no share.
+fn parse(id: &str) -> Result<Option<u16>, Error> {
+    match id {
+        PAGE => Ok(None),
+        port => match port.parse::<u16>() {
+            Ok(number) if number > 0 && number.to_string() == port => Ok(Some(number)),
+            _ => Err(Error::Missing("Share")),
+        },
+    }
+}
+
+/// The shares, that of the page first.
+pub fn list(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
+    let shares = api.app.shares(caller, selector)?.into_iter();
+    let shares: Vec<ShareWire> = shares.map(ShareWire::from).collect();
+    let bytes = SHARE_BYTES * shares.len() + 2;
+    Ok(EndpointReply::Done(render(&shares, bytes)?))
+}
+
+/// Shares the page or a port.
+pub async fn create(
+    api: &Api,
+    caller: &Caller,
+    selector: &Selector,
+    body: &[u8],
+) -> Result<EndpointReply, Error> {
+    let mut checked = api.schemas.share.check(Body::parse(body)?);
+    let port = checked.integer("port").map(u16::try_from).transpose();
+    let expires_at = time(&mut checked);
+    let access = access(&mut checked);
+    checked.errors.into_result()?;
+    let port = port.map_err(|error| Error::caused("a port is too large", error))?;
+    let access = access.unwrap_or(Access::Owner);
+    let shared = api.app.share(caller, selector, port, access, expires_at);
+    let wire = ShareWire::from(shared.await?);
+    Ok(EndpointReply::KeyCreated(render(&wire, SHARE_BYTES)?))
+}
+
+/// Changes a share.
+pub async fn update(
+    api: &Api,
+    caller: &Caller,
+    selector: &Selector,
+    id: &str,
+    body: &[u8],
+) -> Result<EndpointReply, Error> {
+    let mut checked = api.schemas.share_update.check(Body::parse(body)?);
+    let removes_end = checked.is_null("expires_at");
+    let expires_at = time(&mut checked);
+    let access = access(&mut checked);
+    checked.errors.into_result()?;
+    let update = ShareUpdate {
+        access,
+        expires_at: if removes_end {
+            Some(None)
+        } else {
+            expires_at.map(Some)
+        },
+    };
+    let shared = api.app.update_share(caller, selector, parse(id)?, update);
+    let wire = ShareWire::from(shared.await?);
+    Ok(EndpointReply::Done(render(&wire, SHARE_BYTES)?))
+}
+
+/// Withdraws a share.
+pub async fn delete(
+    api: &Api,
+    caller: &Caller,
+    selector: &Selector,
+    id: &str,
+) -> Result<EndpointReply, Error> {
+    api.app.withdraw_share(caller, selector, parse(id)?).await?;
+    Ok(EndpointReply::Gone)
+}
+
+fn time(checked: &mut Checked) -> Option<Timestamp> {
+    checked.parse("expires_at", |text| {
+        Timestamp::parse(text).ok_or_else(|| TIME.to_owned())
+    })
+}
+
+/// Reads `access` with the addresses that belong to `users` alone.
+fn access(checked: &mut Checked) -> Option<Access> {
+    let access = checked.text("access").map(str::to_owned);
+    let users = users(checked);
+    let Some(access) = access else {
+        if checked.given("users") {
+            checked
+                .errors
+                .add("users", "needs `access` to be \"users\"");
+        }
+        return None;
+    };
+    if access != "users" {
+        if users.is_some_and(|users| !users.is_empty()) {
+            checked
+                .errors
+                .add("users", "needs `access` to be \"users\"");
+        }
+        return Some(match &*access {
+            "signed_in" => Access::SignedIn,
+            "public" => Access::Public,
+            _ => Access::Owner,
+        });
+    }
+    match users {
+        Some(users) if !users.is_empty() => Some(Access::Users(users)),
+        _ => {
+            if !checked.errors.has("users") {
+                checked
+                    .errors
+                    .add("users", "must name at least one e-mail address");
+            }
+            None
+        }
+    }
+}
+
+/// The addresses in their canonical form, each once.
+fn users(checked: &mut Checked) -> Option<Vec<String>> {
+    let given = checked.texts("users")?;
+    let canonical: Result<Vec<_>, _> = given.into_iter().map(email::canonical).collect();
+    match canonical {
+        Ok(mut users) => {
+            users.sort_unstable();
+            users.dedup();
+            Some(users)
+        }
+        Err(rule) => {
+            checked.errors.add("users", rule);
+            None
+        }
+    }
+}

@@ -1,0 +1,505 @@
+//! Shares: the visitors of the page of an instance, and of ports inside it.
+
+use super::server::PageServer;
+use super::{
+    DOMAIN, NAVIGATION, PAGES, Visit, ask, enter, get, label, page, port, serve, signed_in, start,
+};
+use crate::sign_in::ConsoleBrowser;
+use crate::terminal::SshServer;
+use crate::{Expected, has, kill, uuid, with};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use wharf_tests::{
+    Answer, Api, Ports, Server, Tunnel, WITHOUT_RATES, lasting_node, simulated_node,
+};
+
+/// The longest time of a connection whose right has ended.
+const END: Duration = Duration::from_secs(2);
+
+fn shares(instance: &Value) -> String {
+    format!("/api/instance/{}/share/", uuid(instance))
+}
+
+fn share(api: &Api, instance: &Value, body: &Value) -> Answer {
+    api.send("POST", &shares(instance), body).unwrap()
+}
+
+/// An instance for a visit of a share.
+fn at(share: &Value) -> Value {
+    json!({ "webapp_url": share["url"] })
+}
+
+/// Whether a browser is let in to a page.
+fn comes_in(browser: &ConsoleBrowser, page: &Value) -> bool {
+    let asked = get(
+        port(page),
+        &format!("{}.{DOMAIN}", label(page)),
+        "/",
+        NAVIGATION,
+    );
+    let entered = enter(browser, &asked);
+    assert!(matches!(entered.status, 200 | 404), "{entered:?}");
+    entered.status == 200
+}
+
+/// A server with an instance whose ports are reached, and a web server at one of them.
+struct Inside {
+    server: Server,
+    ann: Api,
+    instance: Value,
+    port: u16,
+    _ssh: SshServer,
+    _page: PageServer,
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn inside(pages: &str) -> Inside {
+    let node = simulated_node("one", "");
+    inside_of(&node, pages, &with("container", json!({ "name": "demo" })))
+}
+
+fn inside_of(node: &str, pages: &str, body: &Value) -> Inside {
+    let ports = Ports::take().settings();
+    let server = Server::start(&format!("{PAGES}{pages}{WITHOUT_RATES}{ports}{node}")).unwrap();
+    let ann = server.user("ann@example.com").unwrap();
+    let made = ann.create(body).is(201);
+    let instance = ann.wait_for(uuid(&made), "running").unwrap();
+    let ssh = SshServer::of(&instance).unwrap();
+    let port = free_port();
+    let page = PageServer::start(port);
+    // The owner's first connection notes the host key.
+    drop(Tunnel::open(&ann, uuid(&instance), port).unwrap());
+    Inside {
+        server,
+        ann,
+        instance,
+        port,
+        _ssh: ssh,
+        _page: page,
+    }
+}
+
+#[test]
+fn a_page_is_shared_with_named_users_or_all_of_them() {
+    let (server, ann, ports) = start();
+    let made = page(&ann, "marimo", "demo");
+    let _page = serve(ports);
+    let [bob, carol] =
+        ["bob@example.com", "carol@example.com"].map(|user| signed_in(&server, user));
+    assert!(!comes_in(&bob, &made));
+    // An address of no user is kept like any other.
+    let users = json!(["Bob@Example.com", "nobody@example.com", "bob@example.com"]);
+    let shared = share(&ann, &made, &json!({ "access": "users", "users": users })).is(201);
+    assert_eq!(
+        shared["users"],
+        json!(["bob@example.com", "nobody@example.com"])
+    );
+    assert_eq!(
+        (&shared["id"], &shared["url"]),
+        (&json!("page"), &made["webapp_url"])
+    );
+    let visit = Visit::begin(&bob, &made);
+    let password = made["original_service_password"].as_str().unwrap();
+    has(&visit.get("/").body, &format!("Bearer {password}\r\n"));
+    assert!(!comes_in(&carol, &made));
+    // A user who comes later has the share of the address.
+    assert!(comes_in(&signed_in(&server, "nobody@example.com"), &made));
+    let path = format!("{}page/", shares(&made));
+    let change = |body: Value| ann.send("PATCH", &path, &body).is(200);
+    assert_eq!(change(json!({ "access": "signed_in" }))["users"], json!([]));
+    assert!(comes_in(&bob, &made) && comes_in(&carol, &made));
+    change(json!({ "access": "owner" }));
+    assert_eq!(visit.get("/").status, 303);
+    assert!(!comes_in(&bob, &made) && comes_in(&signed_in(&server, "ann@example.com"), &made));
+    change(json!({ "access": "users", "users": ["carol@example.com"] }));
+    assert!(!comes_in(&bob, &made) && comes_in(&carol, &made));
+    ann.send("DELETE", &path, &Value::Null).is(204);
+    ann.send("DELETE", &path, &Value::Null).is(404);
+    assert!(!comes_in(&carol, &made));
+    assert_eq!(
+        ann.send("GET", &shares(&made), &Value::Null).is(200),
+        json!([])
+    );
+    // Nobody without an account comes in.
+    assert_eq!(get(visit.port, &visit.host, "/", "").status, 401);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_port_inside_has_a_page_of_its_own_for_its_owner_and_others() {
+    let one = inside("");
+    let body = json!({ "port": one.port, "access": "owner" });
+    let shared = share(&one.ann, &one.instance, &body).is(201);
+    assert_eq!(label(&at(&shared)), format!("demo-{}", one.port));
+    let [ann, bob] =
+        ["ann@example.com", "bob@example.com"].map(|user| signed_in(&one.server, user));
+    let visit = Visit::begin(&ann, &at(&shared));
+    let seen = visit.get("/x?y=1");
+    assert!(seen.body.starts_with("GET /x?y=1 HTTP/1.1\r\n"), "{seen:?}");
+    assert!(
+        !seen.body.to_lowercase().contains("\r\nauthorization:"),
+        "{seen:?}"
+    );
+    assert!(!comes_in(&bob, &at(&shared)));
+    // The password of the instance is for the page of the flavor.
+    let password = one.instance["original_service_password"].as_str().unwrap();
+    let pair = STANDARD.encode(format!("user:{password}"));
+    let basic = format!("Authorization: Basic {pair}\r\n");
+    assert_eq!(get(visit.port, &visit.host, "/", &basic).status, 401);
+    let path = format!("{}{}/", shares(&one.instance), one.port);
+    let body = json!({ "access": "users", "users": ["bob@example.com"] });
+    one.ann.send("PATCH", &path, &body).is(200);
+    let of_bob = Visit::begin(&bob, &at(&shared));
+    // The server inside may have a sign-in of its own.
+    let own = format!("{}Authorization: Basic eDp5\r\n", of_bob.headers());
+    has(
+        &get(of_bob.port, &of_bob.host, "/", &own).body,
+        "Basic eDp5",
+    );
+    // The address follows a rename, and the earlier one leads there.
+    let renamed = json!({ "name": "other" });
+    let instance = format!("/api/instance/{}/", uuid(&one.instance));
+    one.ann.send("PATCH", &instance, &renamed).is(200);
+    let listed = one
+        .ann
+        .send("GET", &shares(&one.instance), &Value::Null)
+        .is(200);
+    assert_eq!(label(&at(&listed[0])), format!("other-{}", one.port));
+    let moved = of_bob.get("/x");
+    let to = format!("{}x", listed[0]["url"].as_str().unwrap());
+    assert_eq!((moved.status, moved.header("location")), (303, Some(&*to)));
+    assert_eq!(Visit::begin(&bob, &at(&listed[0])).get("/").status, 200);
+    one.server.finish().unwrap();
+}
+
+#[test]
+fn a_share_goes_on_after_a_stop_and_a_kill_and_ends_with_its_instance() {
+    let (node, _engine) = lasting_node("one", "").unwrap();
+    let mut one = inside_of(&node, "", &with("container", json!({ "name": "demo" })));
+    let body = json!({ "port": one.port, "access": "users", "users": ["bob@example.com"] });
+    let shared = share(&one.ann, &one.instance, &body).is(201);
+    let bob = signed_in(&one.server, "bob@example.com");
+    let visit = Visit::begin(&bob, &at(&shared));
+    one.ann.act(uuid(&one.instance), "stop").is(200);
+    let stopped = visit.get("/");
+    assert_eq!(stopped.status, 503, "{stopped:?}");
+    assert!(!stopped.body.contains("/instances/"), "{stopped:?}");
+    one.ann.act(uuid(&one.instance), "restart").is(200);
+    one.ann.wait_for(uuid(&one.instance), "running").unwrap();
+    assert_eq!(visit.get("/").status, 200);
+    let ann = kill(&mut one.server, &one.ann);
+    ann.wait_for(uuid(&one.instance), "running").unwrap();
+    let listed = ann
+        .send("GET", &shares(&one.instance), &Value::Null)
+        .is(200);
+    assert_eq!(listed[0]["users"], json!(["bob@example.com"]));
+    let now = port(&at(&listed[0]));
+    assert_eq!(get(now, &visit.host, "/", &visit.headers()).status, 200);
+    ann.delete(uuid(&one.instance)).is(204);
+    assert_eq!(get(now, &visit.host, "/", &visit.headers()).status, 303);
+    one.server.finish().unwrap();
+}
+
+#[test]
+fn a_virtual_machine_shares_a_port() {
+    let one = inside_of(
+        &simulated_node("one", ""),
+        "",
+        &with("vm", json!({ "name": "machine" })),
+    );
+    let body = json!({ "port": one.port, "access": "signed_in" });
+    let shared = share(&one.ann, &one.instance, &body).is(201);
+    let bob = signed_in(&one.server, "bob@example.com");
+    assert_eq!(Visit::begin(&bob, &at(&shared)).get("/").status, 200);
+    one.server.finish().unwrap();
+}
+
+#[test]
+fn only_a_port_is_public_and_only_where_the_operator_allows_it() {
+    let one = inside("");
+    let body = json!({ "port": one.port, "access": "public" });
+    let refused = share(&one.ann, &one.instance, &body).is(400);
+    has(
+        &refused["access"].to_string(),
+        "`public = true` in `[pages]`",
+    );
+    one.server.finish().unwrap();
+
+    let one = inside("public = true\n");
+    let body = json!({ "port": one.port, "access": "public" });
+    let shared = at(&share(&one.ann, &one.instance, &body).is(201));
+    let seen = get(
+        port(&shared),
+        &format!("{}.{DOMAIN}", label(&shared)),
+        "/",
+        "",
+    );
+    assert_eq!(
+        (seen.status, seen.header("x-robots-tag")),
+        (200, Some("noindex")),
+        "{seen:?}"
+    );
+    let made = page(&one.ann, "marimo", "page");
+    let refused = share(&one.ann, &made, &json!({ "access": "public" })).is(400);
+    has(&refused["access"].to_string(), "cannot be public");
+    one.server
+        .cli(&["suspend", "--user", "ann@example.com", "--reason", "x"])
+        .unwrap();
+    let asked = get(
+        port(&shared),
+        &format!("{}.{DOMAIN}", label(&shared)),
+        "/",
+        NAVIGATION,
+    );
+    assert_eq!(asked.status, 303, "{asked:?}");
+    one.server.finish().unwrap();
+}
+
+/// Opens a WebSocket of a visitor, lets `end` take the right away, and measures.
+fn ends(name: &str, end: impl FnOnce(&Inside)) {
+    let one = inside("");
+    let body = json!({ "port": one.port, "access": "users", "users": ["bob@example.com"] });
+    let shared = share(&one.ann, &one.instance, &body).is(201);
+    let bob = signed_in(&one.server, "bob@example.com");
+    let visit = Visit::begin(&bob, &at(&shared));
+    let mut socket = socket(&visit);
+    let begun = Instant::now();
+    end(&one);
+    assert!(matches!(socket.read(&mut [0; 64]), Ok(0)), "{name}");
+    assert!(begun.elapsed() < END, "{name}: {:?}", begun.elapsed());
+    assert_eq!(visit.get("/").status, 303, "{name}");
+    one.server.finish().unwrap();
+}
+
+/// A WebSocket of a visitor that stays open.
+fn socket(visit: &Visit) -> TcpStream {
+    let upgrade = format!(
+        "Sec-Fetch-Site: same-origin\r\nOrigin: http://{}:{}\r\nCookie: {}\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nConnection: Upgrade\r\n",
+        visit.host, visit.port, visit.cookie
+    );
+    let mut socket = ask(visit.port, &visit.host, "/ws", &upgrade);
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        socket.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    assert!(
+        head.starts_with(b"HTTP/1.1 101 "),
+        "{}",
+        String::from_utf8_lossy(&head)
+    );
+    // It stays while the right does.
+    socket.set_read_timeout(Some(END)).unwrap();
+    assert!(socket.read(&mut [0; 64]).is_err());
+    socket
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    socket
+}
+
+#[test]
+fn a_withdrawal_ends_a_web_socket() {
+    ends("a withdrawal", |one| {
+        let path = format!("{}{}/", shares(&one.instance), one.port);
+        one.ann.send("DELETE", &path, &Value::Null).is(204);
+    });
+}
+
+#[test]
+fn a_change_ends_a_web_socket_of_a_visitor_who_loses_the_right() {
+    ends("a change", |one| {
+        let path = format!("{}{}/", shares(&one.instance), one.port);
+        let body = json!({ "access": "users", "users": ["carol@example.com"] });
+        one.ann.send("PATCH", &path, &body).is(200);
+    });
+}
+
+#[test]
+fn the_end_of_a_share_ends_a_web_socket() {
+    ends("the end", |one| {
+        let path = format!("{}{}/", shares(&one.instance), one.port);
+        let body = json!({ "expires_at": in_ms(500) });
+        one.ann.send("PATCH", &path, &body).is(200);
+    });
+}
+
+#[test]
+fn the_suspension_of_the_owner_or_the_visitor_ends_a_web_socket() {
+    for user in ["ann@example.com", "bob@example.com"] {
+        ends(user, |one| {
+            one.server
+                .cli(&["suspend", "--user", user, "--reason", "x"])
+                .unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_disabled_owner_or_visitor_ends_a_web_socket() {
+    for user in ["ann@example.com", "bob@example.com"] {
+        ends(user, |one| {
+            one.server.cli(&["user", "disable", user]).unwrap();
+        });
+    }
+}
+
+/// A time in the future, as requests have it.
+fn in_ms(ms: u64) -> String {
+    let at = format!("+{}.{:03} seconds", ms / 1000, ms % 1000);
+    let mut date = Command::new("date");
+    date.args(["-u", "-d", &at, "+%Y-%m-%dT%H:%M:%S.%3NZ"]);
+    let output = date.output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn an_owner_learns_of_each_session_once_and_of_few_in_a_day() {
+    let (server, ann, _) = start();
+    let made = page(&ann, "marimo", "demo");
+    let body = json!({ "access": "users", "users": ["bob@example.com"] });
+    share(&ann, &made, &body).is(201);
+    let visits = || {
+        let path = format!("/api/event/?instance={}&limit=1000", uuid(&made));
+        let events = ann.send("GET", &path, &Value::Null).is(200);
+        let events = events.as_array().unwrap().clone().into_iter();
+        events
+            .filter(|event| event["type"] == "page-visited")
+            .collect::<Vec<_>>()
+    };
+    let bob = signed_in(&server, "bob@example.com");
+    assert!(comes_in(&signed_in(&server, "ann@example.com"), &made));
+    assert_eq!(visits().len(), 0);
+    for _ in 0..3 {
+        assert!(comes_in(&bob, &made));
+    }
+    let seen = visits();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert_eq!(
+        seen[0]["message"],
+        "bob@example.com opened its page, which you share."
+    );
+    // Visitors write no more than a few, whatever they do.
+    let path = format!("{}page/", shares(&made));
+    ann.send("PATCH", &path, &json!({ "access": "signed_in" }))
+        .is(200);
+    for number in 0..22 {
+        let other = signed_in(&server, &format!("user-{number}@example.com"));
+        assert!(comes_in(&other, &made));
+    }
+    assert_eq!(visits().len(), 20);
+    server.finish().unwrap();
+}
+
+#[test]
+fn what_cannot_be_shared_is_refused_with_a_reason() {
+    let (server, ann, _) = start();
+    let made = page(&ann, "marimo", "demo");
+    let refused = |body: Value, field: &str, words: &str| {
+        let answer = share(&ann, &made, &body).is(400);
+        has(answer[field].to_string(), words);
+    };
+    for (body, field, words) in [
+        (json!({}), "access", "required"),
+        (json!({ "access": "all" }), "access", "must be"),
+        (json!({ "access": "users" }), "users", "at least one"),
+        (
+            json!({ "access": "users", "users": [] }),
+            "users",
+            "at least one",
+        ),
+        (
+            json!({ "access": "users", "users": ["bob"] }),
+            "users",
+            "e-mail",
+        ),
+        (
+            json!({ "access": "owner", "users": ["a@b.example"] }),
+            "users",
+            "needs",
+        ),
+        (
+            json!({ "access": "owner", "port": 0 }),
+            "port",
+            "between 1 and 65535",
+        ),
+        (json!({ "access": "owner", "port": 22 }), "port", "SSH"),
+        (
+            json!({ "access": "owner", "expires_at": "soon" }),
+            "expires_at",
+            "ISO",
+        ),
+        (
+            json!({ "access": "owner", "expires_at": "2020-01-01" }),
+            "expires_at",
+            "future",
+        ),
+    ] {
+        refused(body, field, words);
+    }
+    let many: Vec<_> = (0..51).map(|n| format!("u{n}@example.com")).collect();
+    refused(
+        json!({ "access": "users", "users": many }),
+        "users",
+        "at most 50",
+    );
+    for port in 1000..1050 {
+        share(&ann, &made, &json!({ "access": "owner", "port": port })).is(201);
+    }
+    refused(
+        json!({ "access": "owner", "port": 1000 }),
+        "port",
+        "already",
+    );
+    refused(
+        json!({ "access": "owner", "port": 1050 }),
+        "port",
+        "at most 50",
+    );
+    // Nobody else learns of an instance or its shares.
+    let bob = server.user("bob@example.com").unwrap();
+    share(&bob, &made, &json!({ "access": "owner" })).is(404);
+    let path = format!("{}1000/", shares(&made));
+    for method in ["PATCH", "DELETE"] {
+        let body = if method == "PATCH" {
+            json!({ "access": "owner" })
+        } else {
+            Value::Null
+        };
+        bob.send(method, &path, &body).is(404);
+        for wrong in ["01000", "0", "x", "70000"] {
+            ann.send(method, &format!("{}{wrong}/", shares(&made)), &body)
+                .is(404);
+        }
+    }
+    // Each change has its audit record with the port.
+    ann.send("DELETE", &path, &Value::Null).is(204);
+    let audit = ann
+        .send("GET", "/api/audit/?order=newest&limit=1", &Value::Null)
+        .is(200);
+    assert_eq!(
+        (&audit[0]["operation"], &audit[0]["subject"]),
+        (&json!("share.remove"), &json!("1000"))
+    );
+    server.finish().unwrap();
+}
+
+#[test]
+fn without_pages_nothing_is_shared() {
+    let (server, ann) = crate::start();
+    let made = ann.small_container().unwrap();
+    let body = json!({ "port": 8000, "access": "owner" });
+    let refused = share(&ann, &made, &body).is(400);
+    has(refused.to_string(), "`[pages]`");
+    server.finish().unwrap();
+}
