@@ -63,7 +63,7 @@ pub struct Options {
     /// Small sizes and no engines, about a minute: a test of the program, not of the speed.
     #[arg(long)]
     quick: bool,
-    /// Only measurements whose name contains this: engine, page, vm, peers, read, create,
+    /// Only measurements whose name contains this: engine, page, tunnel, vm, peers, read, create,
     /// start, idle, gateway, tls, scale, shares.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,

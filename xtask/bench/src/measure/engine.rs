@@ -215,6 +215,29 @@ impl Ours {
         })
     }
 
+    /// The URL of the server and the key of its user.
+    pub fn access(&self) -> Result<(String, String)> {
+        let url = format!("http://{}", self.wharf.address()?);
+        Ok((url, self.user.key.clone()))
+    }
+
+    /// Creates an instance and waits until it runs.
+    pub fn create(&self, wanted: Value, deadline: Duration) -> Result<Value> {
+        let begin = Instant::now();
+        let created = self.user.send("POST", "/api/instance/", Some(wanted))?;
+        let id = created["uuid"].as_str().context("uuid")?;
+        loop {
+            let instance = self
+                .user
+                .send("GET", &format!("/api/instance/{id}/"), None)?;
+            if instance["state"] == "running" {
+                return Ok(instance);
+            }
+            ensure!(begin.elapsed() < deadline, "the instance does not run");
+            pause(begin);
+        }
+    }
+
     /// The time from the request for an instance until it runs, without polling at first. The instance
     /// is removed then.
     pub fn one(&self, wanted: Value, quiet: Duration, deadline: Duration) -> Result<Duration> {

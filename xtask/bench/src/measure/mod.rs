@@ -10,6 +10,7 @@ mod read;
 mod scale;
 mod start;
 mod tls;
+mod tunnel;
 mod vm;
 
 use crate::Options;
@@ -19,9 +20,10 @@ use wharf_testkit::progress;
 
 type Measurement = fn(&Options, &mut Table) -> Result<()>;
 
-const ALL: [(&str, Measurement); 12] = [
+const ALL: [(&str, Measurement); 13] = [
     ("engine", engine::run),
     ("page", page::run),
+    ("tunnel", tunnel::run),
     ("vm", vm::run),
     ("peers", peers::run),
     ("read", read::run),
