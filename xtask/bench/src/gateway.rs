@@ -16,7 +16,9 @@ use tokio_rustls::TlsAcceptor;
 use uuid::Uuid;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::secret::SecretText;
-use wharf_pages::directory::{Directory, NoVisitor, Page, PageState, Right, Upstream, Visitor};
+use wharf_pages::directory::{
+    Directory, NoVisitor, Page, PageState, Right, Upstream, UpstreamAddress, Visitor,
+};
 use wharf_pages::{Accepted, Addresses, Gateway, Limits, Settings};
 use wharf_testkit::child::KilledOnDrop;
 
@@ -50,6 +52,10 @@ impl Directory for OnePage {
         Err(NoVisitor::Wrong)
     }
 
+    fn refuse_password(&self, _: &str, _: IpAddr) -> NoVisitor {
+        NoVisitor::Wrong
+    }
+
     fn console_url(&self, _: InstanceId) -> String {
         String::new()
     }
@@ -66,8 +72,10 @@ pub fn serve(port: u16, directory: &Path) -> Result<()> {
         state: PageState::Running(Upstream {
             instance,
             incarnation: 1,
-            host: "127.0.0.1".to_owned(),
-            port,
+            address: UpstreamAddress::Node {
+                host: "127.0.0.1".to_owned(),
+                port,
+            },
             credential: Some(SecretText::new("token of-the-page")),
         }),
         is_public: true,
