@@ -1,6 +1,6 @@
 //! The operator's program that changes the DNS.
 
-use super::kept::Kept;
+use super::files::AcmeFiles;
 use super::order::AcmeError;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
@@ -21,7 +21,7 @@ pub(super) enum Task {
     CleanUp,
 }
 
-/// The program while it runs. It and all that it started end with this.
+/// The program. If it runs when this is dropped, it ends with all that it started.
 struct Running(Child);
 
 impl Drop for Running {
@@ -36,7 +36,7 @@ impl Drop for Running {
 /// Runs the program for a TXT record, without a shell.
 pub(super) async fn run(
     acme: &AcmeConfig,
-    kept: &Kept,
+    files: &AcmeFiles,
     task: Task,
     record: (&str, &str),
 ) -> Result<(), AcmeError> {
@@ -46,7 +46,7 @@ pub(super) async fn run(
     };
     let failed = |cause: String| AcmeError::Hook { task: word, cause };
     let start = || {
-        let (output, path) = kept.hook_output()?;
+        let (output, path) = files.hook_output()?;
         let mut words = acme.hook.iter();
         let program = words.next().map(String::as_str).unwrap_or_default();
         let child = Command::new(program)

@@ -1,6 +1,6 @@
 //! Renewal information (RFC 9773): the time at which an authority wants a certificate to be renewed.
 
-use super::kept::{Kept, Present};
+use super::files::{AcmeFiles, PresentCertificate};
 use super::order::{self, AcmeError};
 use instant_acme::{CertificateIdentifier, Error};
 use rustls_pki_types::{CertificateDer, Der};
@@ -26,17 +26,17 @@ const ISSUER_KEY: [Option<u8>; 11] = [
 /// The time from which to renew, and the end of that time, in seconds since 1970.
 pub(super) async fn window(
     acme: &AcmeConfig,
-    kept: &Kept,
-    present: &Present,
+    files: &AcmeFiles,
+    present: &PresentCertificate,
 ) -> Result<Option<(u64, u64)>, AcmeError> {
-    let is_known = |account: &super::kept::KeptAccount| account.directory == acme.directory;
+    let is_known = |account: &super::files::AcmeAccount| account.directory == acme.directory;
     let Some(id) = identifier(&present.der) else {
         return Ok(None);
     };
-    if !kept.account().as_ref().is_some_and(is_known) {
+    if !files.account().as_ref().is_some_and(is_known) {
         return Ok(None);
     }
-    let account = order::account(acme, kept).await?;
+    let account = order::account(acme, files).await?;
     match account.renewal_info(&id).await {
         Ok((info, _)) => {
             let window = info.suggested_window;
@@ -70,4 +70,30 @@ fn issuer_key(certificate: &[u8]) -> Option<&[u8]> {
         + length;
     let count = usize::from(*certificate.get(at.checked_sub(1)?)?);
     certificate.get(at..at + count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::identifier;
+    use rcgen::{
+        BasicConstraints, CertificateParams, IsCa, Issuer, KeyIdMethod, KeyPair, SerialNumber,
+    };
+
+    #[test]
+    fn a_certificate_has_the_name_of_the_standard() {
+        let mut issuer = CertificateParams::default();
+        issuer.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        issuer.key_identifier_method = KeyIdMethod::PreSpecified(vec![0xc0, 0xff, 0xee]);
+        let issuer = Issuer::new(issuer, KeyPair::generate().unwrap());
+        let mut issued = CertificateParams::new(["example.com".to_owned()]).unwrap();
+        issued.serial_number = Some(SerialNumber::from_slice(&[0xca, 0xfe]));
+        let sign = |issued: &CertificateParams| {
+            let key = KeyPair::generate().unwrap();
+            issued.signed_by(&key, &issuer).unwrap()
+        };
+        assert!(identifier(sign(&issued).der()).is_none());
+        issued.use_authority_key_identifier_extension = true;
+        let name = identifier(sign(&issued).der()).unwrap();
+        assert_eq!(name.to_string(), "wP_u.AMr-");
+    }
 }
