@@ -193,11 +193,13 @@ fn network(network: &InstanceNetwork) -> Value {
 
 /// A port. A public one gets its address from the settings of the node.
 fn port(port: &PublishedPort, private_address: Option<Ipv4Addr>) -> Value {
-    let mut value = json!({ "node_port": port.node_port, "instance_port": port.instance_port });
-    if let Some(address) = private_address.filter(|_| port.private) {
-        value["address"] = address.to_string().into();
+    let (node_port, instance_port) = (port.node_port, port.instance_port);
+    match private_address {
+        Some(address) if port.private => {
+            json!({ "node_port": node_port, "instance_port": instance_port, "address": address })
+        }
+        _ => json!({ "node_port": node_port, "instance_port": instance_port }),
     }
-    value
 }
 
 fn file(file: &BlueprintFile) -> Value {
