@@ -28,6 +28,7 @@ mod pages;
 mod plain_http;
 mod preferences;
 mod serving;
+mod share;
 mod sign_in;
 mod signed_out;
 #[allow(dead_code)]

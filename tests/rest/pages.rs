@@ -8,6 +8,7 @@ mod files;
 mod labels;
 mod server;
 mod settings;
+mod share_ends;
 mod shares;
 
 use crate::sign_in::ConsoleBrowser;

@@ -2,7 +2,7 @@
 
 use super::server::PageServer;
 use super::{
-    DOMAIN, NAVIGATION, PAGES, Visit, ask, enter, get, label, page, port, serve, signed_in, start,
+    DOMAIN, NAVIGATION, PAGES, Visit, enter, get, label, page, port, serve, signed_in, start,
 };
 use crate::sign_in::ConsoleBrowser;
 use crate::terminal::SshServer;
@@ -10,27 +10,21 @@ use crate::{Expected, has, kill, uuid, with};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use std::io::Read;
-use std::net::{TcpListener, TcpStream};
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::net::TcpListener;
 use wharf_tests::{
     Answer, Api, Ports, Server, Tunnel, WITHOUT_RATES, lasting_node, simulated_node,
 };
 
-/// The longest time of a connection whose right has ended.
-const END: Duration = Duration::from_secs(2);
-
-fn shares(instance: &Value) -> String {
+pub fn shares(instance: &Value) -> String {
     format!("/api/instance/{}/share/", uuid(instance))
 }
 
-fn share(api: &Api, instance: &Value, body: &Value) -> Answer {
+pub fn share(api: &Api, instance: &Value, body: &Value) -> Answer {
     api.send("POST", &shares(instance), body).unwrap()
 }
 
 /// An instance for a visit of a share.
-fn at(share: &Value) -> Value {
+pub fn at(share: &Value) -> Value {
     json!({ "webapp_url": share["url"] })
 }
 
@@ -48,11 +42,11 @@ fn comes_in(browser: &ConsoleBrowser, page: &Value) -> bool {
 }
 
 /// A server with an instance whose ports are reached, and a web server at one of them.
-struct Inside {
-    server: Server,
-    ann: Api,
-    instance: Value,
-    port: u16,
+pub struct Inside {
+    pub server: Server,
+    pub ann: Api,
+    pub instance: Value,
+    pub port: u16,
     _ssh: SshServer,
     _page: PageServer,
 }
@@ -62,7 +56,7 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-fn inside(pages: &str) -> Inside {
+pub fn inside(pages: &str) -> Inside {
     let node = simulated_node("one", "");
     inside_of(&node, pages, &with("container", json!({ "name": "demo" })))
 }
@@ -262,105 +256,6 @@ fn only_a_port_is_public_and_only_where_the_operator_allows_it() {
     );
     assert_eq!(asked.status, 303, "{asked:?}");
     one.server.finish().unwrap();
-}
-
-/// Opens a WebSocket of a visitor, lets `end` take the right away, and measures.
-fn ends(name: &str, end: impl FnOnce(&Inside)) {
-    let one = inside("");
-    let body = json!({ "port": one.port, "access": "users", "users": ["bob@example.com"] });
-    let shared = share(&one.ann, &one.instance, &body).is(201);
-    let bob = signed_in(&one.server, "bob@example.com");
-    let visit = Visit::begin(&bob, &at(&shared));
-    let mut socket = socket(&visit);
-    let begun = Instant::now();
-    end(&one);
-    assert!(matches!(socket.read(&mut [0; 64]), Ok(0)), "{name}");
-    assert!(begun.elapsed() < END, "{name}: {:?}", begun.elapsed());
-    assert_eq!(visit.get("/").status, 303, "{name}");
-    one.server.finish().unwrap();
-}
-
-/// A WebSocket of a visitor that stays open.
-fn socket(visit: &Visit) -> TcpStream {
-    let upgrade = format!(
-        "Sec-Fetch-Site: same-origin\r\nOrigin: http://{}:{}\r\nCookie: {}\r\nUpgrade: websocket\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nConnection: Upgrade\r\n",
-        visit.host, visit.port, visit.cookie
-    );
-    let mut socket = ask(visit.port, &visit.host, "/ws", &upgrade);
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        socket.read_exact(&mut byte).unwrap();
-        head.push(byte[0]);
-    }
-    assert!(
-        head.starts_with(b"HTTP/1.1 101 "),
-        "{}",
-        String::from_utf8_lossy(&head)
-    );
-    // It stays while the right does.
-    socket.set_read_timeout(Some(END)).unwrap();
-    assert!(socket.read(&mut [0; 64]).is_err());
-    socket
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
-    socket
-}
-
-#[test]
-fn a_withdrawal_ends_a_web_socket() {
-    ends("a withdrawal", |one| {
-        let path = format!("{}{}/", shares(&one.instance), one.port);
-        one.ann.send("DELETE", &path, &Value::Null).is(204);
-    });
-}
-
-#[test]
-fn a_change_ends_a_web_socket_of_a_visitor_who_loses_the_right() {
-    ends("a change", |one| {
-        let path = format!("{}{}/", shares(&one.instance), one.port);
-        let body = json!({ "access": "users", "users": ["carol@example.com"] });
-        one.ann.send("PATCH", &path, &body).is(200);
-    });
-}
-
-#[test]
-fn the_end_of_a_share_ends_a_web_socket() {
-    ends("the end", |one| {
-        let path = format!("{}{}/", shares(&one.instance), one.port);
-        let body = json!({ "expires_at": in_ms(500) });
-        one.ann.send("PATCH", &path, &body).is(200);
-    });
-}
-
-#[test]
-fn the_suspension_of_the_owner_or_the_visitor_ends_a_web_socket() {
-    for user in ["ann@example.com", "bob@example.com"] {
-        ends(user, |one| {
-            one.server
-                .cli(&["suspend", "--user", user, "--reason", "x"])
-                .unwrap();
-        });
-    }
-}
-
-#[test]
-fn a_disabled_owner_or_visitor_ends_a_web_socket() {
-    for user in ["ann@example.com", "bob@example.com"] {
-        ends(user, |one| {
-            one.server.cli(&["user", "disable", user]).unwrap();
-        });
-    }
-}
-
-/// A time in the future, as requests have it.
-fn in_ms(ms: u64) -> String {
-    let at = format!("+{}.{:03} seconds", ms / 1000, ms % 1000);
-    let mut date = Command::new("date");
-    date.args(["-u", "-d", &at, "+%Y-%m-%dT%H:%M:%S.%3NZ"]);
-    let output = date.output().unwrap();
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 #[test]
