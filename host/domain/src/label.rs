@@ -13,8 +13,8 @@ const PUNYCODE: &str = "xn--";
 /// Digits of the id behind a name whose label is taken.
 const DIGITS: [usize; 2] = [6, 12];
 
-/// The labels for the page of an instance, or for a port of it, in order of preference: its name, and its name
-/// with digits of its id. A port follows the name.
+/// The labels for the page of an instance, or for one of its ports, in order of preference. They are its name, and
+/// its name with digits of its id. A port follows the name.
 pub fn labels(name: &Name, id: InstanceId, port: Option<u16>) -> impl Iterator<Item = String> {
     let suffix = port.map_or_else(String::new, |port| format!("-{port}"));
     let plain = format!("{name}{suffix}", name = name.as_str());

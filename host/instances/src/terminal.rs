@@ -11,7 +11,7 @@ use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
 use wharf_ground::random::random_text;
 use wharf_terminal::{
-    Attachment, IsKnown, Opener, SshTarget, TerminalBounds, TerminalSize, TerminalsFull,
+    Attachment, IsKnown, Opener, OverLimit, SshTarget, TerminalBounds, TerminalSize,
 };
 
 /// The name of the operation in the audit log.
@@ -165,9 +165,9 @@ pub(super) fn opener(caller: &Caller, instance: &Instance) -> Opener {
     }
 }
 
-fn refused(full: TerminalsFull) -> Error {
+fn refused(full: OverLimit) -> Error {
     match full {
-        TerminalsFull::User(limit) => Error::TooManyTerminals(limit),
-        TerminalsFull::Service => Error::NoTerminalFree,
+        OverLimit::User(limit) => Error::TooManyTerminals(limit),
+        OverLimit::Service => Error::NoTerminalFree,
     }
 }

@@ -13,7 +13,7 @@ use wharf_domain::instance::Instance;
 use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
 use wharf_terminal::{
-    InstancePorts, PortReader, PortUnreached, PortWriter, TerminalEnd, TerminalsFull, TunnelPermit,
+    InstancePorts, OverLimit, PortReader, PortUnreached, PortWriter, TerminalEnd, TunnelPermit,
 };
 
 /// The name of the operation in the audit log.
@@ -130,10 +130,10 @@ impl App {
     }
 }
 
-fn refused(full: TerminalsFull) -> Error {
+fn refused(full: OverLimit) -> Error {
     match full {
-        TerminalsFull::User(limit) => Error::TooManyTunnels(limit),
-        TerminalsFull::Service => Error::Overloaded,
+        OverLimit::User(limit) => Error::TooManyTunnels(limit),
+        OverLimit::Service => Error::Overloaded,
     }
 }
 

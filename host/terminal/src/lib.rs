@@ -23,7 +23,7 @@ pub use end::TerminalEnd;
 pub use login::{IsKnown, SshTarget, host_key};
 pub use ports::{InstancePorts, PortUnreached};
 pub use stream::{PortReader, PortWriter};
-pub use terminals::{Admitted, Opener, TerminalBounds, Terminals, TerminalsFull};
+pub use terminals::{Admitted, Opener, OverLimit, TerminalBounds, Terminals};
 pub use tunnels::{TunnelPermit, Tunnels};
 
 /// The size of a terminal in characters.

@@ -1,7 +1,7 @@
 //! Connections to the ports of instances. A port inside is reached through a channel of SSH, so that
 //! servers which listen on a loopback address are reached too.
 //!
-//! SSH connections are kept for a while. russh returns the window of a channel on receipt, so a channel
+//! SSH connections are kept for a while. russh returns the window of a channel on receipt. So a channel
 //! whose bytes are not taken holds up all channels of its connection. A further tunnel therefore gets a
 //! connection of its own, up to a number, and shares one beyond it.
 

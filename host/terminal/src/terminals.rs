@@ -38,7 +38,7 @@ pub struct TerminalBounds {
 
 /// No further terminal is admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TerminalsFull {
+pub enum OverLimit {
     /// The user has this number of terminals.
     User(usize),
     /// The limit of the service is reached, or it stops.
@@ -55,7 +55,7 @@ pub struct Admitted {
 
 impl Terminals {
     /// Checks that a further terminal of a user has a place.
-    pub fn check(&self, user: UserId, bounds: TerminalBounds) -> Result<(), TerminalsFull> {
+    pub fn check(&self, user: UserId, bounds: TerminalBounds) -> Result<(), OverLimit> {
         self.0.lock().check(user, bounds)
     }
 
@@ -66,7 +66,7 @@ impl Terminals {
         opener: Opener,
         size: TerminalSize,
         bounds: TerminalBounds,
-    ) -> Result<Admitted, TerminalsFull> {
+    ) -> Result<Admitted, OverLimit> {
         let mut all = self.0.lock();
         all.check(opener.user, bounds)?;
         let (session, receivers) = Session::new(id.clone(), opener, size);
@@ -135,12 +135,12 @@ impl Terminals {
 }
 
 impl OpenTerminals {
-    fn check(&self, user: UserId, bounds: TerminalBounds) -> Result<(), TerminalsFull> {
+    fn check(&self, user: UserId, bounds: TerminalBounds) -> Result<(), OverLimit> {
         let of_user = self.sessions.values().filter(|s| s.opener.user == user);
         if of_user.count() >= bounds.of_one_user {
-            Err(TerminalsFull::User(bounds.of_one_user))
+            Err(OverLimit::User(bounds.of_one_user))
         } else if self.stopped || self.sessions.len() >= bounds.in_all {
-            Err(TerminalsFull::Service)
+            Err(OverLimit::Service)
         } else {
             Ok(())
         }
@@ -175,7 +175,7 @@ impl Drop for Admitted {
 
 #[cfg(test)]
 mod tests {
-    use super::{Opener, TerminalBounds, Terminals, TerminalsFull};
+    use super::{Opener, OverLimit, TerminalBounds, Terminals};
     use crate::{AttachmentEvent, SshTarget, TerminalEnd, TerminalSize};
     use russh::keys::PrivateKey;
     use russh::keys::ssh_key::private::{Ed25519Keypair, KeypairData};
@@ -220,9 +220,9 @@ mod tests {
             |id: &str, user| terminals.admit(id.to_owned(), opener(user, "k"), SIZE, BOUNDS);
         let first = admit("a", 1).unwrap();
         let _second = admit("b", 1).unwrap();
-        assert_eq!(admit("c", 1).unwrap_err(), TerminalsFull::User(2));
+        assert_eq!(admit("c", 1).unwrap_err(), OverLimit::User(2));
         let _third = admit("d", 2).unwrap();
-        assert_eq!(admit("e", 3).unwrap_err(), TerminalsFull::Service);
+        assert_eq!(admit("e", 3).unwrap_err(), OverLimit::Service);
         drop(first);
         let (_listener, target) = silent().await;
         let attachment = admit("e", 3).unwrap().begin(target);
@@ -235,7 +235,7 @@ mod tests {
         drop(attachment);
         assert!(!terminals.has("e", &opener(3, "k")));
         terminals.stop();
-        assert_eq!(admit("f", 3).unwrap_err(), TerminalsFull::Service);
+        assert_eq!(admit("f", 3).unwrap_err(), OverLimit::Service);
     }
 
     #[tokio::test]

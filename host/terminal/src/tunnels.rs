@@ -1,6 +1,6 @@
 //! The permits of all tunnels of the service.
 
-use super::{Opener, TerminalEnd, TerminalsFull};
+use super::{Opener, OverLimit, TerminalEnd};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
@@ -33,7 +33,7 @@ pub struct TunnelPermit {
 
 impl Tunnels {
     /// Checks that a further tunnel of a user has a permit.
-    pub fn check(&self, user: UserId, limit: usize) -> Result<(), TerminalsFull> {
+    pub fn check(&self, user: UserId, limit: usize) -> Result<(), OverLimit> {
         self.0.lock().check(user, limit)
     }
 
@@ -42,7 +42,7 @@ impl Tunnels {
         self: &Arc<Self>,
         opener: Opener,
         limit: usize,
-    ) -> Result<TunnelPermit, TerminalsFull> {
+    ) -> Result<TunnelPermit, OverLimit> {
         let mut all = self.0.lock();
         all.check(opener.user, limit)?;
         all.opened += 1;
@@ -86,12 +86,12 @@ impl Tunnels {
 }
 
 impl All {
-    fn check(&self, user: UserId, limit: usize) -> Result<(), TerminalsFull> {
+    fn check(&self, user: UserId, limit: usize) -> Result<(), OverLimit> {
         let of_user = self.open.values().filter(|open| open.opener.user == user);
         if of_user.count() >= limit {
-            Err(TerminalsFull::User(limit))
+            Err(OverLimit::User(limit))
         } else if self.stopped {
-            Err(TerminalsFull::Service)
+            Err(OverLimit::Service)
         } else {
             Ok(())
         }
@@ -126,7 +126,7 @@ impl fmt::Debug for TunnelPermit {
 #[cfg(test)]
 mod tests {
     use super::Tunnels;
-    use crate::{Opener, TerminalEnd, TerminalsFull};
+    use crate::{Opener, OverLimit, TerminalEnd};
     use std::sync::Arc;
     use wharf_domain::audit::Actor;
     use wharf_domain::ids::{InstanceId, UserId};
@@ -145,7 +145,7 @@ mod tests {
         let mut first = tunnels.admit(opener("a"), 2).unwrap();
         let second = tunnels.admit(opener("b"), 2).unwrap();
         let full = tunnels.admit(opener("a"), 2).unwrap_err();
-        assert_eq!(full, TerminalsFull::User(2));
+        assert_eq!(full, OverLimit::User(2));
         let is_first = |opener: &Opener| opener.actor == Actor::Key("a".to_owned());
         tunnels.sweep(|opener| is_first(opener).then_some(TerminalEnd::Access));
         assert_eq!(first.ended().await, TerminalEnd::Access);
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(last.ended().await, TerminalEnd::Shutdown);
         assert_eq!(
             tunnels.admit(opener("a"), 2).unwrap_err(),
-            TerminalsFull::Service
+            OverLimit::Service
         );
     }
 }

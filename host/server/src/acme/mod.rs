@@ -1,17 +1,17 @@
 //! The certificate of the pages from an authority with the protocol ACME: ordered in the background, kept in
 //! the data directory, and renewed in time.
 //!
-//! The listener of the pages follows the file of the certificate, so nothing else here has to know of it.
+//! The listener of the pages follows the file of the certificate, and so needs no notice of a new one.
 
 mod authority;
+mod files;
 mod hook;
-mod kept;
 mod order;
 mod renewal;
 
-pub use kept::{Present, State, certificate_file, in_words};
+pub use files::{AcmeState, PresentCertificate, certificate_file, in_words};
 
-use kept::Kept;
+use files::AcmeFiles;
 use prometheus_client::metrics::gauge::Gauge;
 use std::cmp::min;
 use std::sync::Arc;
@@ -42,10 +42,10 @@ pub struct Acme {
     advice: Option<Advice>,
 }
 
-/// The authority's own word on when to renew a certificate.
+/// The authority's advice about the time to renew a certificate.
 struct Advice {
     not_after: u64,
-    /// None if it has none.
+    /// `None` if the authority gives no advice.
     renew_at: Option<u64>,
     asked: Instant,
 }
@@ -84,15 +84,15 @@ impl Acme {
         let Some((acme, domain)) = section(&config) else {
             return LOOK_EVERY;
         };
-        let kept = Kept::new(&config);
-        let mut state = kept.state();
+        let files = AcmeFiles::new(&config);
+        let mut state = files.state();
         self.failures.set(state.failures.into());
         let present = present(&config);
         let now = now();
         let due = match &present {
             None => 0,
             Some(present) => {
-                let advised = self.advised(acme, &kept, present).await;
+                let advised = self.advised(acme, &files, present).await;
                 present.renew_at(advised)
             }
         };
@@ -112,16 +112,16 @@ impl Acme {
         state.not_before = now + pause_after(state.failures);
         state.error = Some("the last attempt was cut off".to_owned());
         let attempt = async {
-            kept.write(&state)?;
-            order::attempt(acme, domain, &kept, &mut state, present.as_ref()).await
+            files.write(&state)?;
+            order::attempt(acme, domain, &files, &mut state, present.as_ref()).await
         };
         match attempt.await {
             Ok(new) => {
                 let valid = in_words(new.not_after.saturating_sub(now));
                 tracing::info!(%domain, valid, "the authority has issued a certificate for the pages");
-                state = State {
+                state = AcmeState {
                     not_before: now + LONGEST_PAUSE,
-                    ..State::default()
+                    ..AcmeState::default()
                 };
             }
             Err(error) => {
@@ -133,7 +133,7 @@ impl Acme {
             }
         }
         self.failures.set(state.failures.into());
-        if let Err(error) = kept.write(&state) {
+        if let Err(error) = files.write(&state) {
             let error = chain(&error);
             tracing::warn!("the state of the certificate is not kept: {error}");
         }
@@ -141,14 +141,19 @@ impl Acme {
     }
 
     /// The time at which the authority wants the certificate to be renewed.
-    async fn advised(&mut self, acme: &AcmeConfig, kept: &Kept, present: &Present) -> Option<u64> {
+    async fn advised(
+        &mut self,
+        acme: &AcmeConfig,
+        files: &AcmeFiles,
+        present: &PresentCertificate,
+    ) -> Option<u64> {
         let is_current = |advice: &&Advice| {
             advice.not_after == present.not_after && advice.asked.elapsed() < ADVICE_LASTS
         };
         if let Some(advice) = self.advice.as_ref().filter(is_current) {
             return advice.renew_at;
         }
-        let renew_at = match renewal::window(acme, kept, present).await {
+        let renew_at = match renewal::window(acme, files, present).await {
             Ok(window) => {
                 window.map(|(from, to)| from.saturating_add(random_below(to.saturating_sub(from))))
             }
@@ -176,15 +181,15 @@ pub fn section(config: &Config) -> Option<(&AcmeConfig, &Domain)> {
 }
 
 /// The certificate, if it is for the domain.
-pub fn present(config: &Config) -> Option<Present> {
+pub fn present(config: &Config) -> Option<PresentCertificate> {
     let (_, domain) = section(config)?;
-    let present = Present::read(&certificate_file(config));
+    let present = PresentCertificate::read(&certificate_file(config));
     present.filter(|present| present.is_for(domain))
 }
 
-/// What is known of the last attempt.
-pub fn state(config: &Config) -> State {
-    Kept::new(config).state()
+/// Returns the state after the last attempt.
+pub fn state(config: &Config) -> AcmeState {
+    AcmeFiles::new(config).state()
 }
 
 /// The seconds since 1970.

@@ -1,7 +1,7 @@
 //! One attempt to get a certificate, which goes on with the order of an attempt that was cut off.
 
+use super::files::{AcmeAccount, AcmeFiles, AcmeState, PendingOrder, PresentCertificate};
 use super::hook::{self, Task};
-use super::kept::{Kept, KeptAccount, PendingOrder, Present, State};
 use super::{authority, renewal};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -58,18 +58,18 @@ impl AcmeError {
 pub(super) async fn attempt(
     acme: &AcmeConfig,
     domain: &Domain,
-    kept: &Kept,
-    state: &mut State,
-    replaced: Option<&Present>,
-) -> Result<Present, AcmeError> {
-    clean_up(acme, domain, kept, state).await;
+    files: &AcmeFiles,
+    state: &mut AcmeState,
+    replaced: Option<&PresentCertificate>,
+) -> Result<PresentCertificate, AcmeError> {
+    clean_up(acme, domain, files, state).await;
     let issued = async {
-        let account = account(acme, kept).await?;
-        let mut order = order(acme, domain, (&account, kept), state, replaced).await?;
-        kept.write(state)?;
+        let account = account(acme, files).await?;
+        let mut order = order(acme, domain, (&account, files), state, replaced).await?;
+        files.write(state)?;
         if order.state().status == OrderStatus::Pending {
-            let proved = prove(acme, domain, kept, state, &mut order).await;
-            clean_up(acme, domain, kept, state).await;
+            let proved = prove(acme, domain, files, state, &mut order).await;
+            clean_up(acme, domain, files, state).await;
             proved?;
         }
         let key = state.order.as_ref().map(|order| order.key.clone());
@@ -82,10 +82,10 @@ pub(super) async fn attempt(
         }
         let chain = order.poll_certificate(&PATIENCE).await?;
         let present = CertificateDer::from_pem_slice(chain.as_bytes()).ok();
-        let present = present.and_then(Present::of);
+        let present = present.and_then(PresentCertificate::of);
         let present = present.filter(|present| present.is_for(domain));
         let present = present.ok_or_else(|| AcmeError::Unusable(domain.clone()))?;
-        kept.write_certificate(&key, &chain)?;
+        files.write_certificate(&key, &chain)?;
         Ok(present)
     };
     let issued = issued.await;
@@ -96,21 +96,21 @@ pub(super) async fn attempt(
 }
 
 /// The account of the settings, made at the first call.
-pub(super) async fn account(acme: &AcmeConfig, kept: &Kept) -> Result<Account, AcmeError> {
+pub(super) async fn account(acme: &AcmeConfig, files: &AcmeFiles) -> Result<Account, AcmeError> {
     let builder = Account::builder_with_http(authority::client()?);
     let external = acme.external_account.as_ref();
     let key_id = external.map(|account| account.key_id.clone());
     let contacts: Vec<String> = acme.contact.iter().map(|c| format!("mailto:{c}")).collect();
     let contacts: Vec<&str> = contacts.iter().map(String::as_str).collect();
-    let is_ours = |known: &KeptAccount| known.directory == acme.directory && known.key_id == key_id;
-    if let Some(known) = kept.account().filter(is_ours) {
+    let is_ours = |known: &AcmeAccount| known.directory == acme.directory && known.key_id == key_id;
+    if let Some(known) = files.account().filter(is_ours) {
         let account = builder.from_credentials(known.credentials).await?;
         if known.contact != acme.contact
-            && let Some(known) = kept.account()
+            && let Some(known) = files.account()
         {
             account.update_contacts(&contacts).await?;
             let contact = acme.contact.clone();
-            kept.write_account(&KeptAccount { contact, ..known })?;
+            files.write_account(&AcmeAccount { contact, ..known })?;
         }
         return Ok(account);
     }
@@ -128,7 +128,7 @@ pub(super) async fn account(acme: &AcmeConfig, kept: &Kept) -> Result<Account, A
     };
     let directory = acme.directory.clone();
     let (account, credentials) = builder.create(&new, directory, key.as_ref()).await?;
-    kept.write_account(&KeptAccount {
+    files.write_account(&AcmeAccount {
         directory: acme.directory.clone(),
         contact: acme.contact.clone(),
         key_id,
@@ -141,9 +141,9 @@ pub(super) async fn account(acme: &AcmeConfig, kept: &Kept) -> Result<Account, A
 async fn order(
     acme: &AcmeConfig,
     domain: &Domain,
-    (account, kept): (&Account, &Kept),
-    state: &mut State,
-    replaced: Option<&Present>,
+    (account, files): (&Account, &AcmeFiles),
+    state: &mut AcmeState,
+    replaced: Option<&PresentCertificate>,
 ) -> Result<Order, AcmeError> {
     let is_ours =
         |order: &PendingOrder| order.directory == acme.directory && order.domain == domain.as_str();
@@ -163,10 +163,10 @@ async fn order(
     };
     let order = match replacing {
         Some(order) => order,
-        // Not every authority knows what a new certificate replaces.
+        // Some authorities do not know the certificate that a new one replaces.
         None => match account.new_order(&new()).await {
             Err(Error::Api(problem)) if problem.r#type.as_deref() == Some(UNKNOWN_ACCOUNT) => {
-                kept.forget_account();
+                files.forget_account();
                 return Err(Error::Api(problem).into());
             }
             order => order?,
@@ -181,12 +181,12 @@ async fn order(
     Ok(order)
 }
 
-/// Proves to the authority that the domain is ours.
+/// Proves to the authority that the operator controls the domain.
 async fn prove(
     acme: &AcmeConfig,
     domain: &Domain,
-    kept: &Kept,
-    state: &mut State,
+    files: &AcmeFiles,
+    state: &mut AcmeState,
     order: &mut Order,
 ) -> Result<(), AcmeError> {
     let refused = |cause: &str| AcmeError::Refused(cause.to_owned());
@@ -202,8 +202,8 @@ async fn prove(
         let mut challenge = challenge.ok_or_else(|| refused("it wants no proof by the DNS"))?;
         let value = challenge.key_authorization().dns_value();
         state.record = Some(value.clone());
-        kept.write(state)?;
-        hook::run(acme, kept, Task::Present, (&record(domain), &value)).await?;
+        files.write(state)?;
+        hook::run(acme, files, Task::Present, (&record(domain), &value)).await?;
         tokio::time::sleep(acme.propagation()).await;
         challenge.set_ready().await?;
     }
@@ -224,10 +224,10 @@ async fn prove(
 }
 
 /// Takes the record away that an attempt has set.
-async fn clean_up(acme: &AcmeConfig, domain: &Domain, kept: &Kept, state: &mut State) {
+async fn clean_up(acme: &AcmeConfig, domain: &Domain, files: &AcmeFiles, state: &mut AcmeState) {
     if let Some(value) = state.record.take() {
         let record = record(domain);
-        if let Err(error) = hook::run(acme, kept, Task::CleanUp, (&record, &value)).await {
+        if let Err(error) = hook::run(acme, files, Task::CleanUp, (&record, &value)).await {
             tracing::warn!("the TXT record {record} stays: {}", chain(&error));
         }
     }

@@ -14,9 +14,9 @@ use wharf_config::{Config, Domain};
 
 const DAY: u64 = 24 * 3600;
 
-/// What is known between two attempts, also after a restart. No part is for the log: an order has a key.
+/// The state between two attempts, also over a restart. No part is for the log: an order has a key.
 #[derive(Default, Serialize, Deserialize)]
-pub struct State {
+pub struct AcmeState {
     /// The attempts that failed since the last success.
     pub failures: u32,
     /// The time of the next attempt, in seconds since 1970.
@@ -41,7 +41,7 @@ pub(super) struct PendingOrder {
 
 /// The account with an authority.
 #[derive(Serialize, Deserialize)]
-pub(super) struct KeptAccount {
+pub(super) struct AcmeAccount {
     pub directory: String,
     pub contact: Option<String>,
     /// The authority's name for the key of an external account.
@@ -50,27 +50,27 @@ pub(super) struct KeptAccount {
 }
 
 /// The directory with these files.
-pub(super) struct Kept(PathBuf);
+pub(super) struct AcmeFiles(PathBuf);
 
-impl Kept {
+impl AcmeFiles {
     pub fn new(config: &Config) -> Self {
         Self(dir(config))
     }
 
     /// The state, or that of a first start if it cannot be read.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> AcmeState {
         self.read("state.json").unwrap_or_default()
     }
 
-    pub fn write(&self, state: &State) -> Result<(), AcmeError> {
+    pub fn write(&self, state: &AcmeState) -> Result<(), AcmeError> {
         self.put("state.json", &serde_json::to_vec(state)?)
     }
 
-    pub fn account(&self) -> Option<KeptAccount> {
+    pub fn account(&self) -> Option<AcmeAccount> {
         self.read("account.json")
     }
 
-    pub fn write_account(&self, account: &KeptAccount) -> Result<(), AcmeError> {
+    pub fn write_account(&self, account: &AcmeAccount) -> Result<(), AcmeError> {
         self.put("account.json", &serde_json::to_vec(account)?)
     }
 
@@ -120,13 +120,13 @@ pub fn certificate_file(config: &Config) -> PathBuf {
 }
 
 /// A certificate and its dates.
-pub struct Present {
+pub struct PresentCertificate {
     pub(super) der: CertificateDer<'static>,
     pub not_before: u64,
     pub not_after: u64,
 }
 
-impl Present {
+impl PresentCertificate {
     /// Reads the first certificate of a file.
     pub fn read(path: &Path) -> Option<Self> {
         CertificateDer::from_pem_file(path).ok().and_then(Self::of)
@@ -168,11 +168,11 @@ pub fn in_words(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{CertificateDer, DAY, Present};
+    use super::{CertificateDer, DAY, PresentCertificate};
 
     #[test]
     fn a_certificate_is_renewed_in_its_last_third_or_when_the_authority_says_so() {
-        let present = Present {
+        let present = PresentCertificate {
             der: CertificateDer::from(Vec::new()),
             not_before: 0,
             not_after: 90 * DAY,
