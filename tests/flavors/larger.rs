@@ -122,7 +122,7 @@ fn on_a_page(
     let api = server.user("ann@example.com")?;
     let key: Value = json!({ "ai_provider_api_key": KEY });
     let page = Page::create(&api, flavor, &key)?;
-    page.has_a_private_shell(context)?;
+    page.has_a_private_shell(context, &api)?;
     page.opens_for_the_host(context)?;
     page.keeps_its_password(context)?;
     ai::is_kept_in(context, &page.instance, &[settings, TERMINAL])?;

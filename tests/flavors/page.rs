@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use ureq::Agent;
 use wharf_tests::browser::{Browser, CONTROL, ENTER};
-use wharf_tests::{Api, KeyPair, Login, eventually, small, until};
+use wharf_tests::{Api, KeyPair, Login, Terminal, Tunnel, eventually, small, until};
 
 /// The deadline of a cell's output; a ready kernel answers sooner.
 const OUTPUT_DEADLINE: Duration = Duration::from_secs(20);
@@ -65,16 +65,22 @@ impl Page {
         Ok(page)
     }
 
-    /// Checks that a shell runs beside the page, for the host, by password and by key, and that an SSH
-    /// server that ends is started again.
-    pub fn has_a_private_shell(&self, context: &FlavorContext) -> Result<()> {
+    /// Checks that a shell runs beside the page, for the host, by password and by key, and for the user
+    /// through the host. An SSH server that ends is started again.
+    pub fn has_a_private_shell(&self, context: &FlavorContext, api: &Api) -> Result<()> {
         ensure!(self.instance["ssh_command"].is_null());
         self.reaches_a_shell(&Login::Password(&self.password))?;
         let first = "pkill --exact --oldest sshd && sleep 0.1 && ! pgrep --exact sshd";
         context.inside(&self.instance, first)?;
         until("SSH again", || {
             Ok(self.reaches_a_shell(&Login::Key(&self.pair)).ok())
-        })
+        })?;
+        let mut terminal = Terminal::open(api, &self.name, "")?;
+        terminal.wait_for_from(0, "$ ")?;
+        terminal.run("echo $((6*7))", "42\r\n")?;
+        let mut tunnel = Tunnel::open(api, &self.name, 22)?;
+        ensure!(tunnel.read()?.starts_with(b"SSH-2.0-"));
+        Ok(())
     }
 
     fn reaches_a_shell(&self, login: &Login<'_>) -> Result<()> {
