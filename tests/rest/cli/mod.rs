@@ -15,6 +15,7 @@ mod newer;
 mod operator;
 mod public_keys;
 mod secrets;
+mod share;
 mod terminal;
 mod tunnel;
 mod unreachable;

@@ -45,6 +45,7 @@ export function Shares({ instance: i, changed }: { instance: InstanceInList; cha
   useEffect(() => void shares.reload(), [changed]);
   return (
     <>
+      <NewShare instance={i} path={path} onMade={shares.reload} />
       <Alert words={shares.error} />
       {shares.value && shares.value.length > 0 && (
         <table class="list">
@@ -91,7 +92,6 @@ export function Shares({ instance: i, changed }: { instance: InstanceInList; cha
         </table>
       )}
       {shares.value?.length === 0 && <p class="none">Nothing of this instance is shared.</p>}
-      <NewShare instance={i} path={path} onMade={shares.reload} />
       {removing.value && (
         <Confirm
           title={`Stop sharing ${what(removing.value)}`}

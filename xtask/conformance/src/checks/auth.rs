@@ -31,9 +31,16 @@ pub(super) fn instance_endpoints(selector: &str) -> Vec<(&'static str, String, V
 
 /// The endpoints of one instance that the specification does not have.
 pub(super) fn additional_endpoints(selector: &str) -> Vec<(&'static str, String, Value)> {
-    ["host-key", "terminal", "tunnel"]
+    let mut endpoints = ["host-key", "terminal", "tunnel", "share"]
         .map(|action| ("GET", action_path(selector, action), Value::Null))
-        .to_vec()
+        .to_vec();
+    let (shares, body) = (action_path(selector, "share"), json!({ "access": "owner" }));
+    endpoints.extend([
+        ("POST", shares.clone(), body.clone()),
+        ("PATCH", format!("{shares}page/"), body),
+        ("DELETE", format!("{shares}page/"), Value::Null),
+    ]);
+    endpoints
 }
 
 /// The action that the specification does not have.

@@ -35,6 +35,7 @@ mod resize;
 mod restart;
 mod s3;
 mod service;
+mod shares;
 mod staged;
 mod states;
 mod stats;
@@ -88,6 +89,7 @@ pub fn all() -> Vec<Check> {
         catalogue::checks(),
         account::checks(),
         webhooks::checks(),
+        shares::checks(),
     ]
     .into_iter()
     .flatten()
