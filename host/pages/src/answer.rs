@@ -45,7 +45,11 @@ pub(crate) enum Answer {
     /// Too many passwords were tried.
     TooManyAttempts,
     /// The headers are too large. The cookies may be the cause, and are removed.
-    Head,
+    Head {
+        /// The headers that remove the cookies of the request, for browsers that do not remove those of a whole
+        /// domain by themselves.
+        cookies: Vec<HeaderValue>,
+    },
     /// Too many connections are open to the page or for the user.
     Busy,
     /// The instance is stopped; with the address where its owner may start it.
@@ -74,7 +78,7 @@ impl Answer {
             Self::Foreign | Self::Ticket => StatusCode::FORBIDDEN,
             Self::Unauthorized { .. } => StatusCode::UNAUTHORIZED,
             Self::TooManyAttempts => StatusCode::TOO_MANY_REQUESTS,
-            Self::Head => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::Head { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::Busy | Self::Stopped { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::Starting | Self::Unreachable | Self::Broken => StatusCode::BAD_GATEWAY,
             Self::Redirect { .. } => StatusCode::SEE_OTHER,
@@ -105,7 +109,7 @@ impl Answer {
                 "Too many attempts",
                 "Wait a minute before the next attempt.",
             ),
-            Self::Head => (
+            Self::Head { .. } => (
                 "Headers too large",
                 "The headers of the request are too large. The cookies were removed: try again.",
             ),
@@ -165,7 +169,12 @@ impl Answer {
             } => {
                 add(WWW_AUTHENTICATE, "Basic realm=\"page\", charset=\"UTF-8\"");
             }
-            Self::Head => drop(add(CLEAR_SITE_DATA, "\"cookies\"")),
+            Self::Head { cookies } => {
+                add(CLEAR_SITE_DATA, "\"cookies\"");
+                for cookie in cookies {
+                    headers.append(SET_COOKIE, cookie);
+                }
+            }
             Self::Busy | Self::TooManyAttempts => drop(add(RETRY_AFTER, "30")),
             Self::Redirect { to, cookies } => {
                 if let Ok(to) = HeaderValue::try_from(to) {

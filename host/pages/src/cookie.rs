@@ -20,6 +20,9 @@ pub(crate) const ENTER: &str = "__Host-wharf-enter";
 /// The beginning of the names that pages neither get nor set.
 const PREFIX: &[u8] = b"__Host-wharf";
 
+/// The largest number of cookies that an answer removes. Browsers keep fewer for a domain.
+const MAX_REMOVED: usize = 256;
+
 const VERSION: u8 = 1;
 
 /// Separates this MAC from other uses of its key.
@@ -48,6 +51,21 @@ pub(crate) fn set(name: &str, value: &str, seconds: u64) -> Option<HeaderValue> 
     let mut header = HeaderValue::try_from(text).ok()?;
     header.set_sensitive(true);
     Some(header)
+}
+
+/// Returns the headers that remove the cookies of a request which a neighbour can have set, for a whole domain.
+pub(crate) fn removals(headers: &HeaderMap, domain: &str) -> Vec<HeaderValue> {
+    let values = headers.get_all(COOKIE).iter();
+    let pairs = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
+    let names = pairs.filter_map(|pair| {
+        let name = pair.split(|byte| *byte == b'=').next()?.trim_ascii();
+        let name = std::str::from_utf8(name).ok()?;
+        (!name.starts_with("__Host-")).then_some(name)
+    });
+    let removals = names.take(MAX_REMOVED).filter_map(|name| {
+        HeaderValue::try_from(format!("{name}=; Domain={domain}; Path=/; Max-Age=0")).ok()
+    });
+    removals.collect()
 }
 
 /// Makes and verifies cookies.

@@ -2,7 +2,7 @@
 //! and its user, and ends with the right of its visitor, with its instance, and after silence.
 
 use crate::connection::Running;
-use crate::directory::{Directory, Page, PageState, Upstream, Visitor};
+use crate::directory::{Directory, Page, PageState, Right, Upstream, Visitor};
 use crate::flow::Flow;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -26,6 +26,9 @@ const SILENT: Duration = Duration::from_secs(600);
 const SLOW_OF_USER: usize = 64;
 const SLOW: usize = 512;
 
+/// The party that exchanges count for: a user, or everyone on the public pages of one.
+type Party = (UserId, bool);
+
 /// The bounds on exchanges.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -44,7 +47,7 @@ struct OpenExchanges {
     begun: u64,
     exchanges: HashMap<u64, Arc<Exchange>>,
     pages: HashMap<String, usize>,
-    users: HashMap<UserId, usize>,
+    parties: HashMap<Party, usize>,
 }
 
 /// One request and its response, or one WebSocket.
@@ -52,7 +55,7 @@ pub(crate) struct Exchange {
     label: String,
     upstream: Upstream,
     visitor: Visitor,
-    user: UserId,
+    party: Party,
     /// From the visitor to the page. A WebSocket has all its bytes in `down`.
     pub(crate) up: Flow,
     /// From the page to the visitor.
@@ -157,31 +160,34 @@ impl Exchanges {
         })
     }
 
-    /// Opens an exchange; none if its page or its user has too many.
+    /// Opens an exchange; none if its page or its party has too many.
     pub(crate) fn begin(
         self: &Arc<Self>,
         page: &Page,
         upstream: &Upstream,
-        (visitor, user): (Visitor, UserId),
+        (visitor, right): (Visitor, Right),
         closing: Option<Arc<Notify>>,
     ) -> Option<Held> {
         let mut open = self.open.lock();
         let of_page = open.pages.get(&page.label).copied().unwrap_or_default();
-        let of_user = open.users.get(&user).copied().unwrap_or_default();
-        if of_page >= self.limits.connections_per_page
-            || of_user >= self.limits.connections_per_user
-        {
+        let party = (right.user, visitor == Visitor::Anyone);
+        let of_party = open.parties.get(&party).copied().unwrap_or_default();
+        // Others leave a quarter of a page to its owner.
+        let all = self.limits.connections_per_page;
+        let of_others = all - all / 4;
+        let of_visitors = if right.is_owner { all } else { of_others };
+        if of_page >= of_visitors || of_party >= self.limits.connections_per_user {
             return None;
         }
         open.pages.insert(page.label.clone(), of_page + 1);
-        open.users.insert(user, of_user + 1);
+        open.parties.insert(party, of_party + 1);
         let number = open.begun;
         open.begun += 1;
         let exchange = Arc::new(Exchange {
             label: page.label.clone(),
             upstream: upstream.clone(),
             visitor,
-            user,
+            party,
             up: Flow::at_rest(),
             down: Flow::silent(),
             ended: AtomicBool::new(false),
@@ -216,14 +222,14 @@ impl Exchanges {
     }
 }
 
-/// Ends slow exchanges of users with more of them than their share.
+/// Ends slow exchanges of parties with more of them than their share.
 fn end_slow(exchanges: &[Arc<Exchange>]) {
-    let mut of_users: HashMap<UserId, Vec<&Exchange>> = HashMap::new();
+    let mut parties: HashMap<Party, Vec<&Exchange>> = HashMap::new();
     for exchange in exchanges.iter().filter(|exchange| exchange.is_slow()) {
-        of_users.entry(exchange.user).or_default().push(exchange);
+        parties.entry(exchange.party).or_default().push(exchange);
     }
-    let share = (SLOW / of_users.len().max(1)).clamp(1, SLOW_OF_USER);
-    for exchange in of_users.values().flat_map(|slow| slow.iter().skip(share)) {
+    let share = (SLOW / parties.len().max(1)).clamp(1, SLOW_OF_USER);
+    for exchange in parties.values().flat_map(|slow| slow.iter().skip(share)) {
         exchange.end();
     }
 }
@@ -239,10 +245,10 @@ impl OpenExchanges {
                 self.pages.remove(&exchange.label);
             }
         }
-        if let Some(count) = self.users.get_mut(&exchange.user) {
+        if let Some(count) = self.parties.get_mut(&exchange.party) {
             *count -= 1;
             if *count == 0 {
-                self.users.remove(&exchange.user);
+                self.parties.remove(&exchange.party);
             }
         }
     }
@@ -262,6 +268,10 @@ mod tests {
     use wharf_domain::secret::SecretText;
 
     const USER: UserId = UserId(1);
+    const RIGHT: Right = Right {
+        user: USER,
+        is_owner: false,
+    };
 
     /// A directory whose page is public and always runs.
     struct Open(Page);
@@ -312,7 +322,7 @@ mod tests {
             state: PageState::Running(upstream.clone()),
             is_public: true,
         };
-        let held = exchanges.begin(&page, &upstream, (Visitor::Anyone, USER), None);
+        let held = exchanges.begin(&page, &upstream, (Visitor::Anyone, RIGHT), None);
         (Open(page), held.unwrap())
     }
 
@@ -398,6 +408,6 @@ mod tests {
         drop(begin(&exchanges));
         drop(begin(&exchanges));
         let open = exchanges.open.lock();
-        assert!(open.exchanges.is_empty() && open.pages.is_empty() && open.users.is_empty());
+        assert!(open.exchanges.is_empty() && open.pages.is_empty() && open.parties.is_empty());
     }
 }

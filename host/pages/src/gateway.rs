@@ -4,7 +4,7 @@ use crate::address::{Addresses, authority};
 use crate::answer::{self, Answer};
 use crate::body::{Download, Upload};
 use crate::connection::{self, Connection, Running, Socket};
-use crate::cookie::Cookies;
+use crate::cookie::{self, Cookies};
 use crate::directory::{Directory, NoVisitor, Page, PageState, Right, Upstream, Visitor};
 use crate::entrance::{self, Entrance};
 use crate::exchange::{self, Exchanges, Held, Limits};
@@ -172,7 +172,8 @@ impl Gateway {
         report: &mut Report<'_>,
     ) -> Result<Response<ResponseBody>, Answer> {
         if head_size(&request) > MAX_HEAD {
-            return Err(Answer::Head);
+            let cookies = cookie::removals(request.headers(), &self.addresses.domain);
+            return Err(Answer::Head { cookies });
         }
         let host = authority(&request).ok_or(Answer::Host)?.to_owned();
         let label = self.addresses.label(&host).ok_or(Answer::Elsewhere)?;
@@ -225,7 +226,7 @@ impl Gateway {
         // HTTP/2 has other exchanges on the connection, which go on.
         let is_alone = request.version() != Version::HTTP_2;
         let closing = is_alone.then(|| Arc::clone(&connection.closing));
-        let counted = (admitted.visitor, admitted.right.user);
+        let counted = (admitted.visitor, admitted.right);
         let held = self.exchanges.begin(&page, &upstream, counted, closing);
         let held = held.ok_or(Answer::Busy)?.with(running);
         let upgrade = opening.map(|opening| (opening, hyper::upgrade::on(&mut request)));

@@ -12,7 +12,7 @@ use wharf_domain::secret::SecretText;
 /// A redirect takes less.
 const LIFETIME: Duration = Duration::from_secs(30);
 
-/// The tickets of one visitor, who opens that many pages at once, and of all.
+/// The most tickets of one visitor, which are pages that open at once, and of all visitors.
 const MAX_OF_VISITOR: usize = 32;
 const MAX: usize = 10_000;
 

@@ -229,3 +229,25 @@ async fn a_socket_that_ends_before_its_answer_was_sent_counts_no_more() {
     let again = stream(&running, &format!("authorization: {BASIC}")).await;
     drop((again, visitor));
 }
+
+/// A visitor without an account leaves the owner's connections to the owner.
+#[tokio::test]
+async fn the_visitors_of_a_public_page_shut_out_its_owner_from_no_page() {
+    let server = Server::start(endless).await;
+    for (connections_per_page, connections_per_user) in [(4, 100), (100, 3)] {
+        let limits = Limits {
+            connections_per_page,
+            connections_per_user,
+        };
+        let running = Running::start_with(&server, limits).await;
+        let cookie = running.cookie("owner").await;
+        running.change(|page| page.is_public = true);
+        let mut strangers = Vec::new();
+        for _ in 0..3 {
+            strangers.push(stream(&running, "accept: */*").await);
+        }
+        let refused = running.ask("GET", "/", &[]).await;
+        assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
+        drop(stream(&running, &cookie).await);
+    }
+}

@@ -71,8 +71,11 @@ impl House {
             Visitor::Password(_) => page.owner,
             Visitor::Anyone => page.is_public.then_some(page.owner)?,
         };
-        let is_owner = user == page.owner;
-        (is_owner || page.is_public).then_some(Right { user, is_owner })
+        let is_of_owner = user == page.owner;
+        (is_of_owner || page.is_public).then_some(Right {
+            user,
+            is_owner: is_of_owner && matches!(visitor, Visitor::Session(_)),
+        })
     }
 }
 
