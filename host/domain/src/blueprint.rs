@@ -4,6 +4,9 @@
 use super::secret::SecretKind;
 use serde::{Deserialize, Serialize};
 
+/// The port of the SSH server inside an instance.
+pub const SSH_PORT: u16 = 22;
+
 /// The content of a file inside an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileContent {

@@ -5,9 +5,9 @@ use std::fmt;
 
 /// The visitors that may see a page beside its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Access {
+pub enum ShareAccess {
     Owner,
-    /// The users with these e-mail addresses in their canonical form, which may be nobody's yet.
+    /// The users with these e-mail addresses in their canonical form. They may have no user yet.
     Users(Vec<String>),
     /// All users of this service.
     SignedIn,
@@ -15,7 +15,7 @@ pub enum Access {
     Public,
 }
 
-impl Access {
+impl ShareAccess {
     /// The name in requests.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl Access {
     }
 }
 
-impl fmt::Display for Access {
+impl fmt::Display for ShareAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Owner => f.write_str("you alone"),

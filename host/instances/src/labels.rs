@@ -199,7 +199,7 @@ fn assigned(
             current.push(Assigned { label, row, is_new });
         }
     }
-    // A label may go from one page to another, so what it is now counts.
+    // A label may go from one page to another, so its present page is last.
     earlier.append(&mut current);
     Ok(earlier)
 }

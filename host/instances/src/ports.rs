@@ -3,6 +3,7 @@
 use super::find::Selector;
 use super::{App, InstanceCondition, InstanceView, quota};
 use wharf_db::{Changes, Read, View};
+use wharf_domain::blueprint::SSH_PORT;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::EventKind;
 use wharf_domain::instance::{Instance, Intent, ResourceType};
@@ -10,9 +11,6 @@ use wharf_ground::caller::Caller;
 
 /// Maximum number of open ports of one VM.
 const MAX_PORTS: usize = 64;
-
-/// The SSH port, which is always open.
-const SSH: u16 = 22;
 
 impl App {
     /// Opens a port. Opening an open port changes nothing.
@@ -46,7 +44,7 @@ impl App {
         port: u16,
     ) -> Result<InstanceView, Error> {
         self.change_ports(caller, selector, condition, true, move |ports| {
-            if port == SSH {
+            if port == SSH_PORT {
                 return Err(FieldErrors::one("port", "port 22 (SSH) cannot be removed"));
             }
             ports.retain(|open| *open != port);

@@ -9,11 +9,12 @@ use super::suspension;
 use serde::{Deserialize, Serialize};
 use wharf_config::Config;
 use wharf_db::{Changes, INSTANCES, Read, Rows as _, Table, View, tables};
+use wharf_domain::blueprint::SSH_PORT;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::EventKind;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::Instance;
-use wharf_domain::share::Access;
+use wharf_domain::share::ShareAccess;
 use wharf_domain::time::Timestamp;
 use wharf_ground::caller::Caller;
 
@@ -24,8 +25,6 @@ const MAX_SHARES: usize = 50;
 /// will.
 const MAX_VISITS: usize = 20;
 const VISITS_MS: i64 = 24 * 60 * 60 * 1000;
-
-const SSH: u16 = 22;
 
 const NO_PAGES: Error = Error::NotApplicable(
     "this service has no pages by name, so nothing can be shared: its operator sets `[pages]` in the \
@@ -47,7 +46,7 @@ tables! {
 /// A share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShareRow {
-    pub access: Access,
+    pub access: ShareAccess,
     pub expires_at: Option<Timestamp>,
     pub created_at: Timestamp,
     /// The time since which `visits` are counted, and the public ids of the sessions.
@@ -60,7 +59,7 @@ pub struct ShareRow {
 pub struct Share {
     /// None for the page of the flavor.
     pub port: Option<u16>,
-    pub access: Access,
+    pub access: ShareAccess,
     pub expires_at: Option<Timestamp>,
     pub created_at: Timestamp,
     /// None without pages by name.
@@ -70,7 +69,7 @@ pub struct Share {
 /// A change of a share; none leaves a field as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShareUpdate {
-    pub access: Option<Access>,
+    pub access: Option<ShareAccess>,
     /// `Some(None)` removes the end.
     pub expires_at: Option<Option<Timestamp>>,
 }
@@ -85,7 +84,7 @@ fn page_words(port: Option<u16>) -> String {
     port.map_or_else(|| "its page".to_owned(), |port| format!("port {port}"))
 }
 
-fn words(port: Option<u16>, access: &Access) -> String {
+fn words(port: Option<u16>, access: &ShareAccess) -> String {
     format!("{} with {access}", page_words(port))
 }
 
@@ -130,7 +129,7 @@ impl App {
         caller: &Caller,
         selector: &Selector,
         port: Option<u16>,
-        access: Access,
+        access: ShareAccess,
         expires_at: Option<Timestamp>,
     ) -> Result<Share, Error> {
         let (config, owner, asked) = (self.config(), caller.user, selector.clone());
@@ -263,10 +262,12 @@ impl App {
             .expires_at
             .is_some_and(|end| end <= self.clock.system());
         let is_named = match (&share.access, visitor) {
-            (Access::Owner, _) | (Access::Users(_) | Access::SignedIn, None) => false,
-            (Access::Users(users), Some((_, email))) => users.iter().any(|user| user == email),
-            (Access::SignedIn, Some(_)) => true,
-            (Access::Public, _) => pages.public && page.port.is_some(),
+            (ShareAccess::Owner, _) | (ShareAccess::Users(_) | ShareAccess::SignedIn, None) => {
+                false
+            }
+            (ShareAccess::Users(users), Some((_, email))) => users.iter().any(|user| user == email),
+            (ShareAccess::SignedIn, Some(_)) => true,
+            (ShareAccess::Public, _) => pages.public && page.port.is_some(),
         };
         if is_over || !is_named {
             return Ok(false);
@@ -349,15 +350,15 @@ fn check(
     view: &View<'_>,
     config: &Config,
     port: Option<u16>,
-    access: &Access,
+    access: &ShareAccess,
     expires_at: Option<Timestamp>,
 ) -> Result<(), Error> {
     let pages = config.pages.as_ref().ok_or(NO_PAGES)?;
     let mut errors = FieldErrors::default();
-    if port == Some(SSH) {
+    if port == Some(SSH_PORT) {
         errors.add("port", "port 22 is that of SSH, which has no page");
     }
-    if *access == Access::Public {
+    if *access == ShareAccess::Public {
         if port.is_none() {
             errors.add(
                 "access",

@@ -7,6 +7,7 @@ use super::host_keys::{known_keys, known_only};
 use super::terminal::{opener, reachable};
 use wharf_db::{Changes, Read as _};
 use wharf_domain::audit::AuditRecord;
+use wharf_domain::blueprint::SSH_PORT;
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
 use wharf_domain::instance::Instance;
@@ -18,9 +19,6 @@ use wharf_terminal::{
 
 /// The name of the operation in the audit log.
 const OPERATION: &str = "tunnel.open";
-
-/// The port of the SSH server inside an instance.
-const SSH: u16 = 22;
 
 /// An open tunnel. Its connection ends when the halves are dropped.
 pub struct Tunnel {
@@ -84,7 +82,7 @@ impl App {
         instance: &Instance,
         port: u16,
     ) -> Result<(PortReader, PortWriter), Error> {
-        let connected = if port == SSH {
+        let connected = if port == SSH_PORT {
             let (host, port) = self.ssh_address(instance);
             InstancePorts::open_ssh(&host, port).await
         } else {

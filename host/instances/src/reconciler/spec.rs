@@ -7,13 +7,11 @@ use sha2::{Digest, Sha256};
 use std::net::Ipv4Addr;
 use wharf_config::NodeConfig;
 use wharf_db::ProvisioningSpec;
+use wharf_domain::blueprint::SSH_PORT;
 use wharf_domain::driver::{DriverTarget, InstanceNetwork, PublishedPort, Spec, Tag};
 use wharf_domain::error::Error;
 use wharf_domain::instance::{Instance, Intent};
 use wharf_domain::placement::gateway;
-
-/// The SSH port inside an instance.
-const SSH: u16 = 22;
 
 /// Length of a network id. With the prefix of a driver it still fits an interface name.
 const NETWORK_ID: usize = 11;
@@ -71,7 +69,7 @@ pub fn spec(
     let web_is_private = (app.db).read(|rows| has_private_page(rows, instance.id))?;
     let ssh = provisioning_spec.blueprint.ssh.then_some(PublishedPort {
         node_port: instance.ssh_port,
-        instance_port: SSH,
+        instance_port: SSH_PORT,
         private: !instance.ssh,
     });
     let web = instance

@@ -3,7 +3,7 @@
 use super::{clean, is_kebab, nonsense};
 use crate::bindings::types as wit;
 use std::collections::HashSet;
-use wharf_domain::blueprint::{Blueprint, BlueprintFile, FileContent, Health, Image};
+use wharf_domain::blueprint::{Blueprint, BlueprintFile, FileContent, Health, Image, SSH_PORT};
 use wharf_domain::driver::PluginError;
 use wharf_domain::flavor::BlueprintRequest;
 use wharf_domain::instance::ResourceType;
@@ -15,8 +15,6 @@ const MAX_ITEMS: usize = 128;
 const MAX_FILES: usize = 1 << 20;
 /// Longest path, reference, variable, or word, bytes.
 const MAX_LENGTH: usize = 4096;
-/// The port of SSH in an instance.
-const SSH_PORT: u16 = 22;
 
 /// From a guest, as the answer to `request`.
 pub fn from_guest(

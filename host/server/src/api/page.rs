@@ -53,7 +53,7 @@ pub async fn enter(
     if !right.is_owner
         && let Err(error) = api.app.note_visit(caller, &page.label).await
     {
-        // The visitor has the right, whatever the owner learns of it.
+        // The visitor has the right, although the owner does not learn of the visit.
         tracing::warn!(error = %error.chain(), "a visit of a page cannot be noted");
     }
     Ok(EndpointReply::Secret(render(&json!({ "url": url }), 256)?))

@@ -5,7 +5,7 @@ use crate::schema::{Body, Checked};
 use serde::Serialize;
 use wharf_domain::email;
 use wharf_domain::error::Error;
-use wharf_domain::share::Access;
+use wharf_domain::share::ShareAccess;
 use wharf_domain::time::Timestamp;
 use wharf_ground::caller::Caller;
 use wharf_instances::{Selector, Share, ShareUpdate};
@@ -36,8 +36,8 @@ impl From<Share> for ShareWire {
             port: share.port,
             access: share.access.as_str(),
             users: match share.access {
-                Access::Users(users) => users,
-                Access::Owner | Access::SignedIn | Access::Public => Vec::new(),
+                ShareAccess::Users(users) => users,
+                ShareAccess::Owner | ShareAccess::SignedIn | ShareAccess::Public => Vec::new(),
             },
             created_at: share.created_at.to_rfc3339(),
             expires_at: share.expires_at.map(Timestamp::to_rfc3339),
@@ -78,7 +78,7 @@ pub async fn create(
     let access = access(&mut checked);
     checked.errors.into_result()?;
     let port = port.map_err(|error| Error::caused("a port is too large", error))?;
-    let access = access.unwrap_or(Access::Owner);
+    let access = access.unwrap_or(ShareAccess::Owner);
     let shared = api.app.share(caller, selector, port, access, expires_at);
     let wire = ShareWire::from(shared.await?);
     Ok(EndpointReply::KeyCreated(render(&wire, SHARE_BYTES)?))
@@ -128,7 +128,7 @@ fn time(checked: &mut Checked) -> Option<Timestamp> {
 }
 
 /// Reads `access` with the addresses that belong to `users` alone.
-fn access(checked: &mut Checked) -> Option<Access> {
+fn access(checked: &mut Checked) -> Option<ShareAccess> {
     let access = checked.text("access").map(str::to_owned);
     let users = users(checked);
     let Some(access) = access else {
@@ -146,13 +146,13 @@ fn access(checked: &mut Checked) -> Option<Access> {
                 .add("users", "needs `access` to be \"users\"");
         }
         return Some(match &*access {
-            "signed_in" => Access::SignedIn,
-            "public" => Access::Public,
-            _ => Access::Owner,
+            "signed_in" => ShareAccess::SignedIn,
+            "public" => ShareAccess::Public,
+            _ => ShareAccess::Owner,
         });
     }
     match users {
-        Some(users) if !users.is_empty() => Some(Access::Users(users)),
+        Some(users) if !users.is_empty() => Some(ShareAccess::Users(users)),
         _ => {
             if !checked.errors.has("users") {
                 checked

@@ -19,9 +19,9 @@ use wharf_pages::directory::{
     Visitor, connect_tcp,
 };
 
-/// The most passwords that are known to be right, and credentials of pages. Programs send the password with
+/// The most cached passwords that were right, and credentials of pages. Programs send the password with
 /// each request, and a page takes its credential with each.
-const MAX_KNOWN: usize = 4096;
+const MAX_CACHED: usize = 4096;
 
 /// The route of all requests for pages in the log and the metrics. Their paths are the users' own.
 const ROUTE: &str = "page";
@@ -33,7 +33,7 @@ pub(super) struct PageDirectory {
     attempts: Arc<Attempts>,
     metrics: HttpMetrics,
     /// Digests of passwords that were right, with their instances. Giving them again is no attempt.
-    known: Cache<String, ()>,
+    right_passwords: Cache<String, ()>,
     /// The credentials of pages that were asked for.
     credentials: Cache<InstanceId, Option<SecretText>>,
 }
@@ -50,8 +50,8 @@ impl PageDirectory {
             accounts,
             attempts,
             metrics,
-            known: Cache::new(MAX_KNOWN),
-            credentials: Cache::new(MAX_KNOWN),
+            right_passwords: Cache::new(MAX_CACHED),
+            credentials: Cache::new(MAX_CACHED),
         }
     }
 
@@ -204,14 +204,14 @@ impl Directory for PageDirectory {
             return Err(self.refuse_password(&page.label, client));
         }
         let digest = password_digest(page.instance, password);
-        if self.known.get(&digest).is_none() {
+        if self.right_passwords.get(&digest).is_none() {
             let taken = self.attempts.take_page(&page.label, network(client));
             taken.map_err(|_| NoVisitor::TooMany)?;
         }
         if !self.is_password(page, &digest) {
             return Err(NoVisitor::Wrong);
         }
-        self.known.insert(digest.clone(), ());
+        self.right_passwords.insert(digest.clone(), ());
         Ok(Visitor::Password(digest))
     }
 

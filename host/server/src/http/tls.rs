@@ -78,9 +78,9 @@ pub(super) struct Certificate {
 
 /// No certificate: handshakes fail.
 #[derive(Debug)]
-struct Awaited;
+struct NoCertificate;
 
-impl ResolvesServerCert for Awaited {
+impl ResolvesServerCert for NoCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         None
     }
@@ -154,7 +154,7 @@ fn read(files: &CertificateFiles, expiry: &Gauge) -> Result<Arc<ServerConfig>, I
         .map_err(|error| wrong(of_cert, error.to_string()))?
         .with_no_client_auth();
     if files.may_be_missing && !files.cert.exists() {
-        return Ok(Arc::new(config.with_cert_resolver(Arc::new(Awaited))));
+        return Ok(Arc::new(config.with_cert_resolver(Arc::new(NoCertificate))));
     }
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&files.cert)
         .and_then(Iterator::collect)

@@ -12,14 +12,12 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::response::IntoResponse;
 use http::Uri;
 use std::sync::Arc;
+use wharf_domain::blueprint::SSH_PORT;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::scope::Scope;
 
 /// The version of the messages. A client need not ask for it.
 const PROTOCOL: &str = "wharf.tunnel.v1";
-
-/// The port of a request that names none.
-const SSH: u16 = 22;
 
 /// Opens a tunnel. Without an upgrade, the response is that of the checks, and nothing is connected.
 pub(super) async fn open(
@@ -68,7 +66,7 @@ pub(super) async fn open(
 fn port(query: &str) -> Result<u16, FieldErrors> {
     let mut ports = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "port");
     let Some((_, port)) = ports.next() else {
-        return Ok(SSH);
+        return Ok(SSH_PORT);
     };
     if ports.next().is_some() {
         return Err(FieldErrors::one("port", "must be given once"));
