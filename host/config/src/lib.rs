@@ -275,8 +275,9 @@ impl Config {
             pages.cert.as_mut().map(absolute);
             pages.key.as_mut().map(absolute);
             let acme = pages.acme.as_mut();
-            let account = acme.and_then(|acme| acme.external_account.as_mut());
-            account.map(|account| absolute(&mut account.key_file));
+            if let Some(account) = acme.and_then(|acme| acme.external_account.as_mut()) {
+                absolute(&mut account.key_file);
+            }
         }
         if let Some(oidc) = &mut config.oidc {
             absolute(&mut oidc.client_secret_file);

@@ -73,12 +73,14 @@ impl Findings {
     }
 }
 
+/// The entries of indices that follow from the rows of a table, by key: index and row. There may be
+/// millions, and a boxed slice has no spare room.
+type DerivedEntries = BTreeMap<Box<[u8]>, (Id, Box<[u8]>)>;
+
 /// The check of a table, and of the indices that follow from it.
 pub struct Check<'f> {
     pub(super) findings: &'f mut Findings,
-    /// The entries of indices that follow from the rows, by key: index and row. There may be millions, and
-    /// a boxed slice has no spare room.
-    derived: BTreeMap<Box<[u8]>, (Id, Box<[u8]>)>,
+    derived: DerivedEntries,
     /// Entries whose key has another row in `derived`.
     twice: Vec<IndexEntry>,
     /// The rows that cannot be read.
@@ -94,7 +96,7 @@ pub(super) fn check_tables(rows: &Snapshot, schema: &DbSchema, findings: &mut Fi
         }
         let mut check = Check {
             findings,
-            derived: BTreeMap::new(),
+            derived: DerivedEntries::new(),
             twice: Vec::new(),
             unreadable: 0,
         };

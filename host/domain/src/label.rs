@@ -102,8 +102,8 @@ mod tests {
     fn a_port_follows_the_name_and_fits() {
         let id = InstanceId::parse("019aa8a5-4c1e-7b52-9d0f-6f0c6a0e9b17").unwrap();
         let all = |name: &str| {
-            let labels = labels(&Name::parse(name).unwrap(), id, Some(8000));
-            labels.collect::<Vec<_>>()
+            let name = Name::parse(name).unwrap();
+            labels(&name, id, Some(8000)).collect::<Vec<_>>()
         };
         assert_eq!(all("demo")[..2], ["demo-8000", "demo-8000-0e9b17"]);
         assert_eq!(all("www")[0], "www-8000");
