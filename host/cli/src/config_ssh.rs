@@ -63,7 +63,7 @@ impl ConfigSsh {
         if self.dry_run {
             return print_changes(&own, Some(&text), &config, before != after);
         }
-        let key = editor_key::made()?;
+        let key = editor_key::load_or_create()?;
         wharf_secure_fs::make_dir(&directory)?;
         write(&own, text.as_bytes())?;
         if before != after {

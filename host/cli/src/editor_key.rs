@@ -32,7 +32,7 @@ pub fn public() -> Result<Option<String>> {
 }
 
 /// The public key, which is made if there is none.
-pub fn made() -> Result<String> {
+pub fn load_or_create() -> Result<String> {
     if let Some(key) = public()? {
         return Ok(key);
     }
@@ -79,7 +79,7 @@ pub fn append(connection: &Connection, uuid: &str, user: &str, key: &str) -> Res
     ensure!(
         key.chars()
             .all(|c| c.is_ascii_alphanumeric() || "+/=-_.@ ".contains(c)),
-        "the public key has a strange form"
+        "the public key is not in OpenSSH's format"
     );
     let address = SshAddress::of_tunnel(connection, uuid, user)?;
     let mut ssh = ssh::command(connection, &address, uuid, true)?;

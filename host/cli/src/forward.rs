@@ -19,7 +19,7 @@ pub struct Forward {
     /// Name or UUID of the instance
     #[arg(add = names::instances())]
     name: String,
-    /// Port inside the instance, and the port of 127.0.0.1 before it if that is another one
+    /// Port inside the instance, after the port of 127.0.0.1 if that differs
     #[arg(value_name = "[LOCAL:]PORT", required = true, value_parser = ports)]
     ports: Vec<Ports>,
     #[command(flatten)]

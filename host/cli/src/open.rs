@@ -22,7 +22,7 @@ pub struct Open {
     /// Open the home directory in VS Code, over the SSH entries of `wharf config-ssh`
     #[arg(long)]
     code: bool,
-    /// Open the page of a port that `wharf share add` gave one
+    /// Open the page of a port that `wharf share add` has shared
     #[arg(long, conflicts_with = "code")]
     port: Option<u16>,
     #[command(flatten)]

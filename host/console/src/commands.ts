@@ -1,4 +1,4 @@
-// The commands of the program `wharf` that do what a page does.
+// The commands of the program `wharf` for the actions of each page.
 
 import type { CreateRequest } from "./shapes";
 

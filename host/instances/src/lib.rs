@@ -2,6 +2,7 @@
 //! notified and updates the node.
 
 mod condition;
+pub mod connection_watch;
 pub mod costs;
 mod create;
 mod delete;
@@ -33,7 +34,6 @@ mod stats;
 mod stop;
 pub mod suspension;
 mod terminal;
-pub mod terminal_watch;
 mod tunnel;
 mod update;
 mod usage;

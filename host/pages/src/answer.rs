@@ -99,7 +99,7 @@ impl Answer {
             ),
             Self::Ticket => (
                 "Sign in again",
-                "This way in was used already, has ended, or began in another browser.",
+                "This ticket was used already, has expired, or is for another browser.",
             ),
             Self::Unauthorized { .. } => (
                 "Sign in first",
