@@ -16,12 +16,10 @@ fn created(api: &Api, engine: &Path, kind: &str, flavor: &str) -> (Vec<Value>, V
     let id = uuid(&created.unwrap().is(201)).to_owned();
     let running = api.wait_for(&id, "running").unwrap();
     let lines = fs::read_to_string(engine).unwrap();
-    let lines = lines
+    let mut lines = lines
         .lines()
         .map(|line| serde_json::from_str(line).unwrap());
-    let last = lines
-        .filter(|line: &Value| line["id"] == id.as_str())
-        .last();
+    let last = lines.rfind(|line: &Value| line["id"] == id.as_str());
     let ports = last.unwrap()["machine"]["wanted"]["node_ports"].clone();
     let address = |port: &Value| port["address"].clone();
     let addresses = ports.as_array().unwrap().iter().map(address).collect();

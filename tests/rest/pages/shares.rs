@@ -103,7 +103,7 @@ fn a_page_is_shared_with_named_users_or_all_of_them() {
     );
     let visit = Visit::begin(&bob, &made);
     let password = made["original_service_password"].as_str().unwrap();
-    has(&visit.get("/").body, &format!("Bearer {password}\r\n"));
+    has(&visit.get("/").body, format!("Bearer {password}\r\n"));
     assert!(!comes_in(&carol, &made));
     // A user who comes later has the share of the address.
     assert!(comes_in(&signed_in(&server, "nobody@example.com"), &made));
@@ -223,7 +223,7 @@ fn only_a_port_is_public_and_only_where_the_operator_allows_it() {
     let body = json!({ "port": one.port, "access": "public" });
     let refused = share(&one.ann, &one.instance, &body).is(400);
     has(
-        &refused["access"].to_string(),
+        refused["access"].to_string(),
         "`public = true` in `[pages]`",
     );
     one.server.finish().unwrap();
@@ -244,7 +244,7 @@ fn only_a_port_is_public_and_only_where_the_operator_allows_it() {
     );
     let made = page(&one.ann, "marimo", "page");
     let refused = share(&one.ann, &made, &json!({ "access": "public" })).is(400);
-    has(&refused["access"].to_string(), "cannot be public");
+    has(refused["access"].to_string(), "cannot be public");
     one.server
         .cli(&["suspend", "--user", "ann@example.com", "--reason", "x"])
         .unwrap();

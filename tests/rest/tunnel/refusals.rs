@@ -57,25 +57,25 @@ fn a_port_that_cannot_be_reached_is_refused_with_the_reason() {
         body["detail"].as_str().unwrap().to_owned()
     };
     has(
-        &reason(22),
+        reason(22),
         "SSH server of the instance could not be reached",
     );
     has(
-        &reason(80),
+        reason(80),
         "SSH server of the instance could not be reached",
     );
     let changed = SshServer::start(&instance, "changed inside", 1).unwrap();
-    has(&reason(80), "original password");
+    has(reason(80), "original password");
     drop(changed);
     let other = SshServer::start(&instance, "other", 2).unwrap();
-    has(&reason(80), "another SSH host key");
+    has(reason(80), "another SSH host key");
     drop(other);
     let ssh = SshServer::of(&instance).unwrap();
     let (free, port) = listener("127.0.0.1");
     drop(free);
-    has(&reason(port), "Nothing in the instance accepts connections");
+    has(reason(port), "Nothing in the instance accepts connections");
     ssh.forbid_forwarding();
-    has(&reason(port), "forbids forwarding");
+    has(reason(port), "forbids forwarding");
     let records = api.get("/api/audit/").is(200).to_string();
     assert!(!records.contains("tunnel.open"), "{records}");
     server.finish().unwrap();

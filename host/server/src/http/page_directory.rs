@@ -196,10 +196,8 @@ impl Directory for PageDirectory {
         password: &SecretText,
         client: IpAddr,
     ) -> Result<Visitor, NoVisitor> {
-        if !self
-            .named(&page.label)
-            .is_some_and(|named| named.port.is_none())
-        {
+        let named = self.named(&page.label);
+        if named.is_none_or(|named| named.port.is_some()) {
             // The server of a port may ask for a password of its own.
             return Err(self.refuse_password(&page.label, client));
         }
