@@ -22,11 +22,10 @@ mod many;
 mod npm;
 mod page_by_name;
 #[allow(dead_code)]
-#[path = "../rest/pages/server.rs"]
-mod page_server;
 mod pages;
 mod plain_http;
 mod preferences;
+mod readme;
 mod serving;
 mod share;
 mod sign_in;

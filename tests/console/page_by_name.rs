@@ -1,9 +1,8 @@
 //! Pages by name in a browser. A page is a small server at the port of a simulated instance.
 
 use crate::desk::Desk;
-use crate::page_server::PageServer;
 use serde_json::{Value, json};
-use wharf_tests::{Ports, simulated_node, until};
+use wharf_tests::{PageServer, Ports, simulated_node, until};
 
 fn page(desk: &Desk, name: &str) -> Value {
     let body = json!({

@@ -6,7 +6,6 @@ mod ends;
 mod entry;
 mod files;
 mod labels;
-mod server;
 mod settings;
 mod share_ends;
 mod shares;
@@ -14,11 +13,10 @@ mod shares;
 use crate::sign_in::ConsoleBrowser;
 use crate::{Expected, uuid, with};
 use serde_json::{Value, json};
-use server::PageServer;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
-use wharf_tests::{Api, Ports, Server, simulated_node};
+use wharf_tests::{Api, PageServer, Ports, Server, simulated_node};
 
 const DOMAIN: &str = "apps.localhost";
 

@@ -1,5 +1,6 @@
-//! Headless Chromium, driven over WebDriver's HTTP interface.
+//! Headless browsers: Chromium, driven over WebDriver's HTTP interface, and Firefox.
 
+use crate::marionette::Marionette;
 use crate::wait::{eventually, until};
 use anyhow::{Context as _, Result, bail, ensure};
 use base64::Engine as _;
@@ -26,6 +27,11 @@ const NEEDS: [Need; 2] = [
         why: "the tests drive the browser with it",
     },
 ];
+const FIREFOX: [Need; 1] = [Need {
+    program: "firefox-esr",
+    package: "firefox-esr",
+    why: "the tests look at pages with it",
+}];
 /// The browser may connect to the page under test only.
 const ARGUMENTS: [&str; 10] = [
     "--headless",
@@ -55,13 +61,24 @@ pub fn install() -> Result<()> {
     packages::ensure(&NEEDS)
 }
 
+/// Installs Firefox if it is missing.
+pub fn install_firefox() -> Result<()> {
+    packages::ensure(&FIREFOX)
+}
+
 /// A browser with one page and its own profile. Dropping it ends it.
 pub struct Browser {
-    driver: Child,
-    agent: Agent,
-    session: String,
+    /// The driver, or the browser that needs none.
+    child: Child,
+    way: Way,
     profile: TempDir,
     pictures: &'static str,
+}
+
+/// The way to a browser.
+enum Way {
+    Http { agent: Agent, session: String },
+    Firefox(Marionette),
 }
 
 /// Number of attempts to start. The driver picks a free IPv4 port and ends if that port is taken
@@ -90,9 +107,7 @@ fn driver() -> Result<Option<(Child, u16)>> {
 impl Browser {
     /// Starts a browser whose screenshots go to `target/PICTURES/`.
     pub fn start(pictures: &'static str) -> Result<Self> {
-        let profile = tempfile::Builder::new()
-            .prefix("wharf-browser-")
-            .tempdir()?;
+        let profile = profile()?;
         let (driver, port) = (0..STARTS)
             .find_map(|_| driver().transpose())
             .context("chromedriver ended without a port at each attempt")??;
@@ -100,10 +115,14 @@ impl Browser {
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(120)))
             .build();
+        let agent: Agent = config.into();
+        let sessions = format!("http://127.0.0.1:{port}/session");
         let mut browser = Self {
-            driver,
-            agent: config.into(),
-            session: format!("http://127.0.0.1:{port}/session"),
+            child: driver,
+            way: Way::Http {
+                agent: agent.clone(),
+                session: sessions.clone(),
+            },
             profile,
             pictures,
         };
@@ -118,23 +137,49 @@ impl Browser {
         } } });
         let made = browser.post("", &wanted)?;
         let id = made["sessionId"].as_str().context("no session")?;
-        browser.session = format!("{}/{id}", browser.session);
+        browser.way = Way::Http {
+            agent,
+            session: format!("{sessions}/{id}"),
+        };
         Ok(browser)
     }
 
+    /// Starts a Firefox whose screenshots go to `target/PICTURES/`.
+    pub fn start_firefox(pictures: &'static str) -> Result<Self> {
+        let profile = profile()?;
+        let (child, marionette) = Marionette::start(profile.path())?;
+        Ok(Self {
+            child,
+            way: Way::Firefox(marionette),
+            profile,
+            pictures,
+        })
+    }
+
     fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        let answer = self
-            .agent
-            .post(format!("{}{path}", self.session))
-            .send_json(body)?;
-        value(path, answer)
+        match &self.way {
+            Way::Http { agent, session } => value(
+                path,
+                agent.post(format!("{session}{path}")).send_json(body)?,
+            ),
+            Way::Firefox(firefox) => firefox.post(path, body),
+        }
     }
 
     fn get(&self, path: &str) -> Result<Value> {
-        value(
-            path,
-            self.agent.get(format!("{}{path}", self.session)).call()?,
-        )
+        match &self.way {
+            Way::Http { agent, session } => {
+                value(path, agent.get(format!("{session}{path}")).call()?)
+            }
+            Way::Firefox(firefox) => firefox.get(path),
+        }
+    }
+
+    /// Gives a script of [`Self::run_async`] more time than its usual half minute.
+    pub fn be_patient(&self, deadline: Duration) -> Result<()> {
+        let deadline = u64::try_from(deadline.as_millis())?;
+        self.post("/timeouts", &json!({ "script": deadline }))
+            .map(drop)
     }
 
     /// Opens a page until it has this element. A restarted instance may not serve its page at once,
@@ -310,10 +355,19 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         // Ends the browser, which would outlive the driver.
-        drop(self.agent.delete(&self.session).call());
-        drop(self.driver.kill());
-        drop(self.driver.wait());
+        if let Way::Http { agent, session } = &self.way {
+            drop(agent.delete(session).call());
+        }
+        drop(self.child.kill());
+        drop(self.child.wait());
     }
+}
+
+fn profile() -> Result<TempDir> {
+    let profile = tempfile::Builder::new()
+        .prefix("wharf-browser-")
+        .tempdir()?;
+    Ok(profile)
 }
 
 fn value(path: &str, mut answer: ureq::http::Response<ureq::Body>) -> Result<Value> {

@@ -14,8 +14,10 @@ mod document;
 mod fake_clock;
 pub mod kills;
 pub mod lanes;
+mod marionette;
 mod network;
 mod node_check;
+mod page_server;
 mod pebble;
 mod proxy;
 mod python;
@@ -35,6 +37,7 @@ pub use document::{check as agrees_with_document, check_body as body_agrees, doc
 pub use fake_clock::FakeClock;
 pub use network::{free_network, free_network_beside};
 pub use node_check::node_check;
+pub use page_server::PageServer;
 pub use pebble::{HookMode, Pebble};
 pub use proxy::Proxy;
 pub use python::{Python, succeed};

@@ -1,6 +1,5 @@
 //! Shares: the visitors of the page of an instance, and of ports inside it.
 
-use super::server::PageServer;
 use super::{
     DOMAIN, NAVIGATION, PAGES, Visit, enter, get, label, page, port, serve, signed_in, start,
 };
@@ -12,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use wharf_tests::{
-    Answer, Api, Ports, Server, Tunnel, WITHOUT_RATES, lasting_node, simulated_node,
+    Answer, Api, PageServer, Ports, Server, Tunnel, WITHOUT_RATES, lasting_node, simulated_node,
 };
 
 pub fn shares(instance: &Value) -> String {

@@ -31,12 +31,19 @@ await frameEnds;
 document.title = 'socket ' + (await socketEnds);
 </script>";
 
+/// A server in the place of a page, until it is dropped.
 pub struct PageServer {
     stopped: Arc<AtomicBool>,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl PageServer {
+    /// Starts at a port of the loopback.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the port is taken.
+    #[allow(clippy::unwrap_used, reason = "a test without its server must end")]
     pub fn start(port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         listener.set_nonblocking(true).unwrap();
