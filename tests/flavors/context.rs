@@ -107,6 +107,13 @@ impl FlavorContext {
         self.client().get(&format!("/containers/{id}/json"))
     }
 
+    /// Returns the port of this machine that leads to a port of an instance, such as `8888/tcp`.
+    pub fn published(&self, instance: &Value, port: &str) -> Result<u16> {
+        let container = self.inspect(instance)?;
+        let published = &container["NetworkSettings"]["Ports"][port][0]["HostPort"];
+        Ok(published.as_str().context("not published")?.parse()?)
+    }
+
     /// Returns the output of an instance's container.
     pub fn output_of(&self, instance: &Value) -> Result<String> {
         let container = self.inspect(instance)?;

@@ -15,13 +15,16 @@ mod ai;
 mod by_name;
 mod context;
 mod larger;
+mod neighbours;
 mod notebooks;
+mod open_gateway;
 mod outside;
 mod page;
 mod proof;
 mod s3;
 mod s3_server;
 mod tool;
+mod visitor;
 
 use context::FlavorContext;
 use libtest_mimic::Arguments;
@@ -60,6 +63,11 @@ const PLAIN: &[Case] = &[
         by_name::run_cells,
     ),
     case(
+        "the_page_of_another_owner_uses_nothing_of_a_page",
+        &["marimo", "jupyterlab"],
+        neighbours::in_chromium,
+    ),
+    case(
         "the_s3_prefill_downloads_once_and_says_what_went_wrong",
         &["marimo", "jupyterlab"],
         s3::prefill,
@@ -70,8 +78,18 @@ const PLAIN: &[Case] = &[
         ai::reaches_the_assistants,
     ),
 ];
-/// The tests whose images are slow to build.
+/// The tests in another browser, and those whose images are slow to build.
 const MORE: &[Case] = &[
+    case(
+        "firefox_opens_pages_by_name_with_the_session_of_the_console",
+        &["marimo", "jupyterlab"],
+        by_name::run_cells_in_firefox,
+    ),
+    case(
+        "firefox_keeps_the_page_of_another_owner_out",
+        &["marimo", "jupyterlab"],
+        neighbours::in_firefox,
+    ),
     case("base_is_a_clean_python_over_ssh", &["base"], larger::base),
     case(
         "datascience_trains_over_ssh",
@@ -137,7 +155,7 @@ fn main() -> ExitCode {
     }
     if !all {
         eprintln!(
-            "NOT RUN: {} tests of the larger flavors; `cargo xtask test --all` runs them",
+            "NOT RUN: {} tests of the larger flavors and in Firefox; `cargo xtask test --all` runs them",
             MORE.len()
         );
     }
