@@ -123,6 +123,7 @@ fn configuration(port: u16) -> String {
          [limits]\nrequests_per_second = 0\nrequests_per_second_per_user = 0\n\
          [ssh_ports]\nfrom = {port}\nto = {ssh_to}\n\
          [web]\nfrom = {web_from}\nto = {web_to}\n\
+         [pages]\ndomain = \"apps.localhost\"\nlisten = \"127.0.0.1:0\"\n\
          [[node]]\nname = \"east\"\ndriver = \"simulated\"\nendpoint = \"simulated:\"\n\
          capacity = {{ n_vcpus = 64, mem_gib = 128, disk_size_gib = 3000 }}\n\
          gpus = [{{ model = \"{GPU}\", count = 2 }}]\n\

@@ -32,6 +32,9 @@ pub(super) fn checks() -> Vec<Check> {
                 let made = made.expect(201)?;
                 ensure!(made["id"] == "8000" && made["users"] == json!([]), "{made}");
                 c.me().post(&path, &body)?.refuses("port")?;
+                c.me()
+                    .send("PATCH", &of_port, &json!({ "access": "users" }))?
+                    .refuses("users")?;
                 let changed = c.me().send("PATCH", &of_port, &change)?.expect(200)?;
                 ensure!(changed["users"] == json!(["bob@example.com"]), "{changed}");
                 ensure!(changed["url"] == made["url"], "{changed}");
@@ -65,6 +68,10 @@ pub(super) fn checks() -> Vec<Check> {
                 ),
             ] {
                 c.me().post(&path, &body)?.refuses(field)?;
+            }
+            let plain = [("Content-Type", "text/plain")];
+            for (method, path) in [("POST", path.clone()), ("PATCH", format!("{path}page/"))] {
+                c.me().raw(method, &path, &plain, Some(b"{}"))?.is(415)?;
             }
             Ok(())
         }),
