@@ -2,7 +2,7 @@
 //! that outlives the connection of its client. A tunnel is a connection to a port.
 //!
 //! [`Terminals`] has all terminals. `session` runs one, `shell` speaks SSH, and `output` connects its
-//! output with the client that is attached. [`Tunnels`] has the places of all tunnels, and [`InstancePorts`] the
+//! output with the client that is attached. [`Tunnels`] has the permits of all tunnels, and [`InstancePorts`] the
 //! SSH connections through which they reach ports inside. `login` is that of both.
 
 mod attachment;
