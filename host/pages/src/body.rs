@@ -1,10 +1,12 @@
 //! Bodies on their way. A body is polled only when its reader has room, so a slow reader holds its sender back.
 //! Trailers do not pass, since nothing would check them.
 
+use crate::connection::Connection;
 use crate::exchange::{Exchange, Held};
 use crate::upstream::Lease;
 use crate::wire::Wire;
 use bytes::Bytes;
+use http_body_util::Full;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -65,6 +67,51 @@ impl Body for Upload {
     fn size_hint(&self) -> SizeHint {
         let none = SizeHint::with_exact(0);
         self.0.as_ref().map_or(none, |(body, _)| body.size_hint())
+    }
+}
+
+/// The body of an answer of the gateway's own, which counts until the connection has taken it.
+pub(crate) struct OwnBody {
+    body: Full<Bytes>,
+    wire: Arc<Wire>,
+}
+
+impl OwnBody {
+    /// Closes a connection that leaves too many answers unread.
+    pub(crate) fn new(body: Full<Bytes>, connection: &Connection) -> Self {
+        let wire = Arc::clone(&connection.wire);
+        if !wire.answer() {
+            connection.closing.notify_one();
+        }
+        Self { body, wire }
+    }
+}
+
+impl Drop for OwnBody {
+    fn drop(&mut self) {
+        self.wire.answered();
+    }
+}
+
+impl Body for OwnBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = ready!(Pin::new(&mut self.get_mut().body).poll_frame(context));
+        // A whole body has no errors.
+        Poll::Ready(frame.and_then(Result::ok).map(Ok))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::address::{Addresses, authority};
 use crate::answer::{self, Answer};
-use crate::body::{Download, Upload};
+use crate::body::{Download, OwnBody, Upload};
 use crate::connection::{self, Connection, Running, Socket};
 use crate::cookie::{self, Cookies};
 use crate::directory::{Directory, NoVisitor, Page, PageState, Right, Upstream, Visitor};
@@ -18,7 +18,6 @@ use crate::web_socket::Opening;
 use crate::wire::LargeHeads;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, Uri, Version};
@@ -68,7 +67,7 @@ pub struct Gateway {
     pub(crate) builder: Builder<TokioExecutor>,
 }
 
-pub(crate) type ResponseBody = Either<Full<Bytes>, Download>;
+pub(crate) type ResponseBody = Either<OwnBody, Download>;
 
 /// A visitor with a right.
 struct Admitted {
@@ -158,7 +157,10 @@ impl Gateway {
             .await
         {
             Ok(response) => response,
-            Err(answer) => answer.respond(is_html).map(Either::Left),
+            Err(answer) => {
+                let own = |body| Either::Left(OwnBody::new(body, &connection));
+                answer.respond(is_html).map(own)
+            }
         };
         report.status = Some(response.status().as_u16());
         Ok(response)
@@ -400,7 +402,7 @@ impl Gateway {
                 held,
                 lease,
             });
-            Either::Left(Full::default())
+            Either::Left(OwnBody::new(Full::default(), connection))
         } else {
             // The streams of HTTP/2 have bounds of their own.
             let wire = is_alone.then(|| Arc::clone(&connection.wire));

@@ -14,6 +14,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The bytes of bodies that a connection of HTTP/1.1 holds before its visitor reads them.
 const MAX_UNSENT: usize = 64 * 1024;
 
+/// The answers of the gateway's own that a connection leaves unread. A visitor that reads leaves none.
+const MAX_ANSWERS: usize = 16;
+
 /// The part of a head that any connection may have sent.
 const SMALL_HEAD: usize = 16 * 1024;
 
@@ -69,6 +72,8 @@ pub(crate) struct Wire {
     /// Bytes of bodies that the socket has not taken.
     unsent: AtomicUsize,
     waiting: Mutex<Option<Waker>>,
+    /// The gateway's own answers that the socket has not taken.
+    answers: AtomicUsize,
     /// Bytes that have come since the last head.
     received: AtomicUsize,
     heads: Arc<LargeHeads>,
@@ -82,6 +87,7 @@ impl Wire {
             running: AtomicUsize::new(0),
             unsent: AtomicUsize::new(0),
             waiting: Mutex::new(None),
+            answers: AtomicUsize::new(0),
             received: AtomicUsize::new(0),
             heads: Arc::clone(heads),
             large: Mutex::new(None),
@@ -117,6 +123,16 @@ impl Wire {
     /// Bytes of a body are on their way.
     pub(crate) fn hold(&self, bytes: usize) {
         self.unsent.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// An answer of the gateway's own is on its way. False if too many are.
+    pub(crate) fn answer(&self) -> bool {
+        self.answers.fetch_add(1, Ordering::Relaxed) < MAX_ANSWERS
+    }
+
+    /// An answer of the gateway's own is gone.
+    pub(crate) fn answered(&self) {
+        self.answers.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn sent(&self, bytes: usize) {

@@ -268,3 +268,27 @@ async fn a_stream_ends_with_its_session_and_slow_ones_hold_up_no_other() {
     assert!(got < 8 << 20, "{got}");
     assert_eq!(get("/short").await.status(), 401);
 }
+
+/// A client without windows leaves all answers with the gateway.
+#[tokio::test]
+async fn answers_that_nobody_reads_end_their_connection() {
+    let server = Server::telling().await;
+    let running = Running::start(&server).await;
+    let mut io = running.tls.stream(running.address, b"h2").await;
+    let no_window = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    io.write_all(&[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &no_window[..]].concat())
+        .await
+        .unwrap();
+    let head = fields(&[
+        (":method", "GET"),
+        (":scheme", "https"),
+        (":path", "/"),
+        (":authority", HOST),
+    ]);
+    for n in 0..100 {
+        // It fails once the connection has ended.
+        let _ = io.write_all(&frame(1, 5, 1 + 2 * n, &head)).await;
+    }
+    let rest = async { while matches!(io.read(&mut [0; 4096]).await, Ok(1..)) {} };
+    timeout(Duration::from_secs(5), rest).await.unwrap();
+}
