@@ -30,7 +30,7 @@ fn the_picture_of_the_readme_shows_the_console_of_today() {
         desk.api.create(&body).unwrap().expect(201).unwrap();
         desk.api.wait_for(name, "running").unwrap();
     }
-    desk.browser.resize(1400, 680).unwrap();
+    desk.browser.resize(1400, 730).unwrap();
     desk.open("/instances/notebook", "h1").unwrap();
     desk.wait_for_state("Running").unwrap();
     desk.browser.wait_for_text("The instance is ready").unwrap();
