@@ -47,12 +47,12 @@ export function InstancePage({ name }: { name: string }) {
   );
 }
 
-type Tab = "overview" | "share" | "events" | "resize" | "settings";
+type Tab = "overview" | "events" | "share" | "resize" | "settings";
 
 const TABS: [Tab, string][] = [
   ["overview", "Overview"],
-  ["share", "Share"],
   ["events", "Events"],
+  ["share", "Share"],
   ["resize", "Resize"],
   ["settings", "Settings"],
 ];
