@@ -54,6 +54,14 @@ const ATTACK: &str = "
     outcome.worker = await navigator.serviceWorker.register(target + '/worker.js')
       .then(() => 'registered', () => 'refused');
     return outcome;";
+/// What a page tries on a marimo at `target`, whose WebSocket is a session that runs code.
+const ATTACK_ON_MARIMO: &str = "
+    return new Promise((end) => {
+      const query = '?session_id=s_evil01&file=__new__';
+      const socket = new WebSocket(target.replace('http', 'ws') + '/ws' + query);
+      socket.onmessage = () => end('open');
+      socket.onerror = () => end('refused');
+    });";
 /// A form that leaves the page for the victim's.
 const LEAVE: &str = "
     const form = document.createElement('form');
@@ -100,6 +108,9 @@ fn attack(context: &FlavorContext, browser: &Browser, browser_name: &str) -> Res
     browser.new_tab()?;
     let ann = Visitor::invited(&server, browser, "ann@example.com")?;
     let victim = ann.creates("victim", "jupyterlab")?;
+    let notebook = ann.creates("notebook", "marimo")?;
+    ann.opens(&notebook, "marimo")?;
+    browser.new_tab()?;
     ann.opens(&victim, "jupyterlab")?;
     let at_victim = opened(browser, &victim)?;
     browser.switch_to(&at_evil)?;
@@ -124,6 +135,12 @@ fn attack(context: &FlavorContext, browser: &Browser, browser_name: &str) -> Res
     })
     .with_context(|| format!("{:?}", made(context, &victim)))?;
     context.inside_as_user(&victim, "rm ~/untitled.*")?;
+    let port = context.published(&notebook, "2718/tcp")?;
+    let password = (notebook["original_service_password"].as_str()).context("no password")?;
+    let without_checks = OpenGateway::start(port, &format!("Bearer {password}"))?;
+    let open = format!("http://notebook.apps.localhost:{}", without_checks.port());
+    let outcome = tries(browser, ATTACK_ON_MARIMO, &open)?;
+    ensure!(outcome == "open", "marimo without checks: {outcome}");
 
     // With the gateway of the server, none does.
     let target = visitor::origin(&victim)?;
@@ -132,6 +149,8 @@ fn attack(context: &FlavorContext, browser: &Browser, browser_name: &str) -> Res
     for (name, ended) in outcome.as_object().context("no outcome")? {
         ensure!(ended == "refused", "{name} is {ended}");
     }
+    let outcome = tries(browser, ATTACK_ON_MARIMO, visitor::origin(&notebook)?)?;
+    ensure!(outcome == "refused", "marimo: {outcome}");
     leaves(browser, target, &evil)?;
     ensure!(
         made(context, &victim)?.is_empty(),
