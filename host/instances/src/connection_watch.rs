@@ -35,8 +35,8 @@ pub async fn run(
         if !app.tunnels.is_empty() {
             app.tunnels.sweep(|opener| app.end_of(opener, &is_valid));
         }
-        if !app.ports.is_empty() {
-            app.ports.sweep(|id, incarnation| app.runs(id, incarnation));
+        for ports in [&app.tunnel_ports, &app.page_ports] {
+            ports.sweep(|id, incarnation| app.runs(id, incarnation));
         }
     }
     app.terminals.stop();

@@ -129,7 +129,9 @@ pub struct App {
     terminals: Arc<Terminals>,
     tunnels: Arc<Tunnels>,
     /// The SSH connections through which tunnels reach ports inside.
-    ports: InstancePorts,
+    tunnel_ports: InstancePorts,
+    /// Visitors have connections of their own: channels of a connection can hold up each other.
+    page_ports: InstancePorts,
     guests: Handle,
     nudge: mpsc::Sender<Nudge>,
     /// Notified when instances of drained nodes may have to move.
@@ -169,7 +171,8 @@ impl App {
             installation: parts.installation,
             terminals: Arc::default(),
             tunnels: Arc::default(),
-            ports: InstancePorts::default(),
+            tunnel_ports: InstancePorts::default(),
+            page_ports: InstancePorts::default(),
             config: parts.config,
             db: parts.db,
             inventory: parts.inventory,

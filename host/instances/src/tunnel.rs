@@ -71,7 +71,7 @@ impl App {
         });
         let instance = instance.ok_or(Error::NotFound)?;
         let target = self.ssh_target(&instance, known_only(known))?;
-        let connected = self.ports.open((id, incarnation), port, target);
+        let connected = self.page_ports.open((id, incarnation), port, target);
         connected.await.map_err(unconnected)
     }
 
@@ -89,7 +89,7 @@ impl App {
             let is_known = self.host_key_check(caller, instance.id);
             let target = self.ssh_target(instance, is_known)?;
             let key = (instance.id, instance.incarnation);
-            self.ports.open(key, port, target).await
+            self.tunnel_ports.open(key, port, target).await
         };
         connected.map_err(unconnected)
     }

@@ -249,11 +249,6 @@ impl InstancePorts {
             !kept.connections.is_empty() || kept.opening > 0
         });
     }
-
-    /// Whether no connection is kept.
-    pub fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
-    }
 }
 
 /// Opens a channel; an error without a reason is that of a broken connection.

@@ -46,7 +46,7 @@ pub struct Inside {
     pub ann: Api,
     pub instance: Value,
     pub port: u16,
-    _ssh: SshServer,
+    ssh: SshServer,
     _page: PageServer,
 }
 
@@ -76,9 +76,30 @@ fn inside_of(node: &str, pages: &str, body: &Value) -> Inside {
         ann,
         instance,
         port,
-        _ssh: ssh,
+        ssh,
         _page: page,
     }
+}
+
+#[test]
+fn visitors_of_a_port_share_no_connection_with_the_tunnels_of_its_owner() {
+    let one = inside("");
+    let logins = one.ssh.logins();
+    let shared = share(
+        &one.ann,
+        &one.instance,
+        &json!({ "port": one.port, "access": "owner" }),
+    );
+    let ann = signed_in(&one.server, "ann@example.com");
+    has(
+        Visit::begin(&ann, &at(&shared.is(201))).get("/").body,
+        "GET / ",
+    );
+    // A visitor who reads nothing holds up the other channels of a connection.
+    assert_eq!(one.ssh.logins(), logins + 1);
+    drop(Tunnel::open(&one.ann, uuid(&one.instance), one.port).unwrap());
+    assert_eq!(one.ssh.logins(), logins + 1);
+    one.server.finish().unwrap();
 }
 
 #[test]
