@@ -112,7 +112,9 @@ pub(super) fn checks() -> Vec<Check> {
             let mut endpoints = instance_endpoints(&c.name());
             endpoints.extend(other_endpoints(c));
             for (method, path, body) in endpoints {
-                let opens = ["/terminal/", "/tunnel/"].iter().any(|end| path.ends_with(end));
+                let opens = ["/terminal/", "/tunnel/"]
+                    .iter()
+                    .any(|end| path.ends_with(end));
                 let response = client.send(method, &path, &body)?;
                 c.delete_later(c.me(), &response);
                 let refused = response.status == 403;
