@@ -262,13 +262,6 @@ fn check(rows: &Snapshot, findings: &mut wharf_db::Findings) -> Result<(), Error
                 row.instance
             ));
         }
-        let present = rows.get(&LABEL_OF, (row.instance, page_key(row.port)))?;
-        if row.is_current && present.as_ref() != Some(&label) {
-            findings.push(format!(
-                "{} has the labels {label} and {present:?}",
-                row.instance
-            ));
-        }
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ pub struct RemainingInstance {
     pub owner: String,
     pub state: String,
     /// Whether it moves, or the reason why it stays.
+    #[serde(rename = "fate")]
     pub outcome: String,
 }
 

@@ -19,6 +19,7 @@ pub struct UserQuota {
     pub email: String,
     pub disabled: bool,
     /// The methods by which the user signs in.
+    #[serde(rename = "ways")]
     pub sign_in_methods: Vec<String>,
     pub used: QuotaUsage,
     pub limits: QuotaLimits,

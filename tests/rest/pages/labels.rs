@@ -1,7 +1,9 @@
 //! Labels: the names in the addresses of pages.
 
 use super::{label, page, start};
+use crate::fsck::{bytes, edit};
 use crate::{Expected, kept, kill, uuid, with};
+use redb::ReadableTable as _;
 use serde_json::json;
 use wharf_tests::Api;
 
@@ -91,6 +93,25 @@ fn a_user_has_a_thousand_labels_and_then_the_ids_of_instances() {
     assert_eq!(label(&page(&bob, "marimo", "two-more")), "two-more");
     // Earlier labels of her own stay hers.
     assert_eq!(label(&rename(&ann, &made, "name-7")), "name-7");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_lost_entry_of_a_label_is_repaired() {
+    let (mut server, api, _ports) = start();
+    let made = page(&api, "marimo", "demo");
+    server.terminate().unwrap();
+    edit(&server, |rows| {
+        let prefix = [b"i", &bytes(uuid(&made))[..], &[6]].concat();
+        let found = rows.range::<&[u8]>(&*prefix..).unwrap();
+        let keys = found.map(|row| row.unwrap().0.value().to_vec());
+        let keys: Vec<Vec<u8>> = keys.take_while(|key| key.starts_with(&prefix)).collect();
+        assert_eq!(keys.len(), 1);
+        rows.remove(&*keys[0]).unwrap();
+    });
+    let done = server.cli(&["fsck", "--repair", "--yes"]).unwrap();
+    assert!(done.contains("repaired 1"), "{done}");
+    server.run().unwrap();
     server.finish().unwrap();
 }
 
