@@ -1,7 +1,7 @@
 //! The scopes of keys: an answer has the parts that its caller may read.
 
 use crate::sign_in::{ANN, ConsoleBrowser};
-use crate::{Expected, running, start, uuid};
+use crate::{Expected, running, start, start_under, uuid, with};
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Api, Server, small};
 
@@ -117,6 +117,31 @@ fn a_writer_without_read_sees_the_id_and_the_state_of_its_changes_only() {
         }
     }
     ann.send("DELETE", &path, &Value::Null).is(204);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_writer_without_read_sees_the_id_of_a_share_that_it_changes_only() {
+    let pages = "[pages]\ndomain = \"apps.localhost\"\nlisten = \"127.0.0.1:0\"\n";
+    let (server, ann) = start_under(pages, "");
+    let body = with("container", json!({ "flavor": "marimo", "name": "demo" }));
+    let created = ann.create(&body).is(201);
+    ann.wait_for(uuid(&created), "running").unwrap();
+    let shares = format!("/api/instance/{}/share/", uuid(&created));
+    let page = format!("{shares}page/");
+    let bob = json!({ "access": "users", "users": ["bob@example.com"] });
+    let writer = key(&server, &["write"]);
+    let made = writer.send("POST", &shares, &bob).is(201);
+    assert_eq!(made, json!({ "id": "page" }));
+    for body in [json!({}), bob] {
+        let changed = writer.send("PATCH", &page, &body).is(200);
+        assert_eq!(changed, json!({ "id": "page" }));
+    }
+    assert_eq!(writer.get(&shares).unwrap().status, 403);
+    let shown = ann.send("PATCH", &page, &json!({})).is(200);
+    assert_eq!(shown["users"], json!(["bob@example.com"]));
+    assert_eq!(ann.get(&shares).unwrap().is(200), json!([shown]));
+    writer.send("DELETE", &page, &Value::Null).is(204);
     server.finish().unwrap();
 }
 

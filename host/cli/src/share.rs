@@ -3,12 +3,14 @@
 use crate::connection::Connection;
 use crate::names;
 use crate::output::Column::Text;
-use crate::output::{joined, note, table, time};
+use crate::output::{joined, line, note, table, time};
 use anyhow::Result;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use clap::{ArgGroup, Args, Subcommand};
 use std::time::SystemTime;
-use wharf_client::types::{Share as Shared, ShareAccess, ShareRequest, ShareRequestAccess};
+use wharf_client::types::{
+    Share as Shared, ShareAccess, ShareOrId, ShareRequest, ShareRequestAccess,
+};
 
 #[derive(Subcommand)]
 pub enum Share {
@@ -104,7 +106,14 @@ impl Add {
         body.expires_at = self.expires;
         let client = self.connection.client()?;
         let shared = client.create_share(&self.name, &body).send().await?;
-        self.connection.print(&shared, |shared| print(&[shared]))
+        self.connection.print(&shared, |shared| match shared {
+            ShareOrId::Share(shared) => print(&[shared]),
+            // The key has no scope `read`, and sees no more.
+            ShareOrId::ChangedShare(_) => {
+                let what = what(self.port);
+                line(&format!("The share of {what} of {} is made.", self.name))
+            }
+        })
     }
 }
 

@@ -198,7 +198,7 @@ impl Client {
         &self,
         uuid: &str,
         body: &types::ShareRequest,
-    ) -> Request<'_, types::Share> {
+    ) -> Request<'_, types::ShareOrId> {
         self.operation(Method::POST, "/api/instance/{uuid}/share/", &[uuid]).json(body)
     }
     /// Change a share.
@@ -209,7 +209,7 @@ impl Client {
         uuid: &str,
         id: &str,
         body: &types::ShareUpdate,
-    ) -> Request<'_, types::Share> {
+    ) -> Request<'_, types::ShareOrId> {
         self.operation(Method::PATCH, "/api/instance/{uuid}/share/{id}/", &[uuid, id])
             .json(body)
     }

@@ -153,6 +153,12 @@ pub struct ChangedPreferences {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub allow_moves: ::std::option::Option<bool>,
 }
+/// The answer to a change of a share by a key without the scope `read`.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct ChangedShare {
+    /// `page`, or the number of the port.
+    pub id: ::std::string::String,
+}
 /// Class of CPU.
 #[derive(
     ::serde::Deserialize,
@@ -1212,6 +1218,15 @@ impl ::std::ops::Deref for ShareList {
     fn deref(&self) -> &::std::vec::Vec<Share> {
         &self.0
     }
+}
+/// `ShareOrId`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[serde(untagged)]
+pub enum ShareOrId {
+    /// `Share`.
+    Share(Share),
+    /// `ChangedShare`.
+    ChangedShare(ChangedShare),
 }
 /// `ShareRequest`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]

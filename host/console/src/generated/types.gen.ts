@@ -97,6 +97,16 @@ export type ChangedPreferences = {
 };
 
 /**
+ * The answer to a change of a share by a key without the scope `read`.
+ */
+export type ChangedShare = {
+    /**
+     * `page`, or the number of the port.
+     */
+    id: string;
+};
+
+/**
  * Class of CPU.
  */
 export type CpuTier = 'general-purpose' | 'high-performance';
@@ -781,6 +791,8 @@ export type Share = {
 };
 
 export type ShareList = Array<Share>;
+
+export type ShareOrId = Share | ChangedShare;
 
 export type ShareRequest = {
     /**
@@ -2347,9 +2359,9 @@ export type CreateShareError = CreateShareErrors[keyof CreateShareErrors];
 
 export type CreateShareResponses = {
     /**
-     * The share.
+     * The share. A key without the scope `read` sees its id alone.
      */
-    201: Share;
+    201: ShareOrId;
 };
 
 export type CreateShareResponse = CreateShareResponses[keyof CreateShareResponses];
@@ -2489,9 +2501,9 @@ export type UpdateShareError = UpdateShareErrors[keyof UpdateShareErrors];
 
 export type UpdateShareResponses = {
     /**
-     * The share.
+     * The share. A key without the scope `read` sees its id alone.
      */
-    200: Share;
+    200: ShareOrId;
 };
 
 export type UpdateShareResponse = UpdateShareResponses[keyof UpdateShareResponses];

@@ -2,9 +2,11 @@
 
 use super::{Api, EndpointReply, TIME, render};
 use crate::schema::{Body, Checked};
+use bytes::Bytes;
 use serde::Serialize;
 use wharf_domain::email;
 use wharf_domain::error::Error;
+use wharf_domain::scope::Scope;
 use wharf_domain::share::ShareAccess;
 use wharf_domain::time::Timestamp;
 use wharf_ground::caller::Caller;
@@ -27,12 +29,29 @@ struct ShareWire {
     url: Option<String>,
 }
 
+/// A share for a caller without the scope `read`, which has changed it.
+#[derive(Serialize)]
+struct ChangedShare {
+    id: String,
+}
+
+fn id(port: Option<u16>) -> String {
+    port.map_or_else(|| PAGE.to_owned(), |port| port.to_string())
+}
+
+/// A share that the caller has changed.
+fn changed(caller: &Caller, share: Share) -> Result<Bytes, Error> {
+    if caller.scopes.has(Scope::Read) {
+        return render(&ShareWire::from(share), SHARE_BYTES);
+    }
+    let id = id(share.port);
+    render(&ChangedShare { id }, 16)
+}
+
 impl From<Share> for ShareWire {
     fn from(share: Share) -> Self {
         Self {
-            id: share
-                .port
-                .map_or_else(|| PAGE.to_owned(), |port| port.to_string()),
+            id: id(share.port),
             port: share.port,
             access: share.access.as_str(),
             users: match share.access {
@@ -80,8 +99,7 @@ pub async fn create(
     let port = port.map_err(|error| Error::caused("a port is too large", error))?;
     let access = access.unwrap_or(ShareAccess::Owner);
     let shared = api.app.share(caller, selector, port, access, expires_at);
-    let wire = ShareWire::from(shared.await?);
-    Ok(EndpointReply::KeyCreated(render(&wire, SHARE_BYTES)?))
+    Ok(EndpointReply::KeyCreated(changed(caller, shared.await?)?))
 }
 
 /// Changes a share.
@@ -106,8 +124,7 @@ pub async fn update(
         },
     };
     let shared = api.app.update_share(caller, selector, parse(id)?, update);
-    let wire = ShareWire::from(shared.await?);
-    Ok(EndpointReply::Done(render(&wire, SHARE_BYTES)?))
+    Ok(EndpointReply::Done(changed(caller, shared.await?)?))
 }
 
 /// Withdraws a share.
