@@ -58,7 +58,7 @@ impl Pebble {
         packages::ensure(&[need("pebble", "pebble"), need("curl", "curl")])?;
         let dir = tempfile::tempdir()?;
         let own = Authority::new()?;
-        let tls = own.issue("pebble", &["127.0.0.1"])?;
+        let tls = own.issue("pebble", &["127.0.0.1", "localhost"])?;
         let [listen, management, dns, dns_management] = free_ports()?;
         let address = |port: u16| format!("127.0.0.1:{port}");
         let config = json!({ "pebble": {

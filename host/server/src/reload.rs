@@ -1,5 +1,6 @@
 //! Reload of the configuration and the certificates on SIGHUP.
 
+use crate::file_permissions::{self, WrongPermissions};
 use crate::http;
 use crate::node_tls::{self, WrongNodeTls};
 use wharf_config::ConfigError;
@@ -11,13 +12,15 @@ enum ReloadError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
+    Permissions(#[from] WrongPermissions),
+    #[error(transparent)]
     Tls(#[from] http::InterfaceError),
     #[error(transparent)]
     NodeTls(#[from] WrongNodeTls),
 }
 
-/// Reads the configuration file and the certificates again. If one of them cannot be used, nothing
-/// changes, and the log says why.
+/// Reads the configuration file and the certificates again. If one of them cannot be used, or another account
+/// can change a file that Wharf trusts, nothing changes, and the log says why.
 pub fn reload(app: &App, config: &SharedConfig, interface: &http::Server) {
     match try_reload(app, config, interface) {
         Ok(changed) => tracing::info!(?changed, "the configuration is reloaded"),
@@ -34,6 +37,7 @@ fn try_reload(
     interface: &http::Server,
 ) -> Result<Vec<String>, ReloadError> {
     let (config, changed) = present.get().reload()?;
+    file_permissions::check(&config)?;
     let renewed = node_tls::read_all(&config.node)?;
     interface.reload(&config)?;
     for (node, tls) in renewed {

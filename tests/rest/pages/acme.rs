@@ -1,5 +1,6 @@
 //! The certificate of the pages from an authority: orders, renewals and failures, against Pebble.
 
+use crate::reload::edit;
 use crate::{Expected, until_logged};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -115,7 +116,10 @@ fn a_certificate_is_ordered_kept_taken_and_renewed() {
         .issue_expired("near", &[&format!("*.{DOMAIN}")])
         .unwrap();
     let [key, cert] = [near.key, near.cert].map(|path| std::fs::read_to_string(path).unwrap());
-    std::fs::write(file(&server, "pages.pem"), format!("{key}{cert}")).unwrap();
+    let text = std::fs::read_to_string(file(&server, "pages.pem")).unwrap();
+    let authority = text.lines().next().unwrap();
+    let near = format!("{authority}\n{key}{cert}");
+    std::fs::write(file(&server, "pages.pem"), near).unwrap();
     let account = std::fs::read(file(&server, "account.json")).unwrap();
     let said = server.cli(&["check"]).unwrap();
     assert!(said.contains("is valid for 0 days more"), "{said}");
@@ -212,6 +216,20 @@ fn a_server_that_is_killed_goes_on_with_its_order_later() {
     assert_eq!(words, ["present", "cleanup", "present", "cleanup"]);
     assert!(calls[0].ends_with(calls[1].rsplit(' ').next().unwrap()));
 
+    // A server that is killed between the certificate and its state raises no alarm, and orders nothing.
+    server.kill().unwrap();
+    std::fs::write(file(&server, "state.json"), &state).unwrap();
+    server.run().unwrap();
+    let is_calm = || Ok((!server.cli(&["check"])?.contains("pages.acme")).then_some(()));
+    until("the state is that of a success", is_calm).unwrap();
+    let calls = pebble.hook_calls();
+    let again = calls.last().unwrap();
+    assert_eq!((again, calls.len(), pebble.orders()), (&calls[1], 5, 1));
+    let ann = server.user("ann@example.com").unwrap();
+    assert!(metric(&ann, "wharf_acme_failures ").unwrap() < 1.0);
+    let left = std::fs::read_to_string(file(&server, "state.json")).unwrap();
+    assert!(left.contains("\"order\":null"), "an order is left");
+
     // A server that is killed after the authority has issued the certificate gets that one.
     let issued = kept(&server);
     server.kill().unwrap();
@@ -226,12 +244,79 @@ fn a_server_that_is_killed_goes_on_with_its_order_later() {
 }
 
 #[test]
+fn a_change_of_the_authority_orders_at_once() {
+    let pebble = Pebble::start().unwrap();
+    let mut server = start(&pebble);
+    let issued = |server: &Server, times: usize| {
+        let counted = || Ok((count(server, ISSUED) == times).then_some(()));
+        until("the certificate is issued", counted).unwrap();
+        assert_eq!(pebble.orders(), times);
+        kept(server)
+    };
+    let first = issued(&server, 1);
+    // By another name it is another authority for the server.
+    let [one, other] =
+        ["127.0.0.1", "localhost"].map(|host| format!("directory = \"https://{host}:"));
+    edit(&server, &one, &other);
+    server.hang_up().unwrap();
+    let second = issued(&server, 2);
+    assert_ne!(second, first);
+
+    // Neither does a start wait for the pause after the certificate of another authority.
+    server.terminate().unwrap();
+    edit(&server, &other, &one);
+    server.run().unwrap();
+    assert_ne!(issued(&server, 3), second);
+    server.terminate().unwrap();
+    server.run().unwrap();
+    sleep(Duration::from_secs(2));
+    assert_eq!(pebble.orders(), 3);
+    server.finish().unwrap();
+}
+
+fn set_mode(path: &str, mode: u32) {
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+}
+
+/// The path after some text in the settings.
+fn path_after<'a>(settings: &'a str, before: &str) -> &'a str {
+    let rest = settings.split(before).nth(1).unwrap();
+    rest.split('"').next().unwrap()
+}
+
+#[test]
 fn a_hook_that_others_can_change_is_refused() {
     let pebble = Pebble::start().unwrap();
     let settings = settings(&pebble);
-    let hook = settings.split("hook = [\"").nth(1).unwrap();
-    let hook = hook.split('"').next().unwrap();
-    std::fs::set_permissions(hook, PermissionsExt::from_mode(0o777)).unwrap();
+    let hook = path_after(&settings, "hook = [\"");
+    set_mode(hook, 0o777);
     let error = Server::refused(&settings).unwrap();
     assert!(error.contains("`pages.acme.hook`"), "{error}");
+}
+
+#[test]
+fn a_reload_refuses_files_that_others_could_use() {
+    let pebble = Pebble::start().unwrap();
+    let server = start(&pebble);
+    until_logged(&server, ISSUED);
+    let settings = settings(&pebble);
+    edit(&server, "https://127.0.0.1:", "https://localhost:");
+    for (before, open, closed, setting) in [
+        ("hook = [\"", 0o777, 0o755, "hook"),
+        ("key_file = \"", 0o644, 0o600, "external_account.key_file"),
+    ] {
+        let path = path_after(&settings, before);
+        set_mode(path, open);
+        server.hang_up().unwrap();
+        let words = "the configuration stays as it was: setting `pages.acme.";
+        until_logged(&server, &format!("{words}{setting}`: {path} has mode"));
+        set_mode(path, closed);
+    }
+    // The earlier settings are those of an authority that has issued the certificate.
+    sleep(Duration::from_secs(2));
+    assert_eq!(pebble.orders(), 1);
+    server.hang_up().unwrap();
+    let taken = || Ok((pebble.orders() == 2).then_some(()));
+    until("the settings are taken", taken).unwrap();
+    server.finish().unwrap();
 }

@@ -17,6 +17,9 @@ const DAY: u64 = 24 * 3600;
 /// The state between two attempts, also over a restart. No part is for the log: an order has a key.
 #[derive(Default, Serialize, Deserialize)]
 pub struct AcmeState {
+    /// The directory of the authority that the attempts were with.
+    #[serde(default)]
+    pub(super) directory: String,
     /// The attempts that failed since the last success.
     pub failures: u32,
     /// The time of the next attempt, in seconds since 1970.
@@ -57,9 +60,17 @@ impl AcmeFiles {
         Self(dir(config))
     }
 
-    /// The state, or that of a first start if it cannot be read.
-    pub fn state(&self) -> AcmeState {
-        self.read("state.json").unwrap_or_default()
+    /// The state of the attempts with an authority. Of those with another one, it has the record alone.
+    pub fn state(&self, directory: &str) -> AcmeState {
+        let state: AcmeState = self.read("state.json").unwrap_or_default();
+        if state.directory == directory {
+            return state;
+        }
+        AcmeState {
+            directory: directory.to_owned(),
+            record: state.record,
+            ..AcmeState::default()
+        }
     }
 
     pub fn write(&self, state: &AcmeState) -> Result<(), AcmeError> {
@@ -79,9 +90,16 @@ impl AcmeFiles {
         let _ = std::fs::remove_file(self.0.join("account.json"));
     }
 
-    /// Keeps a certificate with its key in one file, so that they always belong together.
-    pub fn write_certificate(&self, key: &str, chain: &str) -> Result<(), AcmeError> {
-        self.put(CERTIFICATE, format!("{key}{chain}").as_bytes())
+    /// Keeps a certificate with its key and the directory of its authority in one file, so that they always
+    /// belong together. Readers of PEM files skip text above the key.
+    pub fn write_certificate(
+        &self,
+        directory: &str,
+        key: &str,
+        chain: &str,
+    ) -> Result<(), AcmeError> {
+        let content = format!("{AUTHORITY}{directory}\n{key}{chain}");
+        self.put(CERTIFICATE, content.as_bytes())
     }
 
     /// A new file for the error output of the hook.
@@ -109,6 +127,8 @@ impl AcmeFiles {
 
 /// The file with the key and the chain of the certificate.
 const CERTIFICATE: &str = "pages.pem";
+/// The beginning of its first line, before the directory of the authority.
+const AUTHORITY: &str = "Authority: ";
 
 fn dir(config: &Config) -> PathBuf {
     config.data_dir.join("acme")
@@ -127,9 +147,12 @@ pub struct PresentCertificate {
 }
 
 impl PresentCertificate {
-    /// Reads the first certificate of a file.
-    pub fn read(path: &Path) -> Option<Self> {
-        CertificateDer::from_pem_file(path).ok().and_then(Self::of)
+    /// Reads the first certificate of a file, if it is from the authority with this directory.
+    pub(super) fn read(path: &Path, directory: &str) -> Option<Self> {
+        let text = std::fs::read_to_string(path).ok()?;
+        let authority = text.lines().next()?.strip_prefix(AUTHORITY)?;
+        let der = CertificateDer::from_pem_slice(text.as_bytes()).ok()?;
+        Self::of(der).filter(|_| authority == directory)
     }
 
     pub(super) fn of(der: CertificateDer<'static>) -> Option<Self> {

@@ -85,8 +85,7 @@ impl Acme {
             return LOOK_EVERY;
         };
         let files = AcmeFiles::new(&config);
-        let mut state = files.state();
-        self.failures.set(state.failures.into());
+        let mut state = files.state(&acme.directory);
         let present = present(&config);
         let now = now();
         let due = match &present {
@@ -96,6 +95,13 @@ impl Acme {
                 present.renew_at(advised)
             }
         };
+        // A server that was killed after it had kept the certificate has left the state of the attempt.
+        if due > now && state.is_open() {
+            order::clean_up(acme, domain, &files, &mut state).await;
+            state = AcmeState::settled(&acme.directory, now);
+            keep(&files, &state);
+        }
+        self.failures.set(state.failures.into());
         // A time beyond the longest pause is from a clock that was wrong.
         let pause = state.not_before.saturating_sub(now);
         let may_wait = !is_asked && pause <= LONGEST_PAUSE + LONGEST_PAUSE / 4;
@@ -119,10 +125,7 @@ impl Acme {
             Ok(new) => {
                 let valid = in_words(new.not_after.saturating_sub(now));
                 tracing::info!(%domain, valid, "the authority has issued a certificate for the pages");
-                state = AcmeState {
-                    not_before: now + LONGEST_PAUSE,
-                    ..AcmeState::default()
-                };
+                state = AcmeState::settled(&acme.directory, now);
             }
             Err(error) => {
                 let error = chain(&error);
@@ -133,10 +136,7 @@ impl Acme {
             }
         }
         self.failures.set(state.failures.into());
-        if let Err(error) = files.write(&state) {
-            let error = chain(&error);
-            tracing::warn!("the state of the certificate is not kept: {error}");
-        }
+        keep(&files, &state);
         min(state.not_before.saturating_sub(now), LOOK_EVERY)
     }
 
@@ -174,22 +174,47 @@ impl Acme {
     }
 }
 
+impl AcmeState {
+    /// The state after a certificate.
+    fn settled(directory: &str, now: u64) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            not_before: now + LONGEST_PAUSE,
+            ..Self::default()
+        }
+    }
+
+    /// Whether an attempt has left something that only its success takes away.
+    fn is_open(&self) -> bool {
+        self.failures > 0 || self.error.is_some() || self.order.is_some() || self.record.is_some()
+    }
+}
+
+/// Writes the state. The server goes on without it.
+fn keep(files: &AcmeFiles, state: &AcmeState) {
+    if let Err(error) = files.write(state) {
+        let error = chain(&error);
+        tracing::warn!("the state of the certificate is not kept: {error}");
+    }
+}
+
 /// The settings of the authority, and the domain.
 pub fn section(config: &Config) -> Option<(&AcmeConfig, &Domain)> {
     let pages = config.pages.as_ref()?;
     Some((pages.acme.as_ref()?, &pages.domain))
 }
 
-/// The certificate, if it is for the domain.
+/// The certificate, if it is from the authority of the settings and for the domain.
 pub fn present(config: &Config) -> Option<PresentCertificate> {
-    let (_, domain) = section(config)?;
-    let present = PresentCertificate::read(&certificate_file(config));
+    let (acme, domain) = section(config)?;
+    let present = PresentCertificate::read(&certificate_file(config), &acme.directory);
     present.filter(|present| present.is_for(domain))
 }
 
-/// Returns the state after the last attempt.
-pub fn state(config: &Config) -> AcmeState {
-    AcmeFiles::new(config).state()
+/// Returns the state after the last attempt with the authority of the settings.
+pub fn state(config: &Config) -> Option<AcmeState> {
+    let (acme, _) = section(config)?;
+    Some(AcmeFiles::new(config).state(&acme.directory))
 }
 
 /// The seconds since 1970.

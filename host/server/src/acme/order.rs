@@ -85,7 +85,7 @@ pub(super) async fn attempt(
         let present = present.and_then(PresentCertificate::of);
         let present = present.filter(|present| present.is_for(domain));
         let present = present.ok_or_else(|| AcmeError::Unusable(domain.clone()))?;
-        files.write_certificate(&key, &chain)?;
+        files.write_certificate(&acme.directory, &key, &chain)?;
         Ok(present)
     };
     let issued = issued.await;
@@ -224,7 +224,12 @@ async fn prove(
 }
 
 /// Takes the record away that an attempt has set.
-async fn clean_up(acme: &AcmeConfig, domain: &Domain, files: &AcmeFiles, state: &mut AcmeState) {
+pub(super) async fn clean_up(
+    acme: &AcmeConfig,
+    domain: &Domain,
+    files: &AcmeFiles,
+    state: &mut AcmeState,
+) {
     if let Some(value) = state.record.take() {
         let record = record(domain);
         if let Err(error) = hook::run(acme, files, Task::CleanUp, (&record, &value)).await {

@@ -123,7 +123,7 @@ fn days_left(end: u64) -> u64 {
 
 /// A certificate that the authority does not issue.
 fn of_authority(config: &Config, domain: &Domain) -> Option<ConfigFinding> {
-    let state = acme::state(config);
+    let state = acme::state(config)?;
     let error = state.error?;
     let present = acme::present(config);
     let left = present.map_or(0, |present| days_left(present.not_after));
