@@ -10,7 +10,7 @@ use super::dial::Allowance;
 use super::login::{Connection, SshTarget};
 use super::stream::{PortReader, PortWriter, of_channel, of_tcp};
 use parking_lot::Mutex;
-use russh::{Channel, ChannelOpenFailure, client};
+use russh::ChannelOpenFailure;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,6 +29,8 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes that the server of a kept connection may send until the next sign of use: the waiting packets of
 /// all channels of a user.
 pub const ALLOWANCE: u64 = 16 * 1024 * 1024;
+/// The most channels of one connection, with those that the SSH server has not answered yet.
+const CHANNELS: usize = 256;
 /// The addresses of a server inside.
 const LOOPBACK: [&str; 2] = ["127.0.0.1", "::1"];
 
@@ -163,8 +165,8 @@ impl InstancePorts {
         // A kept connection may have broken since its last use. A new one is tried once.
         while target.is_some() {
             let used = self.place(id, incarnation, &mut target).await?;
-            match channel(&used.0.connection, port).await {
-                Ok(channel) => return Ok(of_channel(channel, used)),
+            match channel(&used.0, port).await {
+                Ok(opened) => return Ok(opened),
                 Err(Some(refused)) => return Err(refused),
                 Err(None) => self.forget(id, &used.0),
             }
@@ -253,15 +255,17 @@ impl InstancePorts {
 
 /// Opens a channel; an error without a reason is that of a broken connection.
 async fn channel(
-    connection: &Connection,
+    line: &Arc<Line>,
     port: u16,
-) -> Result<Channel<client::Msg>, Option<PortUnreached>> {
+) -> Result<(PortReader, PortWriter), Option<PortUnreached>> {
     let mut refused = PortUnreached::Closed;
     for address in LOOPBACK {
-        let opened =
-            (connection.handle).channel_open_direct_tcpip(address, port.into(), LOOPBACK[0], 0);
+        if line.channels() > CHANNELS {
+            return Err(Some(PortUnreached::Refused));
+        }
+        let opened = channel_to(Use::of(line), address, port);
         refused = match timeout(OPEN_TIMEOUT, opened).await {
-            Ok(Ok(channel)) => return Ok(channel),
+            Ok(Ok(opened)) => return Ok(opened),
             Ok(Err(russh::Error::ChannelOpenFailure(reason))) => match reason {
                 ChannelOpenFailure::ConnectFailed => PortUnreached::Closed,
                 ChannelOpenFailure::AdministrativelyProhibited => {
@@ -275,4 +279,20 @@ async fn channel(
         };
     }
     Err(Some(refused))
+}
+
+/// Opens a channel in a task of its own. One that opens after its requester has gone is dropped in it, which
+/// closes the channel.
+async fn channel_to(
+    used: Use,
+    address: &'static str,
+    port: u16,
+) -> Result<(PortReader, PortWriter), russh::Error> {
+    let opening = tokio::spawn(async move {
+        let handle = &used.0.connection.handle;
+        let opened = handle.channel_open_direct_tcpip(address, port.into(), LOOPBACK[0], 0);
+        opened.await.map(|channel| of_channel(channel, used))
+    });
+    let opened = opening.await;
+    opened.unwrap_or(Err(russh::Error::Disconnect))
 }

@@ -7,8 +7,8 @@ use russh::server::{Auth, ChannelOpenHandle, Config, Handler, Msg, Session, run_
 use russh::{Channel, ChannelId, ChannelMsg, ChannelOpenFailure, ChannelWriteHalf, Pty};
 use serde_json::Value;
 use std::io::ErrorKind;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
@@ -30,6 +30,8 @@ pub struct SshServer {
     logins: Arc<AtomicU64>,
     hears: Arc<Notify>,
     is_forbidden: Arc<AtomicBool>,
+    is_late: Arc<AtomicBool>,
+    commands: Arc<Mutex<Vec<String>>>,
 }
 
 #[derive(Clone)]
@@ -41,6 +43,8 @@ struct LoginHandler {
     logins: Arc<AtomicU64>,
     hears: Arc<Notify>,
     is_forbidden: Arc<AtomicBool>,
+    is_late: Arc<AtomicBool>,
+    commands: Arc<Mutex<Vec<String>>>,
 }
 
 impl SshServer {
@@ -49,7 +53,17 @@ impl SshServer {
         self.is_forbidden.store(true, Ordering::SeqCst);
     }
 
-    /// Ends the pause of a shell that is `deaf`.
+    /// Opens further channels to ports only after [`Self::hear`], one for each call.
+    pub fn open_late(&self) {
+        self.is_late.store(true, Ordering::SeqCst);
+    }
+
+    /// The commands that it was sent.
+    pub fn commands(&self) -> Vec<String> {
+        self.commands.lock().unwrap().clone()
+    }
+
+    /// Ends the pause of a shell that is `deaf`, or of a channel that opens late.
     pub fn hear(&self) {
         self.hears.notify_one();
     }
@@ -87,10 +101,13 @@ impl SshServer {
             logins: Arc::default(),
             hears: Arc::default(),
             is_forbidden: Arc::default(),
+            is_late: Arc::default(),
+            commands: Arc::default(),
         };
         let (written, open) = (Arc::clone(&login.written), Arc::clone(&login.open));
         let (logins, hears) = (Arc::clone(&login.logins), Arc::clone(&login.hears));
         let is_forbidden = Arc::clone(&login.is_forbidden);
+        let (is_late, commands) = (Arc::clone(&login.is_late), Arc::clone(&login.commands));
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -113,6 +130,8 @@ impl SshServer {
             logins,
             hears,
             is_forbidden,
+            is_late,
+            commands,
         })
     }
 }
@@ -170,14 +189,15 @@ impl Handler for LoginHandler {
                 .await;
             return Ok(());
         }
-        let port = u16::try_from(port).unwrap();
-        match TcpStream::connect((host, port)).await {
-            Ok(mut stream) => {
-                reply.accept().await;
-                let mut channel = channel.into_stream();
-                tokio::spawn(async move { copy_bidirectional(&mut channel, &mut stream).await });
-            }
-            Err(_) => reply.reject(ChannelOpenFailure::ConnectFailed).await,
+        let to = (host.to_owned(), u16::try_from(port).unwrap());
+        if self.is_late.load(Ordering::SeqCst) {
+            let hears = Arc::clone(&self.hears);
+            tokio::spawn(async move {
+                hears.notified().await;
+                pass_on(channel, reply, to).await;
+            });
+        } else {
+            pass_on(channel, reply, to).await;
         }
         Ok(())
     }
@@ -204,6 +224,27 @@ impl Handler for LoginHandler {
         session: &mut Session,
     ) -> Result<(), Self::Error> {
         session.channel_success(channel)
+    }
+
+    async fn exec_request(
+        &mut self,
+        channel: ChannelId,
+        _: &[u8],
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_success(channel)
+    }
+}
+
+/// Connects to a port, and passes the bytes of a channel on.
+async fn pass_on(channel: Channel<Msg>, reply: ChannelOpenHandle, to: (String, u16)) {
+    match TcpStream::connect(to).await {
+        Ok(mut stream) => {
+            reply.accept().await;
+            let mut channel = channel.into_stream();
+            tokio::spawn(async move { copy_bidirectional(&mut channel, &mut stream).await });
+        }
+        Err(_) => reply.reject(ChannelOpenFailure::ConnectFailed).await,
     }
 }
 
@@ -242,6 +283,12 @@ async fn shell(channel: Channel<Msg>, login: LoginHandler) {
                 write(&output, &login, b"ready> ").await;
                 continue;
             }
+            ChannelMsg::Exec { command, .. } => {
+                let command = String::from_utf8(command).unwrap();
+                login.commands.lock().unwrap().push(command);
+                exit(&output, 0).await;
+                return;
+            }
             ChannelMsg::Data { data } => data,
             _ => continue,
         };
@@ -272,16 +319,19 @@ async fn shell(channel: Channel<Msg>, login: LoginHandler) {
                 }
                 "deaf" => login.hears.notified().await,
                 "exit" => {
-                    let code = argument.parse().unwrap();
-                    output.exit_status(code).await.unwrap();
-                    output.eof().await.unwrap();
-                    output.close().await.unwrap();
+                    exit(&output, argument.parse().unwrap()).await;
                     return;
                 }
                 _ => write(&output, &login, format!("you said {text}\n").as_bytes()).await,
             }
         }
     }
+}
+
+async fn exit(output: &ChannelWriteHalf<Msg>, code: u32) {
+    output.exit_status(code).await.unwrap();
+    output.eof().await.unwrap();
+    output.close().await.unwrap();
 }
 
 async fn flood(output: &ChannelWriteHalf<Msg>, login: &LoginHandler, mut bytes: usize) {
