@@ -22,6 +22,8 @@ enum ReadFrom {
     Channel {
         half: ChannelReadHalf,
         allowance: Allowance,
+        /// The end of the bytes has come.
+        ended: bool,
         _used: Arc<Use>,
     },
 }
@@ -38,7 +40,7 @@ enum WriteTo {
 }
 
 impl PortReader {
-    /// The next bytes; none at their end.
+    /// The next bytes; none at their end. A connection that is lost before the end is an error.
     pub async fn read(&mut self) -> io::Result<Option<Bytes>> {
         match &mut self.0 {
             ReadFrom::Tcp(half, buffer) => {
@@ -48,13 +50,21 @@ impl PortReader {
                 Ok((!bytes.is_empty()).then_some(bytes))
             }
             ReadFrom::Channel {
-                half, allowance, ..
+                half,
+                allowance,
+                ended,
+                ..
             } => loop {
                 let message = half.wait().await;
                 allowance.renew_to(ALLOWANCE);
                 match message {
                     Some(ChannelMsg::Data { data }) if !data.is_empty() => return Ok(Some(data)),
-                    Some(ChannelMsg::Eof | ChannelMsg::Close) | None => return Ok(None),
+                    Some(ChannelMsg::Eof | ChannelMsg::Close) => {
+                        *ended = true;
+                        return Ok(None);
+                    }
+                    None if *ended => return Ok(None),
+                    None => return Err(io::ErrorKind::ConnectionReset.into()),
                     Some(_) => {}
                 }
             },
@@ -120,6 +130,7 @@ pub fn of_channel(channel: russh::Channel<client::Msg>, used: Use) -> (PortReade
     let reader = ReadFrom::Channel {
         half,
         allowance,
+        ended: false,
         _used: Arc::clone(&used),
     };
     (

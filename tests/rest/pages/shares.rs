@@ -1,7 +1,7 @@
 //! Shares: the visitors of the page of an instance, and of ports inside it.
 
 use super::{
-    DOMAIN, NAVIGATION, PAGES, Visit, enter, get, label, page, port, serve, signed_in, start,
+    DOMAIN, NAVIGATION, PAGES, Visit, ask, enter, get, label, page, port, serve, signed_in, start,
 };
 use crate::sign_in::ConsoleBrowser;
 use crate::terminal::SshServer;
@@ -9,6 +9,7 @@ use crate::{Expected, has, kill, uuid, with};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use std::io::Read;
 use std::net::TcpListener;
 use wharf_tests::{
     Answer, Api, PageServer, Ports, Server, Tunnel, WITHOUT_RATES, lasting_node, simulated_node,
@@ -99,6 +100,28 @@ fn visitors_of_a_port_share_no_connection_with_the_tunnels_of_its_owner() {
     assert_eq!(one.ssh.logins(), logins + 1);
     drop(Tunnel::open(&one.ann, uuid(&one.instance), one.port).unwrap());
     assert_eq!(one.ssh.logins(), logins + 1);
+    one.server.finish().unwrap();
+}
+
+#[test]
+fn a_lost_connection_to_a_port_is_no_end_of_its_answer() {
+    let one = inside("");
+    let body = json!({ "port": one.port, "access": "owner" });
+    let shared = share(&one.ann, &one.instance, &body).is(201);
+    let ann = signed_in(&one.server, "ann@example.com");
+    let visit = Visit::begin(&ann, &at(&shared));
+    let mut stream = ask(visit.port, &visit.host, "/stream", &visit.headers());
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"data: x") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        answer.extend(byte);
+    }
+    drop(one.ssh);
+    drop(stream.read_to_end(&mut answer));
+    let answer = String::from_utf8_lossy(&answer);
+    has(answer.to_lowercase(), "transfer-encoding: chunked");
+    assert!(!answer.ends_with("\r\n0\r\n\r\n"), "{answer}");
     one.server.finish().unwrap();
 }
 

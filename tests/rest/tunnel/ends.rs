@@ -114,11 +114,28 @@ fn a_tunnel_ends_with_its_client_and_with_the_connection_of_its_port() {
     std::io::Write::write_all(&mut stream, b"x").unwrap();
     assert_eq!(tunnel.read_exact(1).unwrap(), b"x");
     drop(ssh);
-    tunnel.closed();
+    // A lost connection is no end of the bytes.
+    let words = "The port of the instance has broken its connection.";
+    assert_eq!(tunnel.closed(), Some((1011, words.to_owned())));
     // The next tunnel logs in again.
     let _ssh = SshServer::of(&instance).unwrap();
     super::echo(inside);
     exchange(&mut open(&api, &instance, port), b"again");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_channel_that_opens_after_its_client_has_gone_is_closed() {
+    let (server, api, instance) = start("");
+    let ssh = SshServer::of(&instance).unwrap();
+    let (inside, port) = listener("127.0.0.1");
+    ssh.open_late();
+    let opened = Tunnel::try_open(&api, uuid(&instance), &format!("?port={port}"));
+    assert!(opened.unwrap().is_err());
+    ssh.hear();
+    let (stream, _) = inside.accept().unwrap();
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    assert_eq!(ended(stream).unwrap(), 0);
     server.finish().unwrap();
 }
 
