@@ -89,12 +89,9 @@ impl ConfigSsh {
         let list = client.list_instances(None, None).fetch().await?;
         let running = |instance: &&InstanceFields| instance.state == State::Running;
         for instance in list.iter().map(|instance| &**instance).filter(running) {
-            let added = match client.check_tunnel(&instance.uuid).await {
-                Ok(()) => {
-                    let keys = known_hosts::of(client, &instance.uuid).await?;
-                    known_hosts::replace(&format!("wharf-{}", instance.uuid), keys)?;
-                    editor_key::append(&self.connection, &instance.uuid, user, key)
-                }
+            let uuid = &instance.uuid;
+            let added = match client.check_tunnel(uuid).await {
+                Ok(()) => editor_key::append(&self.connection, client, uuid, user, key).await,
                 Err(error) => Err(error.into()),
             };
             if let Err(error) = added {

@@ -2,6 +2,7 @@
 //! `wharf ssh` gets passwords.
 
 use crate::connection::Connection;
+use crate::known_hosts;
 use crate::profiles;
 use crate::ssh::{self, SshAddress};
 use anyhow::{Context, Result, bail, ensure};
@@ -74,14 +75,23 @@ pub async fn save(client: &Client, key: &str) -> Result<()> {
     Ok(())
 }
 
-/// Adds the key to an instance by one login, with the key itself or with the instance's password.
-pub fn append(connection: &Connection, uuid: &str, user: &str, key: &str) -> Result<()> {
+/// Adds the key to an instance by one login, with the key itself or with the instance's password. Notes the
+/// host keys first that the server knows of the instance.
+pub async fn append(
+    connection: &Connection,
+    client: &Client,
+    uuid: &str,
+    user: &str,
+    key: &str,
+) -> Result<()> {
     ensure!(
         key.chars()
             .all(|c| c.is_ascii_alphanumeric() || "+/=-_.@ ".contains(c)),
         "the public key is not in OpenSSH's format"
     );
     let address = SshAddress::of_tunnel(connection, uuid, user)?;
+    let keys = known_hosts::of(client, uuid).await?;
+    known_hosts::replace(&address.alias, keys)?;
     let mut ssh = ssh::command(connection, &address, uuid, true)?;
     ssh.arg("-i").arg(file()?);
     ssh.args(["-o", ssh::FILES_ONLY, "-o", "ConnectTimeout=20", "--"]);

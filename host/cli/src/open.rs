@@ -61,7 +61,10 @@ impl Open {
                 "OpenSSH does not know your instances yet; run `wharf config-ssh` once, and open \
                  the link again.",
             ),
-            Some(key) => editor_key::append(&self.connection, &instance.uuid, &user, &key)?,
+            Some(key) => {
+                let uuid = &instance.uuid;
+                editor_key::append(&self.connection, &client, uuid, &user, &key).await?;
+            }
         }
         show(&format!(
             "vscode://vscode-remote/ssh-remote+{name}.{DOMAIN}/home/{user}"
