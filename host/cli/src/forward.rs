@@ -9,9 +9,14 @@ use anyhow::{Context, Result};
 use clap::Args;
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 use wharf_client::Client;
+
+/// The pause after a connection that was not accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Make ports of an instance reachable on this computer, through the server; Ctrl-C ends it
 #[derive(Args)]
@@ -60,7 +65,11 @@ impl Forward {
                 ports.inside,
             ));
         }
-        listeners.join_all().await.into_iter().collect()
+        // Each listener goes on for ever, so the end of one is a failure.
+        if let Some(ended) = listeners.join_next().await {
+            ended.context("a port of this computer is not served any more")?;
+        }
+        Ok(())
     }
 }
 
@@ -78,27 +87,35 @@ async fn listen(port: u16) -> Result<TcpListener> {
 }
 
 /// Serves the connections to one port.
-async fn serve(listener: TcpListener, client: Client, name: String, port: u16) -> Result<()> {
+async fn serve(listener: TcpListener, client: Client, name: String, port: u16) {
     let mut connections = JoinSet::new();
     let mut told = None;
+    // A page that is loaded again and again says it once.
+    let mut tell = |failure: Option<String>| {
+        if failure != told
+            && let Some(failure) = &failure
+        {
+            note(&format!("port {port}: {failure}"));
+        }
+        told = failure;
+    };
     loop {
         tokio::select! {
-            accepted = listener.accept() => {
-                let (stream, _) = accepted.context("cannot accept connections")?;
-                let (client, name) = (client.clone(), name.clone());
-                connections.spawn(async move { through(stream, &client, &name, port).await });
-            }
-            Some(ended) = connections.join_next() => {
-                let failure = match ended {
-                    Ok(Err(error)) => failure_message(&error),
-                    _ => None,
-                };
-                // A page that is loaded again and again says it once.
-                if failure != told && let Some(failure) = &failure {
-                    note(&format!("port {port}: {failure}"));
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let (client, name) = (client.clone(), name.clone());
+                    connections.spawn(async move { through(stream, &client, &name, port).await });
                 }
-                told = failure;
-            }
+                // This computer may have too many open files.
+                Err(error) => {
+                    tell(Some(format!("cannot accept connections: {error}")));
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(ended) = connections.join_next() => tell(match ended {
+                Ok(Err(error)) => failure_message(&error),
+                _ => None,
+            }),
         }
     }
 }

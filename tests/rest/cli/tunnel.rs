@@ -1,12 +1,14 @@
 //! Tunnels of the command line: `tunnel`, `forward`, `open`, and OpenSSH with the entry of `config-ssh`.
 
 use crate::terminal::SshServer;
-use crate::{Expected, start, uuid};
+use crate::{Expected, start, uuid, wait_until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 use wharf_testkit::child::KilledOnDrop;
 use wharf_tests::{Api, Server, Shell, end};
 
@@ -64,6 +66,27 @@ fn a_port_is_on_stdin_and_stdout() {
 }
 
 #[test]
+fn a_lost_connection_is_no_end_of_the_bytes() {
+    let (server, _api, shell, instance) = with_instance();
+    let ssh = SshServer::of(&instance).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let mut tunnel = shell.command(&["tunnel", "box", &port, "--stdio"]);
+    tunnel.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut tunnel = tunnel.stderr(Stdio::piped()).spawn().unwrap();
+    let (mut inside, _) = listener.accept().unwrap();
+    inside.write_all(b"part").unwrap();
+    let stdout = tunnel.stdout.as_mut().unwrap();
+    stdout.read_exact(&mut [0; 4]).unwrap();
+    drop(ssh);
+    let ended = tunnel.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let words = String::from_utf8(ended.stderr).unwrap();
+    assert!(words.contains("has broken its connection"), "{words}");
+    server.finish().unwrap();
+}
+
+#[test]
 fn ports_of_an_instance_are_ports_of_this_computer() {
     let (server, _api, shell, instance) = with_instance();
     let _ssh = SshServer::of(&instance).unwrap();
@@ -90,6 +113,49 @@ fn ports_of_an_instance_are_ports_of_this_computer() {
     let refused = shell.run(&["forward", "box", &local]).unwrap();
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("is in use"), "{refused:?}");
+    drop(forward);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_port_is_served_again_after_too_many_open_files() {
+    let (server, _api, shell, instance) = with_instance();
+    let _ssh = SshServer::of(&instance).unwrap();
+    let (inside, local) = (server_inside(), free_port());
+    let ports = [local, free_port()].map(|local| format!("{local}:{inside}"));
+    let forward = shell.command(&["forward", "box", &ports[0], &ports[1]]);
+    let limit = ["-c", "ulimit -n 32; exec \"$@\"", "sh"];
+    let mut limited = shell.own("sh".as_ref(), &limit);
+    limited.arg(forward.get_program()).args(forward.get_args());
+    let mut forward = KilledOnDrop(limited.stderr(Stdio::piped()).spawn().unwrap());
+    let stderr = BufReader::new(forward.0.stderr.take().unwrap());
+    let (sender, notes) = channel();
+    std::thread::spawn(move || {
+        for note in stderr.lines() {
+            drop(sender.send(note.unwrap()));
+        }
+    });
+    let until = |words: &str| {
+        let next = || notes.recv_timeout(Duration::from_secs(60)).unwrap();
+        while !next().contains(words) {}
+    };
+    until(&format!(
+        "{} leads to port",
+        ports[1].split_once(':').unwrap().0
+    ));
+    let many = (0..64).map(|_| TcpStream::connect(("127.0.0.1", local)).unwrap());
+    let many: Vec<_> = many.collect();
+    until("cannot accept connections");
+    drop(many);
+    wait_until("the port is served again", || {
+        let mut stream = TcpStream::connect(("127.0.0.1", local))?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        let mut answer = String::new();
+        let asked = stream.write_all(b"x");
+        let asked = asked.and_then(|()| stream.shutdown(Shutdown::Write));
+        let answered = asked.and_then(|()| stream.read_to_string(&mut answer));
+        Ok((answered.is_ok() && answer == "1 bytes").then_some(()))
+    });
     drop(forward);
     server.finish().unwrap();
 }
@@ -196,5 +262,38 @@ fn the_key_of_the_entry_is_made_once_and_given_to_new_instances() {
     assert!(given.starts_with(&material.join(" ")), "{given}");
     shell.ok(&["create", "second", "--wait"]).unwrap();
     assert_eq!(api.instance("second").is(200)["name"], json!("second"));
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_instance_made_later_gets_the_key_with_the_link_to_the_editor() {
+    let (server, api, shell, _instance) = with_instance();
+    shell.ok(&["config-ssh"]).unwrap();
+    shell.ok(&["create", "later", "--wait"]).unwrap();
+    let later = api.instance("later").is(200);
+    let ssh = SshServer::of(&later).unwrap();
+    // A tunnel logs in, which notes the host key.
+    let port = server_inside().to_string();
+    shell.ok(&["tunnel", "later", &port, "--stdio"]).unwrap();
+    let link = "vscode://vscode-remote/ssh-remote+later.wharf/home/user\n";
+    assert_eq!(shell.ok(&["open", "--code", "later"]).unwrap(), link);
+    let public = shell.home().join(".config/wharf/id_ed25519.pub");
+    let public = std::fs::read_to_string(public).unwrap();
+    let commands = ssh.commands();
+    assert!(commands.concat().contains(public.trim()), "{commands:?}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn each_instance_that_does_not_get_the_key_is_told_of() {
+    let (server, _api, shell, _instance) = with_instance();
+    shell.ok(&["create", "second", "--wait"]).unwrap();
+    // No host keys can be noted in a directory.
+    std::fs::create_dir(shell.home().join(".config/wharf/known_hosts")).unwrap();
+    let ended = shell.run(&["config-ssh"]).unwrap().succeeded().unwrap();
+    for name in ["box", "second"] {
+        let words = format!("{name} did not get the key");
+        assert!(ended.stderr.contains(&words), "{ended:?}");
+    }
     server.finish().unwrap();
 }
