@@ -27,6 +27,13 @@ INVITATION = (400, r"token: is not valid: it was used, replaced by a later one, 
 PASSWORD = (400, r"password: .*")
 CREDENTIAL = (400, r"credential: (is not the result of a browser .*|answers a challenge .*)")
 
+# The refusals of a share; the service of the test has no pages by name.
+SHARED = [
+    (400, r"users: (must be an e-mail address .*|must name at least one e-mail address|needs `access` to be \"users\")"),
+    (400, r"expires_at: must be (an ISO 8601 time or date, such as 2027-01-01T00:00:00Z|in the future)"),
+    (400, r"This service has no pages by name, so nothing can be shared: .*"),
+]
+
 # Operation -> (status, the whole text of the refusal). Field errors read "field: message".
 REASONS = {
     "createInstance": REFUSED + [
@@ -60,10 +67,10 @@ REASONS = {
         (400, r"non_field_errors: a user has at most 100 keys; revoke one first"),
     ],
     "estimateInstance": REFUSED,
-    "openTerminal": [
-        (400, STATE),
-        (400, r"Terminals need SSH, which the flavor of this instance does not offer\."),
-    ],
+    "openTerminal": [(400, STATE)],
+    "openTunnel": [(400, STATE)],
+    "createShare": SHARED,
+    "updateShare": SHARED,
     "getUsage": [
         (400, r"(from|to): must be an ISO 8601 time or date, such as 2027-01-01T00:00:00Z"),
         (400, r"from: must not be after .*"),

@@ -8,8 +8,13 @@ use crate::ssh::{self, SshAddress};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
 use wharf_client::Client;
 use wharf_client::types::SshKeyRequest;
+
+/// Time for the login that adds the key. An instance whose shell hangs must not hold up the others.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The private key. OpenSSH reads it.
 pub fn file() -> Result<PathBuf> {
@@ -99,11 +104,21 @@ pub async fn append(
         "exec sh -c 'umask 077; f=$HOME/.ssh/authorized_keys; mkdir -p \"$HOME/.ssh\"; touch \"$f\"; \
          grep -qxF \"$0\" \"$f\" || {{ [ -z \"$(tail -c1 \"$f\")\" ] || echo >> \"$f\"; echo \"$0\" >> \"$f\"; }}' '{key}'"
     ));
-    let ended = ssh
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .output()
+    ssh.stdin(Stdio::null()).stdout(Stdio::null());
+    ssh.stderr(Stdio::piped());
+    let mut ssh = ssh
+        .spawn()
         .context("cannot run ssh; install OpenSSH's client")?;
+    let begun = Instant::now();
+    while ssh.try_wait()?.is_none() {
+        if begun.elapsed() > LOGIN_TIMEOUT {
+            ssh.kill()?;
+            ssh.wait()?;
+            bail!("the login took longer than {} s", LOGIN_TIMEOUT.as_secs());
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    let ended = ssh.wait_with_output()?;
     if !ended.status.success() {
         let words = String::from_utf8_lossy(&ended.stderr);
         bail!("{}", words.lines().last().unwrap_or("ssh failed"));

@@ -102,21 +102,27 @@ const RUNS: [PrintedCommand; 24] = [
     ("api", &["GET", "/api/offer/"], "GET", "/api/offer/", 200),
 ];
 
-/// The commands without a result, in an order in which they succeed. The others are for terminals, and
-/// `recreate` is for instances that are lost.
+/// The commands without a result, in an order in which they succeed. The others are for terminals,
+/// `recreate` is for instances that are lost, and shares need pages by name.
 const SILENT: [(&str, &[&str]); 2] = [
     ("ssh-keys rm", &["laptop"]),
     ("rm", &["--yes", "crate", "machine"]),
 ];
-const OTHERS: [&str; 8] = [
+const OTHERS: [&str; 14] = [
     "completions",
     "config-ssh",
     "console",
+    "forward",
     "keys rm",
     "login",
     "logout",
+    "open",
     "recreate",
+    "share add",
+    "share ls",
+    "share rm",
     "ssh",
+    "tunnel",
 ];
 
 /// The names of the commands that a help lists after a line.

@@ -50,6 +50,10 @@ fn pages_and_ports_are_shared_listed_opened_and_taken_back() {
         "{shares}"
     );
     assert_eq!(shares[2]["access"], "owner");
+    let path = "/api/instance/demo/share/";
+    shell
+        .json(&["share", "ls", "demo"], "GET", path, 200)
+        .unwrap();
     let listed = shell.ok(&["share", "ls", "demo"]).unwrap();
     for part in [
         "page",
