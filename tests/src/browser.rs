@@ -134,6 +134,7 @@ impl Browser {
         let options = json!({ "binary": find("chromium"), "args": arguments });
         let wanted = json!({ "capabilities": { "alwaysMatch": {
             "browserName": "chrome", "goog:chromeOptions": options,
+            "goog:loggingPrefs": { "browser": "SEVERE" },
         } } });
         let made = browser.post("", &wanted)?;
         let id = made["sessionId"].as_str().context("no session")?;
@@ -323,8 +324,8 @@ impl Browser {
         .with_context(|| self.text())
     }
 
-    /// Waits until the next page has this text. Opens `url` again if the page stays incomplete,
-    /// which happens on a busy machine.
+    /// Waits until the next page has this text. Opens `url` again if the page stays incomplete:
+    /// on the engine's machine, a new instance changes the interfaces, and Chromium drops its requests.
     pub fn loads_with(&self, url: &str, words: &str) -> Result<()> {
         until(&format!("{words:?} is on {url}"), || {
             let appears = eventually("words", PAGE_DEADLINE, || {
@@ -332,6 +333,10 @@ impl Browser {
             });
             if appears.is_err() {
                 println!("loading {url} again, which shows {:?}", self.text());
+                // Chromium alone has this log. It names the requests that failed, and why.
+                if let Ok(log) = self.post("/se/log", &json!({ "type": "browser" })) {
+                    println!("{log}");
+                }
                 drop(self.post("/url", &json!({ "url": url })));
             }
             Ok(appears.ok())
