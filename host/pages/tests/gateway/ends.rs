@@ -162,8 +162,19 @@ async fn a_page_and_a_user_have_a_number_of_connections() {
             "{refused}"
         );
         drop(second);
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        drop(stream(&running, &cookie).await);
+        let freed = async {
+            let request = format!("GET /events HTTP/1.1\r\nhost: {HOST}\r\n{cookie}\r\n\r\n");
+            loop {
+                let mut third = running.tls.connect(running.address).await;
+                third.send(request.as_bytes()).await;
+                if third.head().await.starts_with("HTTP/1.1 200") {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let freed = tokio::time::timeout(Duration::from_secs(20), freed);
+        freed.await.unwrap();
     }
 }
 

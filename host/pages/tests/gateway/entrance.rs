@@ -2,7 +2,9 @@
 
 use crate::house::{DOMAIN, HOST, Running};
 use crate::page::{Server, value};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tokio::sync::Notify;
 use wharf_pages::directory::{PageState, Visitor};
 
 const WINDOW: [&str; 2] = ["sec-fetch-mode: navigate", "sec-fetch-dest: document"];
@@ -217,12 +219,18 @@ async fn wrong_passwords_tell_nobody_which_pages_exist() {
 
 #[tokio::test]
 async fn each_answer_is_reported_once_without_its_path() {
-    let server = Server::start(|mut io| async move {
-        let asked = crate::page::head(&mut io).await?.unwrap_or_default();
-        if asked.contains("/never") {
-            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    let asked_for_ever = Arc::new(Notify::new());
+    let noted = Arc::clone(&asked_for_ever);
+    let server = Server::start(move |mut io| {
+        let noted = Arc::clone(&noted);
+        async move {
+            let asked = crate::page::head(&mut io).await?.unwrap_or_default();
+            if asked.contains("/never") {
+                noted.notify_one();
+                std::future::pending::<()>().await;
+            }
+            crate::page::respond(&mut io, "201 Created", "", b"").await
         }
-        crate::page::respond(&mut io, "201 Created", "", b"").await
     })
     .await;
     let running = Running::start(&server).await;
@@ -235,7 +243,7 @@ async fn each_answer_is_reported_once_without_its_path() {
     let mut gone = running.tls.connect(running.address).await;
     let request = format!("GET /never HTTP/1.1\r\nhost: {HOST}\r\n{cookie}\r\n\r\n");
     gone.send(request.as_bytes()).await;
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    asked_for_ever.notified().await;
     drop(gone);
     let all = [
         "GET Some(\"demo\") Some(303) None",
