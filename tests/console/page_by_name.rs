@@ -63,7 +63,7 @@ fn a_page_opens_from_the_console_with_one_click_and_no_page_uses_another_one() {
     let cookies = browser.run("return document.cookie").unwrap();
     assert_eq!(cookies, "");
 
-    // What a page may do to itself shows that the attack works.
+    // The attack works on the page itself.
     let paths = ["/write", "/read", "/frame", "/ws"];
     let attack = |from: &Value, target: &Value| {
         let url = format!("{}/attack?target={}", origin(from), origin(target));

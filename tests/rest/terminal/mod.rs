@@ -8,6 +8,7 @@ mod sessions;
 mod shell;
 pub mod ssh_server;
 
+use crate::has;
 use serde_json::Value;
 pub use ssh_server::SshServer;
 use wharf_tests::{Api, Ports, Server, Terminal, simulated_node};
@@ -32,4 +33,21 @@ pub fn open(api: &Api, instance: &Value) -> Terminal {
     let mut terminal = Terminal::open(api, crate::uuid(instance), "").unwrap();
     terminal.wait_for_from(0, "ready> ").unwrap();
     terminal
+}
+
+/// Checks the refusals of an upgrade by the caller's right: no key, a key without `write`, another user.
+pub fn refuses_callers_without_the_right(
+    server: &Server,
+    id: &str,
+    refused: impl Fn(&Api, &str, &str) -> (u16, Value),
+) {
+    let anyone = Api::new(server.base_url(), "wharf_0000000000000000_x");
+    assert_eq!(refused(&anyone, id, "").0, 401);
+    let reader = server.cli(&["key", "new", "ann@example.com", "--scope", "read"]);
+    let reader = Api::new(server.base_url(), reader.unwrap().trim());
+    let (status, body) = refused(&reader, id, "");
+    assert_eq!(status, 403);
+    has(body["detail"].as_str().unwrap(), "`write`");
+    let bob = server.user("bob@example.com").unwrap();
+    assert_eq!(refused(&bob, id, "").0, 404);
 }

@@ -2,7 +2,7 @@
 
 use super::{echo, exchange, listener, open};
 use crate::sign_in::{ANN, ConsoleBrowser};
-use crate::terminal::{SshServer, start, start_on};
+use crate::terminal::{SshServer, refuses_callers_without_the_right, start, start_on};
 use crate::{Expected, has, uuid, with};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Tunnel, simulated_node};
@@ -25,15 +25,7 @@ fn refused(api: &Api, instance: &str, query: &str) -> (u16, Value) {
 fn a_tunnel_is_refused_before_the_upgrade() {
     let (server, ann, instance) = start("");
     let id = uuid(&instance);
-    let anyone = Api::new(server.base_url(), "wharf_0000000000000000_x");
-    assert_eq!(refused(&anyone, id, "").0, 401);
-    let reader = server.cli(&["key", "new", "ann@example.com", "--scope", "read"]);
-    let reader = Api::new(server.base_url(), reader.unwrap().trim());
-    let (status, body) = refused(&reader, id, "");
-    assert_eq!(status, 403);
-    has(body["detail"].as_str().unwrap(), "`write`");
-    let bob = server.user("bob@example.com").unwrap();
-    assert_eq!(refused(&bob, id, "").0, 404);
+    refuses_callers_without_the_right(&server, id, refused);
     assert_eq!(refused(&ann, "no-such-name", "").0, 404);
     let (status, body) = refused(&ann, id, "?port=0");
     let field = json!({ "port": ["must be an integer from 1 to 65535"] });

@@ -30,7 +30,7 @@ const WAIT: f64 = 1.15;
 const DEADLINE: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(5);
 const NAME: &str = "bench-page";
-/// What the first start of an instance does before the server's: an account and a password.
+/// The steps of a first start before the server's: an account and a password.
 const ACCOUNT: &str = "echo user:x:1000:1000::/home/user:/bin/bash >>/etc/passwd \
     && echo user:x:1000: >>/etc/group && install -d -o 1000 -g 1000 /home/user /first-boot \
     && echo 0123456789abcdef >/first-boot/web_password \
