@@ -12,7 +12,7 @@ mod ids;
 mod ovn;
 
 use driver_incus::context::Context;
-use driver_incus::{delete, ensure, inspect, lifecycle, names, relocate, resize};
+use driver_incus::{delete, digest, ensure, inspect, lifecycle, names, relocate, resize};
 use engine::Fake;
 use serde_json::json;
 use wharf_guest::fake::Host;
@@ -149,6 +149,18 @@ fn target() -> Target {
         public_network: None,
         wan_ports: Vec::new(),
     }
+}
+
+#[test]
+fn digests_in_configurations_keep_their_values() {
+    let mut given = spec();
+    assert_eq!(digest::of(&given), "f59a8f48c38f0a35");
+    given.published.push(PublishedPort {
+        node_port: 30_001,
+        instance_port: 8888,
+        private: true,
+    });
+    assert_eq!(digest::of(&given), "e1f4a4e8f24d797c");
 }
 
 /// Calls `ensure` as the host does, until it has no further work.

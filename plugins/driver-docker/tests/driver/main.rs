@@ -9,6 +9,7 @@
 
 mod calls;
 mod creation;
+mod digest;
 mod existing;
 mod fake;
 mod growing;
