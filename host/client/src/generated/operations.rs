@@ -139,6 +139,31 @@ impl Client {
         self.operation(Method::POST, "/api/instance/{uuid}/add-port/", &[uuid])
             .json(body)
     }
+    /// Attach a volume to an instance.
+    ///
+    /// Attaches a volume to a container that exists. Only some engines can do it; elsewhere the answer is
+    /// a 400 that says so, and volumes are attached at creation only. The volume must be on the node of
+    /// the instance. Attaching it again at the same path and in the same way changes nothing (200).
+    pub fn attach_volume(
+        &self,
+        uuid: &str,
+        body: &types::VolumeMount,
+    ) -> Request<'_, types::VolumesResultOrState> {
+        self.operation(Method::POST, "/api/instance/{uuid}/attach-volume/", &[uuid])
+            .json(body)
+    }
+    /// Detach a volume from an instance.
+    ///
+    /// Detaches a volume; its data stays. It is refused with a 400 where the engine cannot do it, and while
+    /// programs in the instance use the volume. A volume that is not attached changes nothing (200).
+    pub fn detach_volume(
+        &self,
+        uuid: &str,
+        body: &types::VolumeDetachment,
+    ) -> Request<'_, types::VolumesResultOrState> {
+        self.operation(Method::POST, "/api/instance/{uuid}/detach-volume/", &[uuid])
+            .json(body)
+    }
     /// List the SSH host keys of an instance.
     ///
     /// Returns the SSH host keys that the instance showed when it last became reachable, as OpenSSH
@@ -331,6 +356,84 @@ impl Client {
         self.operation(Method::GET, "/api/usage/", &[])
             .query("from", from)
             .query("to", to)
+    }
+    /// List your volumes.
+    ///
+    /// Returns your volumes and those that other users share with you, in the order of their creation,
+    /// oldest first. With `limit` it returns a page, as the list of instances does.
+    pub fn list_volumes(
+        &self,
+        limit: Option<u64>,
+        after: Option<u64>,
+    ) -> Request<'_, types::VolumeList> {
+        self.operation(Method::GET, "/api/volume/", &[])
+            .query("limit", limit)
+            .query("after", after)
+    }
+    /// Create a volume.
+    ///
+    /// Creates an empty volume of a fixed size. It stays until it is deleted, whatever becomes of the
+    /// instances that it is attached to. It is billed from the 201 until its deletion.
+    ///
+    /// A volume is on one node for good. Instances with it are created on that node. It is made in the
+    /// background, and its state is `creating` until then. It can be attached at once.
+    ///
+    /// Retries with an `Idempotency-Key` are as safe as those of the creation of an instance.
+    pub fn create_volume(
+        &self,
+        body: &types::VolumeRequest,
+    ) -> Request<'_, types::VolumeOrState> {
+        self.operation(Method::POST, "/api/volume/", &[]).json(body)
+    }
+    /// Get one volume.
+    ///
+    /// Returns a volume of yours, or one that another user shares with you.
+    pub fn get_volume(&self, id: &str) -> Request<'_, types::Volume> {
+        self.operation(Method::GET, "/api/volume/{id}/", &[id])
+    }
+    /// Rename a volume.
+    ///
+    /// Renames a volume of yours in any state. Instances keep it at their paths. An empty object changes
+    /// nothing. A volume of another user is not found (404), also if it is shared with you.
+    pub fn update_volume(
+        &self,
+        id: &str,
+        body: &types::VolumeUpdate,
+    ) -> Request<'_, types::VolumeOrState> {
+        self.operation(Method::PATCH, "/api/volume/{id}/", &[id]).json(body)
+    }
+    /// Delete a volume and its data.
+    ///
+    /// Deletes a volume of yours in any state. Its data is lost, billing ends, and its name is free at once.
+    /// It is refused with a 400 while an instance has the volume, also a stopped one. The message names
+    /// your instances, and the users whose instances have it. A volume of another user is not found (404).
+    pub fn delete_volume(&self, id: &str) -> Request<'_, ()> {
+        self.operation(Method::DELETE, "/api/volume/{id}/", &[id])
+    }
+    /// List the readers of a volume.
+    ///
+    /// Returns the shares of a volume of yours, in the order of their creation.
+    pub fn list_volume_shares(&self, id: &str) -> Request<'_, types::VolumeShareList> {
+        self.operation(Method::GET, "/api/volume/{id}/share/", &[id])
+    }
+    /// Share a volume with a user.
+    ///
+    /// Lets a named user attach a volume of yours to instances, read-only. The address may be that of no
+    /// user yet. A user who reads the volume already is refused with a 400. A volume has at most 50 shares.
+    /// Only a volume without a writer can be attached read-only.
+    pub fn share_volume(
+        &self,
+        id: &str,
+        body: &types::VolumeShareRequest,
+    ) -> Request<'_, types::VolumeShareOrId> {
+        self.operation(Method::POST, "/api/volume/{id}/share/", &[id]).json(body)
+    }
+    /// End the share of a volume.
+    ///
+    /// The user can attach the volume no more. Instances that have it keep it until they are deleted,
+    /// recreated, or it is detached.
+    pub fn unshare_volume(&self, id: &str, share: &str) -> Request<'_, ()> {
+        self.operation(Method::DELETE, "/api/volume/{id}/share/{share}/", &[id, share])
     }
     /// List your webhooks.
     ///

@@ -92,6 +92,23 @@ pub struct Amounts {
     /// `n_vcpus`.
     pub n_vcpus: u64,
 }
+/// An instance that has the volume. UUID, name and path of another user's instance are null.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct Attachment {
+    /// UUID of the instance.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub instance: ::std::option::Option<::std::string::String>,
+    /// Name of the instance.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub name: ::std::option::Option<::std::string::String>,
+    /// E-mail address of the owner of the instance.
+    pub owner_email: ::std::string::String,
+    /// The directory at which the volume appears.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub path: ::std::option::Option<::std::string::String>,
+    /// `read_only`.
+    pub read_only: bool,
+}
 /// `AuditList`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 #[serde(transparent)]
@@ -157,6 +174,20 @@ pub struct ChangedPreferences {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct ChangedShare {
     /// `page`, or the number of the port.
+    pub id: ::std::string::String,
+}
+/// The answer to a change of a volume by a key without the scope `read`.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct ChangedVolume {
+    /// `id`.
+    pub id: Uuid,
+    /// `state`.
+    pub state: VolumeState,
+}
+/// The answer to a new share of a volume by a key without the scope `read`.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct ChangedVolumeShare {
+    /// Id of the share.
     pub id: ::std::string::String,
 }
 /// Class of CPU.
@@ -247,6 +278,10 @@ the server generates a name of two words and a number.*/
     /// S3 secret access key.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub s3_secret_access_key: ::std::option::Option<crate::Secret>,
+    /** Volumes to attach; containers only. They are on one node, and the instance is created there. A
+volume has one instance that writes it, or any number that read it.*/
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub volumes: ::std::option::Option<::std::vec::Vec<VolumeMount>>,
 }
 /// `CreatedKey`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -366,7 +401,7 @@ pub struct Event {
     pub disk_size_gib: ::std::option::Option<i64>,
     /// Number of the event among those of its user, without gaps.
     pub id: u64,
-    /// UUID of the instance.
+    /// UUID of the instance; null in events of volumes alone.
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
     pub instance: ::std::option::Option<::std::string::String>,
     /// RAM in GiB after the event.
@@ -378,7 +413,7 @@ pub struct Event {
     /// vCPUs after the event.
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
     pub n_vcpus: ::std::option::Option<i64>,
-    /// Name of the instance after the event; null in events of instances that an earlier version deleted.
+    /// Name of the instance or volume after the event; null in events of instances that an earlier version deleted.
     #[serde(deserialize_with = "::std::option::Option::deserialize")]
     pub name: ::std::option::Option<::std::string::String>,
     /// State of the instance after the event.
@@ -387,6 +422,9 @@ pub struct Event {
     /// Kind of the event. New kinds may be added. In an element of type `reset` all other fields but `id` are null.
     #[serde(rename = "type")]
     pub type_: ::std::string::String,
+    /// UUID of the volume; null in events of instances alone.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub volume: ::std::option::Option<::std::string::String>,
 }
 /// `EventActor`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -545,6 +583,9 @@ pub struct Instance {
     pub uuid: Uuid,
     /// `vcpu_cost_hourly_usd`.
     pub vcpu_cost_hourly_usd: Rate,
+    /// Attached volumes, by path.
+    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+    pub volumes: ::std::vec::Vec<MountedVolume>,
     /// Open ports of a virtual machine, ascending; empty for containers.
     pub wan_ports: ::std::vec::Vec<Port>,
     /// `wan_ssh_port`.
@@ -631,6 +672,9 @@ pub struct InstanceFields {
     pub uuid: Uuid,
     /// `vcpu_cost_hourly_usd`.
     pub vcpu_cost_hourly_usd: Rate,
+    /// Attached volumes, by path.
+    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+    pub volumes: ::std::vec::Vec<MountedVolume>,
     /// Open ports of a virtual machine, ascending; empty for containers.
     pub wan_ports: ::std::vec::Vec<Port>,
     /// `wan_ssh_port`.
@@ -755,6 +799,18 @@ pub struct MonthCost {
     pub month: ::std::string::String,
     /// Each amount is rounded down to the nano-USD by itself.
     pub total_usd: f64,
+}
+/// `MountedVolume`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct MountedVolume {
+    /// Name of the volume.
+    pub name: ::std::string::String,
+    /// The directory at which it appears.
+    pub path: ::std::string::String,
+    /// `read_only`.
+    pub read_only: bool,
+    /// `volume`.
+    pub volume: Uuid,
 }
 /// `Offer`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -926,6 +982,12 @@ pub struct Quota {
     pub n_ports: QuotaAmount,
     /// `n_vcpus`.
     pub n_vcpus: QuotaAmount,
+    /// `n_volumes`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub n_volumes: ::std::option::Option<QuotaAmount>,
+    /// `volume_gib`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub volume_gib: ::std::option::Option<QuotaAmount>,
 }
 /// `QuotaAmount`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -1372,7 +1434,8 @@ impl ::std::str::FromStr for ShareUpdateAccess {
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct Shortage {
     /** Fields that exceed the free resources or your quota, such as `n_vcpus`. `flavor` alone says that no
-node that can run the instance has the image of its flavor.*/
+node that can run the instance has the image of its flavor. `volumes` says that the figures are
+those of the node of the volumes, which has too little or cannot run the instance.*/
     pub bottleneck: ::std::vec::Vec<::std::string::String>,
     /// `message`.
     pub message: ::std::string::String,
@@ -1594,7 +1657,7 @@ pub struct UpdateRequest {
 pub struct Usage {
     /// `from`.
     pub from: Time,
-    /// Cost of an hour as your instances are now.
+    /// Cost of an hour as your instances and volumes are now.
     pub hourly_usd: f64,
     /// `instances`.
     pub instances: ::std::vec::Vec<InstanceCost>,
@@ -1602,8 +1665,11 @@ pub struct Usage {
     pub months: ::std::vec::Vec<MonthCost>,
     /// `to`.
     pub to: Time,
-    /// Sum of the instances.
+    /// Sum of the instances and volumes.
     pub total_usd: f64,
+    /// `volumes`.
+    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
+    pub volumes: ::std::vec::Vec<VolumeCost>,
 }
 /// A scope that users give to their keys.
 #[derive(
@@ -1680,6 +1746,298 @@ impl ::std::str::FromStr for Uuid {
     fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
         Ok(Self(value.to_string()))
     }
+}
+/// `Volume`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct Volume {
+    /** Your instances that have the volume, and for its owner those of its readers too. A stopped instance
+has its volumes.*/
+    pub attached_to: ::std::vec::Vec<Attachment>,
+    /// `cpu_tier`.
+    pub cpu_tier: CpuTier,
+    /// `created_at`.
+    pub created_at: Time,
+    /// `id`.
+    pub id: Uuid,
+    /// `name`.
+    pub name: ::std::string::String,
+    /// E-mail address of the owner.
+    pub owner_email: ::std::string::String,
+    /// The cause of the state `error`; null in other states.
+    #[serde(deserialize_with = "::std::option::Option::deserialize")]
+    pub reason: ::std::option::Option<::std::string::String>,
+    /// Whether it is another user's, who shares it with you.
+    pub shared: bool,
+    /// `size_gib`.
+    pub size_gib: u64,
+    /// `state`.
+    pub state: VolumeState,
+    /// `storage_cost_hourly_usd`.
+    pub storage_cost_hourly_usd: VolumeRate,
+}
+/// `VolumeCost`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct VolumeCost {
+    /// Cost of an hour as the volume is now.
+    pub hourly_usd: f64,
+    /// `id`.
+    pub id: Uuid,
+    /// `months`.
+    pub months: ::std::vec::Vec<MonthCost>,
+    /// The last name.
+    pub name: ::std::string::String,
+    /// `size_gib`.
+    pub size_gib: u64,
+    /// Its state.
+    pub state: VolumeCostState,
+    /// Cost in the time span.
+    pub total_usd: f64,
+}
+/// Its state.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[non_exhaustive]
+pub enum VolumeCostState {
+    /// `creating`.
+    #[serde(rename = "creating")]
+    Creating,
+    /// `ready`.
+    #[serde(rename = "ready")]
+    Ready,
+    /// `error`.
+    #[serde(rename = "error")]
+    Error,
+    /// `deleted`.
+    #[serde(rename = "deleted")]
+    Deleted,
+    /// A value that this version does not know.
+    #[serde(untagged)]
+    Unknown(::std::string::String),
+}
+impl ::std::fmt::Display for VolumeCostState {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Creating => f.write_str("creating"),
+            Self::Ready => f.write_str("ready"),
+            Self::Error => f.write_str("error"),
+            Self::Deleted => f.write_str("deleted"),
+            Self::Unknown(ref text) => f.write_str(text),
+        }
+    }
+}
+impl ::std::str::FromStr for VolumeCostState {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "creating" => Ok(Self::Creating),
+            "ready" => Ok(Self::Ready),
+            "error" => Ok(Self::Error),
+            "deleted" => Ok(Self::Deleted),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+/// `VolumeDetachment`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[non_exhaustive]
+pub struct VolumeDetachment {
+    /// UUID or name of the volume.
+    pub volume: ::std::string::String,
+}
+/// `VolumeList`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[serde(transparent)]
+pub struct VolumeList(pub ::std::vec::Vec<Volume>);
+impl ::std::ops::Deref for VolumeList {
+    type Target = ::std::vec::Vec<Volume>;
+    fn deref(&self) -> &::std::vec::Vec<Volume> {
+        &self.0
+    }
+}
+/// `VolumeMount`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[non_exhaustive]
+pub struct VolumeMount {
+    /** The directory in the instance at which the volume appears. It is not in a directory of the system,
+such as `/etc`, and no two volumes of an instance are within each other.*/
+    pub path: ::std::string::String,
+    /// Whether the instance only reads it; always true for a volume of another user.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub read_only: ::std::option::Option<bool>,
+    /// UUID or name of the volume.
+    pub volume: ::std::string::String,
+}
+/// `VolumeOrState`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[serde(untagged)]
+pub enum VolumeOrState {
+    /// `Volume`.
+    Volume(Volume),
+    /// `ChangedVolume`.
+    ChangedVolume(ChangedVolume),
+}
+/// Exact rate in USD per GiB and hour, fixed at the creation of the volume. Its owner pays it.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[serde(transparent)]
+pub struct VolumeRate(pub f64);
+impl ::std::ops::Deref for VolumeRate {
+    type Target = f64;
+    fn deref(&self) -> &f64 {
+        &self.0
+    }
+}
+impl ::std::fmt::Display for VolumeRate {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+impl ::std::str::FromStr for VolumeRate {
+    type Err = <f64 as ::std::str::FromStr>::Err;
+    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+        Ok(Self(value.parse()?))
+    }
+}
+/// `VolumeRequest`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[non_exhaustive]
+pub struct VolumeRequest {
+    /// A class of CPU that the node of the volume offers. Its rate for storage is that of the volume.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub cpu_tier: ::std::option::Option<CpuTier>,
+    /// Name, unique among your volumes, of lowercase letters, digits and hyphens, not in the form of a UUID.
+    pub name: ::std::string::String,
+    /// Size in GiB, which cannot be changed later.
+    pub size_gib: u64,
+}
+/// `VolumeShare`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct VolumeShare {
+    /// `created_at`.
+    pub created_at: Time,
+    /// Id of the share.
+    pub id: ::std::string::String,
+    /// E-mail address of the reader, in one form.
+    pub user: ::std::string::String,
+}
+/// `VolumeShareList`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[serde(transparent)]
+pub struct VolumeShareList(pub ::std::vec::Vec<VolumeShare>);
+impl ::std::ops::Deref for VolumeShareList {
+    type Target = ::std::vec::Vec<VolumeShare>;
+    fn deref(&self) -> &::std::vec::Vec<VolumeShare> {
+        &self.0
+    }
+}
+/// `VolumeShareOrId`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[serde(untagged)]
+pub enum VolumeShareOrId {
+    /// `VolumeShare`.
+    VolumeShare(VolumeShare),
+    /// `ChangedVolumeShare`.
+    ChangedVolumeShare(ChangedVolumeShare),
+}
+/// `VolumeShareRequest`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[non_exhaustive]
+pub struct VolumeShareRequest {
+    /// E-mail address of the reader, which may be that of no user yet.
+    pub user: ::std::string::String,
+}
+/** The state of a volume. `error` is not billed; its `reason` says why. `deleting` is that of a deleted
+volume in events only.*/
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[non_exhaustive]
+pub enum VolumeState {
+    /// `creating`.
+    #[serde(rename = "creating")]
+    Creating,
+    /// `ready`.
+    #[serde(rename = "ready")]
+    Ready,
+    /// `error`.
+    #[serde(rename = "error")]
+    Error,
+    /// `deleting`.
+    #[serde(rename = "deleting")]
+    Deleting,
+    /// A value that this version does not know.
+    #[serde(untagged)]
+    Unknown(::std::string::String),
+}
+impl ::std::fmt::Display for VolumeState {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::Creating => f.write_str("creating"),
+            Self::Ready => f.write_str("ready"),
+            Self::Error => f.write_str("error"),
+            Self::Deleting => f.write_str("deleting"),
+            Self::Unknown(ref text) => f.write_str(text),
+        }
+    }
+}
+impl ::std::str::FromStr for VolumeState {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "creating" => Ok(Self::Creating),
+            "ready" => Ok(Self::Ready),
+            "error" => Ok(Self::Error),
+            "deleting" => Ok(Self::Deleting),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+/// `VolumeUpdate`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct VolumeUpdate {
+    /// New name.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub name: ::std::option::Option<::std::string::String>,
+}
+/// `VolumesResult`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct VolumesResult {
+    /// `message`.
+    pub message: ::std::string::String,
+    /// `uuid`.
+    pub uuid: Uuid,
+    /// All volumes of the instance, by path.
+    pub volumes: ::std::vec::Vec<MountedVolume>,
+}
+/// `VolumesResultOrState`
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[serde(untagged)]
+pub enum VolumesResultOrState {
+    /// `VolumesResult`.
+    VolumesResult(VolumesResult),
+    /// `ChangedInstance`.
+    ChangedInstance(ChangedInstance),
 }
 /// `Webhook`
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
@@ -1873,6 +2231,7 @@ impl CreateRequest {
             s3_endpoint_url: ::std::default::Default::default(),
             s3_prefill_bucket: ::std::default::Default::default(),
             s3_secret_access_key: ::std::default::Default::default(),
+            volumes: ::std::default::Default::default(),
         }
     }
 }
@@ -2037,6 +2396,51 @@ impl UpdateRequest {
             disk_size_gib: ::std::default::Default::default(),
             mem_gib: ::std::default::Default::default(),
             n_vcpus: ::std::default::Default::default(),
+            name: ::std::default::Default::default(),
+        }
+    }
+}
+impl VolumeDetachment {
+    /// Creates a request with the required fields.
+    #[allow(clippy::new_without_default)]
+    pub fn new(volume: ::std::string::String) -> Self {
+        Self { volume }
+    }
+}
+impl VolumeMount {
+    /// Creates a request with the required fields.
+    #[allow(clippy::new_without_default)]
+    pub fn new(path: ::std::string::String, volume: ::std::string::String) -> Self {
+        Self {
+            path,
+            read_only: ::std::default::Default::default(),
+            volume,
+        }
+    }
+}
+impl VolumeRequest {
+    /// Creates a request with the required fields.
+    #[allow(clippy::new_without_default)]
+    pub fn new(name: ::std::string::String, size_gib: u64) -> Self {
+        Self {
+            cpu_tier: ::std::default::Default::default(),
+            name,
+            size_gib,
+        }
+    }
+}
+impl VolumeShareRequest {
+    /// Creates a request with the required fields.
+    #[allow(clippy::new_without_default)]
+    pub fn new(user: ::std::string::String) -> Self {
+        Self { user }
+    }
+}
+impl VolumeUpdate {
+    /// Creates a request with the required fields.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        Self {
             name: ::std::default::Default::default(),
         }
     }

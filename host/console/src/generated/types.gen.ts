@@ -37,6 +37,29 @@ export type Amounts = {
     n_vcpus: number;
 };
 
+/**
+ * An instance that has the volume. UUID, name and path of another user's instance are null.
+ */
+export type Attachment = {
+    /**
+     * UUID of the instance.
+     */
+    instance: string | null;
+    /**
+     * Name of the instance.
+     */
+    name: string | null;
+    /**
+     * E-mail address of the owner of the instance.
+     */
+    owner_email: string;
+    /**
+     * The directory at which the volume appears.
+     */
+    path: string | null;
+    read_only: boolean;
+};
+
 export type AuditList = Array<AuditRecord>;
 
 export type AuditRecord = {
@@ -107,6 +130,24 @@ export type ChangedShare = {
 };
 
 /**
+ * The answer to a change of a volume by a key without the scope `read`.
+ */
+export type ChangedVolume = {
+    id: Uuid;
+    state: VolumeState;
+};
+
+/**
+ * The answer to a new share of a volume by a key without the scope `read`.
+ */
+export type ChangedVolumeShare = {
+    /**
+     * Id of the share.
+     */
+    id: string;
+};
+
+/**
  * Class of CPU.
  */
 export type CpuTier = 'general-purpose' | 'high-performance';
@@ -145,6 +186,12 @@ export type CreateRequest = {
      */
     name?: string | null;
     resource_type: ResourceType;
+    /**
+     * Volumes to attach; containers only. They are on one node, and the instance is created there. A
+     * volume has one instance that writes it, or any number that read it.
+     *
+     */
+    volumes?: Array<VolumeMount> | null;
 };
 
 export type CreatedKey = KeyFields & KeySecret;
@@ -270,7 +317,7 @@ export type Event = {
      */
     id: number;
     /**
-     * UUID of the instance.
+     * UUID of the instance; null in events of volumes alone.
      */
     instance: string | null;
     /**
@@ -286,7 +333,7 @@ export type Event = {
      */
     n_vcpus: number | null;
     /**
-     * Name of the instance after the event; null in events of instances that an earlier version deleted.
+     * Name of the instance or volume after the event; null in events of instances that an earlier version deleted.
      */
     name: string | null;
     /**
@@ -297,6 +344,10 @@ export type Event = {
      * Kind of the event. New kinds may be added. In an element of type `reset` all other fields but `id` are null.
      */
     type: string;
+    /**
+     * UUID of the volume; null in events of instances alone.
+     */
+    volume?: string | null;
 };
 
 export type EventActor = {
@@ -471,6 +522,10 @@ export type InstanceFields = {
     uuid: Uuid;
     vcpu_cost_hourly_usd: Rate;
     /**
+     * Attached volumes, by path.
+     */
+    volumes?: Array<MountedVolume>;
+    /**
      * Open ports of a virtual machine, ascending; empty for containers.
      */
     wan_ports: Array<Port>;
@@ -562,6 +617,19 @@ export type MonthCost = {
      * Each amount is rounded down to the nano-USD by itself.
      */
     total_usd: number;
+};
+
+export type MountedVolume = {
+    /**
+     * Name of the volume.
+     */
+    name: string;
+    /**
+     * The directory at which it appears.
+     */
+    path: string;
+    read_only: boolean;
+    volume: Uuid;
 };
 
 export type Offer = {
@@ -688,6 +756,8 @@ export type Quota = {
     n_instances: QuotaAmount;
     n_ports: QuotaAmount;
     n_vcpus: QuotaAmount;
+    n_volumes?: QuotaAmount;
+    volume_gib?: QuotaAmount;
 };
 
 export type QuotaAmount = {
@@ -831,7 +901,8 @@ export type ShareUpdate = {
 export type Shortage = {
     /**
      * Fields that exceed the free resources or your quota, such as `n_vcpus`. `flavor` alone says that no
-     * node that can run the instance has the image of its flavor.
+     * node that can run the instance has the image of its flavor. `volumes` says that the figures are
+     * those of the node of the volumes, which has too little or cannot run the instance.
      *
      */
     bottleneck: Array<string>;
@@ -961,16 +1032,17 @@ export type UpdateRequest = {
 export type Usage = {
     from: Time;
     /**
-     * Cost of an hour as your instances are now.
+     * Cost of an hour as your instances and volumes are now.
      */
     hourly_usd: number;
     instances: Array<InstanceCost>;
     months: Array<MonthCost>;
     to: Time;
     /**
-     * Sum of the instances.
+     * Sum of the instances and volumes.
      */
     total_usd: number;
+    volumes?: Array<VolumeCost>;
 };
 
 /**
@@ -979,6 +1051,152 @@ export type Usage = {
 export type UserScope = 'read' | 'write';
 
 export type Uuid = string;
+
+export type Volume = {
+    /**
+     * Your instances that have the volume, and for its owner those of its readers too. A stopped instance
+     * has its volumes.
+     *
+     */
+    attached_to: Array<Attachment>;
+    cpu_tier: CpuTier;
+    created_at: Time;
+    id: Uuid;
+    name: string;
+    /**
+     * E-mail address of the owner.
+     */
+    owner_email: string;
+    /**
+     * The cause of the state `error`; null in other states.
+     */
+    reason: string | null;
+    /**
+     * Whether it is another user's, who shares it with you.
+     */
+    shared: boolean;
+    size_gib: number;
+    state: VolumeState;
+    storage_cost_hourly_usd: VolumeRate;
+};
+
+export type VolumeCost = {
+    /**
+     * Cost of an hour as the volume is now.
+     */
+    hourly_usd: number;
+    id: Uuid;
+    months: Array<MonthCost>;
+    /**
+     * The last name.
+     */
+    name: string;
+    size_gib: number;
+    /**
+     * Its state.
+     */
+    state: 'creating' | 'ready' | 'error' | 'deleted';
+    /**
+     * Cost in the time span.
+     */
+    total_usd: number;
+};
+
+export type VolumeDetachment = {
+    /**
+     * UUID or name of the volume.
+     */
+    volume: string;
+};
+
+export type VolumeList = Array<Volume>;
+
+export type VolumeMount = {
+    /**
+     * The directory in the instance at which the volume appears. It is not in a directory of the system,
+     * such as `/etc`, and no two volumes of an instance are within each other.
+     *
+     */
+    path: string;
+    /**
+     * Whether the instance only reads it; always true for a volume of another user.
+     */
+    read_only?: boolean | null;
+    /**
+     * UUID or name of the volume.
+     */
+    volume: string;
+};
+
+export type VolumeOrState = Volume | ChangedVolume;
+
+/**
+ * Exact rate in USD per GiB and hour, fixed at the creation of the volume. Its owner pays it.
+ */
+export type VolumeRate = number;
+
+export type VolumeRequest = {
+    /**
+     * A class of CPU that the node of the volume offers. Its rate for storage is that of the volume.
+     */
+    cpu_tier?: 'general-purpose' | 'high-performance' | null;
+    /**
+     * Name, unique among your volumes, of lowercase letters, digits and hyphens, not in the form of a UUID.
+     */
+    name: string;
+    /**
+     * Size in GiB, which cannot be changed later.
+     */
+    size_gib: number;
+};
+
+export type VolumeShare = {
+    created_at: Time;
+    /**
+     * Id of the share.
+     */
+    id: string;
+    /**
+     * E-mail address of the reader, in one form.
+     */
+    user: string;
+};
+
+export type VolumeShareList = Array<VolumeShare>;
+
+export type VolumeShareOrId = VolumeShare | ChangedVolumeShare;
+
+export type VolumeShareRequest = {
+    /**
+     * E-mail address of the reader, which may be that of no user yet.
+     */
+    user: string;
+};
+
+/**
+ * The state of a volume. `error` is not billed; its `reason` says why. `deleting` is that of a deleted
+ * volume in events only.
+ *
+ */
+export type VolumeState = 'creating' | 'ready' | 'error' | 'deleting';
+
+export type VolumeUpdate = {
+    /**
+     * New name.
+     */
+    name?: string | null;
+};
+
+export type VolumesResult = {
+    message: string;
+    uuid: Uuid;
+    /**
+     * All volumes of the instance, by path.
+     */
+    volumes: Array<MountedVolume>;
+};
+
+export type VolumesResultOrState = VolumesResult | ChangedInstance;
 
 export type Webhook = {
     created_at: Time;
@@ -1098,10 +1316,16 @@ export type CreateRequestWritable = {
      * S3 secret access key.
      */
     s3_secret_access_key?: string | null;
+    /**
+     * Volumes to attach; containers only. They are on one node, and the instance is created there. A
+     * volume has one instance that writes it, or any number that read it.
+     *
+     */
+    volumes?: Array<VolumeMount> | null;
 };
 
 /**
- * The position of a page, from the `Link` header of the page before. Without `limit` the page has at most 1000 instances.
+ * The position of a page, from the `Link` header of the page before. Without `limit` the page has at most 1000 entries.
  */
 export type After = number;
 
@@ -1146,7 +1370,7 @@ export type Instance2 = string;
 export type Key2 = string;
 
 /**
- * The largest number of instances; without it the list is whole.
+ * The largest number of entries; without it the list is whole.
  */
 export type Limit = number;
 
@@ -1171,6 +1395,18 @@ export type SshKey2 = string;
 export type To = string;
 
 /**
+ * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
+ * yours, or else the only one of this name that is shared with you.
+ *
+ */
+export type Volume2 = string;
+
+/**
+ * Id of the share.
+ */
+export type VolumeShare2 = string;
+
+/**
  * Id of the webhook.
  */
 export type Webhook2 = string;
@@ -1182,11 +1418,11 @@ export type ListAuditData = {
     path?: never;
     query?: {
         /**
-         * The largest number of instances; without it the list is whole.
+         * The largest number of entries; without it the list is whole.
          */
         limit?: number;
         /**
-         * The position of a page, from the `Link` header of the page before. Without `limit` the page has at most 1000 instances.
+         * The position of a page, from the `Link` header of the page before. Without `limit` the page has at most 1000 entries.
          */
         after?: number;
         /**
@@ -1460,11 +1696,11 @@ export type ListInstancesData = {
     path?: never;
     query?: {
         /**
-         * The largest number of instances; without it the list is whole.
+         * The largest number of entries; without it the list is whole.
          */
         limit?: number;
         /**
-         * The position of a page, from the `Link` header of the page before. Without `limit` the page has at most 1000 instances.
+         * The position of a page, from the `Link` header of the page before. Without `limit` the page has at most 1000 entries.
          */
         after?: number;
     };
@@ -1923,6 +2159,174 @@ export type AddPortResponses = {
 };
 
 export type AddPortResponse = AddPortResponses[keyof AddPortResponses];
+
+export type AttachVolumeData = {
+    body: VolumeMount;
+    headers?: {
+        /**
+         * Refuses the request with a 412 unless the `ETag` is one of these; `*` allows any.
+         */
+        'If-Match'?: string;
+    };
+    path: {
+        /**
+         * UUID (36 characters with hyphens, in either case) or name of the instance.
+         */
+        uuid: string;
+    };
+    query?: never;
+    url: '/api/instance/{uuid}/attach-volume/';
+};
+
+export type AttachVolumeErrors = {
+    /**
+     * Fields are invalid, or the kind or the state of the instance does not allow the operation.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The instance does not exist or has another owner.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The `ETag` is not one of those in `If-Match`. Nothing has changed.
+     */
+    412: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
+     */
+    415: Detail;
+    /**
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The node of the instance is unreachable.
+     */
+    502: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type AttachVolumeError = AttachVolumeErrors[keyof AttachVolumeErrors];
+
+export type AttachVolumeResponses = {
+    /**
+     * The volumes of the instance.
+     */
+    200: VolumesResultOrState;
+};
+
+export type AttachVolumeResponse = AttachVolumeResponses[keyof AttachVolumeResponses];
+
+export type DetachVolumeData = {
+    body: VolumeDetachment;
+    headers?: {
+        /**
+         * Refuses the request with a 412 unless the `ETag` is one of these; `*` allows any.
+         */
+        'If-Match'?: string;
+    };
+    path: {
+        /**
+         * UUID (36 characters with hyphens, in either case) or name of the instance.
+         */
+        uuid: string;
+    };
+    query?: never;
+    url: '/api/instance/{uuid}/detach-volume/';
+};
+
+export type DetachVolumeErrors = {
+    /**
+     * Fields are invalid, or the kind or the state of the instance does not allow the operation.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The instance does not exist or has another owner.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The `ETag` is not one of those in `If-Match`. Nothing has changed.
+     */
+    412: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
+     */
+    415: Detail;
+    /**
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The node of the instance is unreachable.
+     */
+    502: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type DetachVolumeError = DetachVolumeErrors[keyof DetachVolumeErrors];
+
+export type DetachVolumeResponses = {
+    /**
+     * The volumes of the instance.
+     */
+    200: VolumesResultOrState;
+};
+
+export type DetachVolumeResponse = DetachVolumeResponses[keyof DetachVolumeResponses];
 
 export type ListHostKeysData = {
     body?: never;
@@ -3508,6 +3912,609 @@ export type GetUsageResponses = {
 };
 
 export type GetUsageResponse = GetUsageResponses[keyof GetUsageResponses];
+
+export type ListVolumesData = {
+    body?: never;
+    headers?: {
+        /**
+         * Refuses the request with a 412 unless the `ETag` is one of these; `*` allows any.
+         */
+        'If-Match'?: string;
+        /**
+         * Asks for a 304 without a body if the `ETag` is one of these.
+         */
+        'If-None-Match'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * The largest number of entries; without it the list is whole.
+         */
+        limit?: number;
+        /**
+         * The position of a page, from the `Link` header of the page before. Without `limit` the page has at most 1000 entries.
+         */
+        after?: number;
+    };
+    url: '/api/volume/';
+};
+
+export type ListVolumesErrors = {
+    /**
+     * Fields are invalid, and the response names all of them; or the request violates HTTP.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The `ETag` is not one of those in `If-Match`. Nothing has changed.
+     */
+    412: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type ListVolumesError = ListVolumesErrors[keyof ListVolumesErrors];
+
+export type ListVolumesResponses = {
+    /**
+     * Your volumes, and those shared with you.
+     */
+    200: VolumeList;
+};
+
+export type ListVolumesResponse = ListVolumesResponses[keyof ListVolumesResponses];
+
+export type CreateVolumeData = {
+    body: VolumeRequest;
+    headers?: {
+        /**
+         * A unique text, such as a UUID, that makes retries of this request safe.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path?: never;
+    query?: never;
+    url: '/api/volume/';
+};
+
+export type CreateVolumeErrors = {
+    /**
+     * Fields are invalid, and the response names all of them; or the request violates HTTP.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * Another request with this `Idempotency-Key` is in progress.
+     */
+    409: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
+     */
+    415: Detail;
+    /**
+     * No node has enough free resources. The figures describe one node. Or the `Idempotency-Key`
+     * belongs to a request with another body.
+     *
+     */
+    422: CreateRefusal;
+    /**
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type CreateVolumeError = CreateVolumeErrors[keyof CreateVolumeErrors];
+
+export type CreateVolumeResponses = {
+    /**
+     * The new volume. A key without the scope `read` sees its id and its state alone.
+     */
+    201: VolumeOrState;
+};
+
+export type CreateVolumeResponse = CreateVolumeResponses[keyof CreateVolumeResponses];
+
+export type DeleteVolumeData = {
+    body?: never;
+    headers?: {
+        /**
+         * Refuses the request with a 412 unless the `ETag` is one of these; `*` allows any.
+         */
+        'If-Match'?: string;
+    };
+    path: {
+        /**
+         * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
+         * yours, or else the only one of this name that is shared with you.
+         *
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/api/volume/{id}/';
+};
+
+export type DeleteVolumeErrors = {
+    /**
+     * An instance has the volume.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The volume does not exist, or is another user's and not shared with you; or the change is its owner's alone.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The `ETag` is not one of those in `If-Match`. Nothing has changed.
+     */
+    412: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type DeleteVolumeError = DeleteVolumeErrors[keyof DeleteVolumeErrors];
+
+export type DeleteVolumeResponses = {
+    /**
+     * The volume is deleted. The response has no body.
+     */
+    204: void;
+};
+
+export type DeleteVolumeResponse = DeleteVolumeResponses[keyof DeleteVolumeResponses];
+
+export type GetVolumeData = {
+    body?: never;
+    headers?: {
+        /**
+         * Refuses the request with a 412 unless the `ETag` is one of these; `*` allows any.
+         */
+        'If-Match'?: string;
+        /**
+         * Asks for a 304 without a body if the `ETag` is one of these.
+         */
+        'If-None-Match'?: string;
+    };
+    path: {
+        /**
+         * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
+         * yours, or else the only one of this name that is shared with you.
+         *
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/api/volume/{id}/';
+};
+
+export type GetVolumeErrors = {
+    /**
+     * Fields are invalid, or the kind or the state of the instance does not allow the operation.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The volume does not exist, or is another user's and not shared with you; or the change is its owner's alone.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The `ETag` is not one of those in `If-Match`. Nothing has changed.
+     */
+    412: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type GetVolumeError = GetVolumeErrors[keyof GetVolumeErrors];
+
+export type GetVolumeResponses = {
+    /**
+     * The volume.
+     */
+    200: Volume;
+};
+
+export type GetVolumeResponse = GetVolumeResponses[keyof GetVolumeResponses];
+
+export type UpdateVolumeData = {
+    body: VolumeUpdate;
+    headers?: {
+        /**
+         * Refuses the request with a 412 unless the `ETag` is one of these; `*` allows any.
+         */
+        'If-Match'?: string;
+    };
+    path: {
+        /**
+         * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
+         * yours, or else the only one of this name that is shared with you.
+         *
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/api/volume/{id}/';
+};
+
+export type UpdateVolumeErrors = {
+    /**
+     * Fields are invalid, or the kind or the state of the instance does not allow the operation.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The volume does not exist, or is another user's and not shared with you; or the change is its owner's alone.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The `ETag` is not one of those in `If-Match`. Nothing has changed.
+     */
+    412: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
+     */
+    415: Detail;
+    /**
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type UpdateVolumeError = UpdateVolumeErrors[keyof UpdateVolumeErrors];
+
+export type UpdateVolumeResponses = {
+    /**
+     * The volume. A key without the scope `read` sees its id and its state alone.
+     */
+    200: VolumeOrState;
+};
+
+export type UpdateVolumeResponse = UpdateVolumeResponses[keyof UpdateVolumeResponses];
+
+export type ListVolumeSharesData = {
+    body?: never;
+    path: {
+        /**
+         * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
+         * yours, or else the only one of this name that is shared with you.
+         *
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/api/volume/{id}/share/';
+};
+
+export type ListVolumeSharesErrors = {
+    /**
+     * The request violates HTTP: it does not have exactly one `Host` header, or its body is
+     * incomplete or malformed.
+     *
+     */
+    400: Detail;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The volume does not exist, or is another user's and not shared with you; or the change is its owner's alone.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type ListVolumeSharesError = ListVolumeSharesErrors[keyof ListVolumeSharesErrors];
+
+export type ListVolumeSharesResponses = {
+    /**
+     * The shares.
+     */
+    200: VolumeShareList;
+};
+
+export type ListVolumeSharesResponse = ListVolumeSharesResponses[keyof ListVolumeSharesResponses];
+
+export type ShareVolumeData = {
+    body: VolumeShareRequest;
+    path: {
+        /**
+         * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
+         * yours, or else the only one of this name that is shared with you.
+         *
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/api/volume/{id}/share/';
+};
+
+export type ShareVolumeErrors = {
+    /**
+     * Fields are invalid, or the kind or the state of the instance does not allow the operation.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The volume does not exist, or is another user's and not shared with you; or the change is its owner's alone.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The `Content-Type` of the request is not `application/json`, or the body has a content coding, such
+     * as `gzip`.
+     *
+     */
+    415: Detail;
+    /**
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type ShareVolumeError = ShareVolumeErrors[keyof ShareVolumeErrors];
+
+export type ShareVolumeResponses = {
+    /**
+     * The share. A key without the scope `read` sees its id alone.
+     */
+    201: VolumeShareOrId;
+};
+
+export type ShareVolumeResponse = ShareVolumeResponses[keyof ShareVolumeResponses];
+
+export type UnshareVolumeData = {
+    body?: never;
+    path: {
+        /**
+         * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
+         * yours, or else the only one of this name that is shared with you.
+         *
+         */
+        id: string;
+        /**
+         * Id of the share.
+         */
+        share: string;
+    };
+    query?: never;
+    url: '/api/volume/{id}/share/{share}/';
+};
+
+export type UnshareVolumeErrors = {
+    /**
+     * Fields are invalid, or the kind or the state of the instance does not allow the operation.
+     */
+    400: Refusal;
+    /**
+     * The request has no valid API key.
+     */
+    401: Detail;
+    /**
+     * The API key lacks the scope for this request; or the request has a session, and no proof that it
+     * comes from the console, or no recent sign-in for a new key.
+     *
+     */
+    403: Detail;
+    /**
+     * The volume does not exist or is another user's; or it has no such share.
+     */
+    404: Detail;
+    /**
+     * The body of the request did not arrive in time.
+     */
+    408: Detail;
+    /**
+     * The body of the request is larger than 64 KiB, or than 16 KiB under `/auth/`.
+     */
+    413: Detail;
+    /**
+     * The API key or the user has sent too many requests, or the user's changes have used up their budget for a day.
+     */
+    429: Detail;
+    /**
+     * An internal error. The server logs its cause with the request id.
+     */
+    500: Detail;
+    /**
+     * The server is overloaded; retry later.
+     */
+    503: Detail;
+};
+
+export type UnshareVolumeError = UnshareVolumeErrors[keyof UnshareVolumeErrors];
+
+export type UnshareVolumeResponses = {
+    /**
+     * The share has ended. The response has no body.
+     */
+    204: void;
+};
+
+export type UnshareVolumeResponse = UnshareVolumeResponses[keyof UnshareVolumeResponses];
 
 export type ListWebhooksData = {
     body?: never;

@@ -139,13 +139,11 @@ impl Schemas {
         ))?;
         // Fields of responses or of creation exist, but not every request can set them.
         let mut known = property_names(&instance);
-        for definition in instance
-            .get("$defs")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-        {
-            known.extend(property_names(definition.1));
+        let parts = instance.get("allOf").and_then(Value::as_array);
+        for part in parts.into_iter().flatten() {
+            let pointer = part.get("$ref").and_then(Value::as_str);
+            let part = pointer.and_then(|pointer| instance.pointer(pointer.trim_start_matches('#')));
+            known.extend(part.map(property_names).unwrap_or_default());
         }
         known.extend(property_names(&create));
         Ok(Self {
@@ -236,7 +234,19 @@ impl RequestSchema {
                 errors.add(field, message);
             }
         };
+        let path = error.instance_path().to_string();
+        let mut parts = path.trim_start_matches('/').split('/');
+        let field = parts.next().unwrap_or_default();
         match error.kind() {
+            // An item of an array is reported on the array.
+            kind if !field.is_empty() => {
+                let rule = self.rules.get(field);
+                let message = match parts.next() {
+                    Some(_) => rule.map(|rule| rule.message_for_items(kind)),
+                    None => rule.map(|rule| rule.message(kind)),
+                };
+                add(field, message.unwrap_or_else(|| "is not valid".to_owned()));
+            }
             Kind::AdditionalProperties { unexpected } => {
                 for (n, field) in unexpected.iter().enumerate() {
                     // A client decides the number of fields.
@@ -252,14 +262,7 @@ impl RequestSchema {
             Kind::Required { property } => {
                 add(property.as_str().unwrap_or_default(), "required".to_owned());
             }
-            kind => {
-                let path = error.instance_path().to_string();
-                // An item of an array is reported on the array.
-                let field = path.trim_start_matches('/').split('/').next();
-                let field = field.unwrap_or_default();
-                let message = self.rules.get(field).map(|rule| rule.message(kind));
-                add(field, message.unwrap_or_else(|| "is not valid".to_owned()));
-            }
+            _ => add("", "is not valid".to_owned()),
         }
     }
 }

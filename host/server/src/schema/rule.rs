@@ -55,6 +55,11 @@ impl Rule {
         }
     }
 
+    /// Returns the message for a failed check within an item of the field.
+    pub fn message_for_items(&self, kind: &Kind) -> String {
+        self.form.clone().unwrap_or_else(|| self.message(kind))
+    }
+
     /// Returns the message for a failed check of a kind.
     pub fn message(&self, kind: &Kind) -> String {
         match (kind, &self.choices, &self.range, &self.form, self.length) {

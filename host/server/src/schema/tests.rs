@@ -51,6 +51,43 @@ fn all_wrong_fields_at_once() {
 }
 
 #[test]
+fn an_item_is_reported_on_its_field() {
+    let schemas = Schemas::compile().unwrap();
+    let rule = "must be at most 8 objects with the fields volume, path and, if wanted, read_only; \
+                a path is absolute and has no spaces, such as /data/genome";
+    let one = |volume: Value| with("volumes", json!([volume]));
+    for wrong in [
+        one(json!({ "volume": "genome" })),
+        one(json!({ "volume": 7, "path": "/data" })),
+        one(json!({ "volume": "genome", "path": "data" })),
+        one(json!({ "volume": "genome", "path": "/data/../etc" })),
+        one(json!({ "volume": "genome", "path": "/data/" })),
+        one(json!({ "volume": "genome", "path": "/data", "readonly": true })),
+        one(json!("genome")),
+        with(
+            "volumes",
+            json!(vec![json!({ "volume": "a", "path": "/a" }); 9]),
+        ),
+    ] {
+        assert_eq!(
+            errors(&schemas.create, &wrong),
+            json!({ "volumes": [rule] }),
+            "{wrong}"
+        );
+    }
+    let right = json!({ "volume": "genome", "path": "/home/user/.data", "read_only": null });
+    assert_eq!(errors(&schemas.create, &one(right)), json!({}));
+    assert_eq!(
+        errors(&schemas.create, &with("volumes", json!({}))),
+        json!({ "volumes": ["must be an array"] })
+    );
+    assert_eq!(
+        errors(&schemas.create, &with("volume", json!("genome"))),
+        json!({ "volume": ["unknown field; did you mean `volumes`?"] })
+    );
+}
+
+#[test]
 fn integers() {
     let schemas = Schemas::compile().unwrap();
     for (value, expected) in [
