@@ -107,7 +107,7 @@ fn waiting() -> Vec<Chain<EngineContext>> {
             "instances_survive_a_start_of_the_engine_on_an_empty_store" => on_another(engine_restart::on_an_empty_store),
         ],
         ["the_driver_keeps_its_promises" => |context: &EngineContext| {
-            sanity::suite(&context.settings("")?, context::NODE, &context.facts().host)
+            sanity::suite("docker", &context.settings("")?, context::NODE, &context.facts().host)
         }],
         [
             "login_with_the_public_key_and_with_the_password" => look(login::key_and_password),

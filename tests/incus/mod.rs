@@ -22,7 +22,8 @@ fn waiting() -> Vec<Chain<IncusContext>> {
         ["the_driver_keeps_its_promises" => |context: &IncusContext| {
             // No other test has the third member: a look of its server fills the engine's cache of metrics.
             let member = context.member(2);
-            sanity::suite(&context.settings_of(&[2, 1], ""), &member.name, &member.address)
+            let settings = context.settings_of(&[2, 1], "");
+            sanity::suite("incus", &settings, &member.name, &member.address)
         }],
         [
             "the_limits_are_seen_from_inside" => look(limits::seen_from_inside),

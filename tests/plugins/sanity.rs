@@ -1,30 +1,9 @@
 //! The sanity suite for drivers, on a driver that keeps the promises and on one that breaks them.
 
 use crate::celld::{Celld, is_possible};
-use std::process::{Command, Output};
-use wharf_testkit::workspace::{plugin_of_tests, target};
+use wharf_testkit::workspace::plugin_of_tests;
+use wharf_tests::proof::prove;
 use wharf_tests::{Ports, simulated_node};
-
-/// Runs the suite on the node of these settings.
-fn suite(settings: &str, node: &str, arguments: &[&str]) -> (bool, String) {
-    let dir = tempfile::tempdir().unwrap();
-    let config = dir.path().join("wharf.toml");
-    let settings = format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{settings}");
-    std::fs::write(&config, settings).unwrap();
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = Command::new(target().join("release/wharf-sanity"))
-        .arg("--config")
-        .arg(&config)
-        .args(["--node", node])
-        .args(arguments)
-        .output()
-        .unwrap();
-    let said = String::from_utf8(stdout).unwrap() + &String::from_utf8_lossy(&stderr);
-    (status.success(), said)
-}
 
 #[test]
 fn the_example_driver_keeps_its_promises() {
@@ -32,10 +11,11 @@ fn the_example_driver_keeps_its_promises() {
         return;
     }
     let celld = Celld::start();
-    let plugins = format!("plugins_dir = \"{}\"\n", celld.plugins().display());
+    let driver = celld.plugins().join("driver-cells.wasm");
+    let driver = driver.to_str().unwrap();
     let arguments = ["--image", "notes", "--web-port", "8000"];
     let arguments = [&arguments[..], &["--web-path", "/health"]].concat();
-    let (ok, said) = suite(&(plugins + &celld.settings()), "cells", &arguments);
+    let (ok, said) = prove(driver, "cells", &celld.settings(), &arguments).unwrap();
     assert!(ok, "{said}");
     assert!(said.contains(" 0 failed, 0 skipped"), "{said}");
     assert!(celld.cells().is_empty(), "{said}");
@@ -51,7 +31,8 @@ fn the_driver_of_the_simulated_engine_keeps_its_promises() {
         &format!("\"simulated://{}\"", file.display()),
     );
     let settings = format!("{}{node}", Ports::take().settings());
-    let (ok, said) = suite(&settings, "one", &["--image", "base", "--ssh"]);
+    let arguments = ["--image", "base", "--ssh"];
+    let (ok, said) = prove("simulated", "one", &settings, &arguments).unwrap();
     assert!(ok, "{said}");
     // It is never out of reach.
     assert!(said.contains(" 0 failed, 1 skipped"), "{said}");
@@ -65,7 +46,8 @@ fn a_driver_that_asks_for_retries_keeps_its_promises() {
     let faults = ["ensure", "start", "stop", "resize", "delete"].map(fault);
     let node = simulated_node("one", &format!("faults = [{}]", faults.join(", ")));
     let settings = format!("{}{node}", Ports::take().settings());
-    let (ok, said) = suite(&settings, "one", &["--image", "base", "--ssh"]);
+    let arguments = ["--image", "base", "--ssh"];
+    let (ok, said) = prove("simulated", "one", &settings, &arguments).unwrap();
     assert!(ok && said.contains(" 0 failed"), "{said}");
 }
 
@@ -79,7 +61,7 @@ fn a_driver_of_clusters_keeps_its_promises_on_moves() {
     };
     let settings = format!("{}{}{}", Ports::take().settings(), node("one"), node("two"));
     let arguments = ["--image", "base", "--ssh", "--filter", "move"];
-    let (ok, said) = suite(&settings, "one", &arguments);
+    let (ok, said) = prove("simulated", "one", &settings, &arguments).unwrap();
     assert!(ok && said.contains("moves keep the disk"), "{said}");
     assert!(said.contains(" 0 failed, 0 skipped"), "{said}");
 }
@@ -87,18 +69,14 @@ fn a_driver_of_clusters_keeps_its_promises_on_moves() {
 #[test]
 fn broken_promises_are_found() {
     let plugins = tempfile::tempdir().unwrap();
-    let faulty = plugin_of_tests("faulty_driver.wasm");
-    std::fs::copy(faulty, plugins.path().join("driver-faulty.wasm")).unwrap();
+    let driver = plugins.path().join("driver-faulty.wasm");
+    std::fs::copy(plugin_of_tests("faulty_driver.wasm"), &driver).unwrap();
     let node = simulated_node("one", "mode = \"well\"")
         .replace("\"simulated\"", "\"faulty\"")
         .replace("simulated:", "unix:///nonexistent/engine.sock");
-    let settings = format!(
-        "plugins_dir = \"{}\"\n{}{node}",
-        plugins.path().display(),
-        Ports::take().settings()
-    );
+    let settings = Ports::take().settings() + &node;
     let arguments = ["--image", "base", "--ssh", "--deadline", "1"];
-    let (ok, said) = suite(&settings, "one", &arguments);
+    let (ok, said) = prove(driver.to_str().unwrap(), "one", &settings, &arguments).unwrap();
     assert!(!ok, "{said}");
     for promise in [
         "an engine that does not answer is unreachable, not empty",

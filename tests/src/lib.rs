@@ -19,6 +19,7 @@ mod network;
 mod node_check;
 mod page_server;
 mod pebble;
+pub mod proof;
 mod proxy;
 mod python;
 mod server;

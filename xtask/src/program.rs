@@ -15,14 +15,13 @@ const ROOT: &str = "WHARF_WORKSPACE";
 const SERVER: &str = "WHARF_BIN";
 
 /// A task, its program, and the program's first argument.
-const PROGRAMS: [(&str, &str, Option<&str>); 8] = [
+const PROGRAMS: [(&str, &str, Option<&str>); 7] = [
     ("up", "wharf-up", Some("up")),
     ("down", "wharf-up", Some("down")),
     ("images", "wharf-up", Some("images")),
     ("conformance", "wharf-conformance", None),
     ("dist", "wharf-dist", None),
     ("gpu-proof", "wharf-gpu-proof", None),
-    ("sanity", "wharf-sanity", None),
     ("bench", "wharf-bench", Some("run")),
 ];
 
@@ -53,7 +52,7 @@ impl Program {
             arguments.any(|argument| argument.split('=').next() == Some(option))
         };
         let is_needed = match self.task {
-            "down" | "images" | "sanity" => false,
+            "down" | "images" => false,
             "conformance" => !has("--base-url"),
             _ => true,
         };
@@ -107,6 +106,5 @@ mod tests {
         assert!(!starts("conformance", &["--base-url=http://a"]));
         assert!(!starts("bench", &["--help"]));
         assert!(!starts("images", &["base"]));
-        assert!(!starts("sanity", &["--node", "one"]));
     }
 }

@@ -1,7 +1,14 @@
 //! Errors of plugins and nodes at start, for the operator.
 
+use super::embedded::EMBEDDED;
 use std::path::PathBuf;
 use wharf_engine::EngineOpenError;
+
+fn known() -> String {
+    let drivers = EMBEDDED.iter();
+    let drivers = drivers.filter_map(|(name, _)| name.strip_prefix("driver-"));
+    drivers.collect::<Vec<_>>().join(", ")
+}
 
 /// A plugin or a node that can't be used as configured.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +26,15 @@ pub enum LoadError {
     Name {
         /// The file's name.
         name: String,
+    },
+    /// A file or name that is no driver's.
+    #[error(
+        "{driver}: a driver is a file driver-NAME.wasm, or one that is part of Wharf: {}",
+        known()
+    )]
+    NotADriver {
+        /// The file or name.
+        driver: String,
     },
     /// A plugin that differs from its pinned hash.
     #[error(

@@ -64,7 +64,7 @@ pub fn sources(
     };
     let pinned = pins.keys().any(|file| !is_request_file(file));
     for path in read_directory(directory)? {
-        if path.extension().is_none_or(|extension| extension != "wasm") {
+        if !is_wasm(&path) {
             continue;
         }
         let stem = path
@@ -72,14 +72,7 @@ pub fn sources(
             .and_then(|stem| stem.to_str())
             .unwrap_or_default()
             .to_owned();
-        let plain = stem
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        if !plain
-            || !["driver-", "flavors-"]
-                .iter()
-                .any(|kind| stem.len() > kind.len() && stem.starts_with(kind))
-        {
+        if !is_plugin_name(&stem) {
             return Err(LoadError::Name {
                 name: path
                     .file_name()
@@ -91,10 +84,7 @@ pub fn sources(
         if pinned && !pins.contains_key(&format!("{stem}.wasm")) {
             return Err(LoadError::Unpinned { plugin: stem });
         }
-        let wasm = std::fs::read(&path).map_err(|source| LoadError::Read {
-            path: path.clone(),
-            source,
-        })?;
+        let wasm = read(&path)?;
         let replaced = sources.insert(stem.clone(), Cow::Owned(wasm)).is_some();
         info!(plugin = stem, file = %path.display(), replaced, "plugin from the plugins directory");
     }
@@ -105,6 +95,47 @@ pub fn sources(
 /// The files of the plugins directory.
 pub fn read_directory(directory: &Path) -> Result<Vec<PathBuf>, LoadError> {
     let entries = std::fs::read_dir(directory);
+/// The name and the component of a driver: a file, or the driver of the program with this name.
+pub fn driver_source(driver: &Path) -> Result<(String, Cow<'static, [u8]>), LoadError> {
+    let stem = driver.file_stem().and_then(|stem| stem.to_str());
+    let stem = stem.unwrap_or_default();
+    let unknown = || LoadError::NotADriver {
+        driver: driver.display().to_string(),
+    };
+    if is_wasm(driver) {
+        if !is_plugin_name(stem) || !stem.starts_with("driver-") {
+            return Err(unknown());
+        }
+        return Ok((stem.to_owned(), Cow::Owned(read(driver)?)));
+    }
+    let name = format!("driver-{}", stem.strip_prefix("driver-").unwrap_or(stem));
+    let mut embedded = EMBEDDED.iter();
+    let found = embedded.find(|(embedded, _)| *embedded == name);
+    let (_, wasm) = found.ok_or_else(unknown)?;
+    Ok((name, Cow::Borrowed(*wasm)))
+}
+
+/// Whether a file has a component, by its name.
+pub fn is_wasm(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "wasm")
+}
+
+fn is_plugin_name(stem: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let kinds = ["driver-", "flavors-"];
+    let is_of = |kind: &&str| stem.len() > kind.len() && stem.starts_with(*kind);
+    stem.bytes().all(is_plain) && kinds.iter().any(is_of)
+}
+
+/// Reads a file of a plugin.
+pub fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
+    std::fs::read(path).map_err(|source| LoadError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
     entries
         .and_then(|entries| {
             entries

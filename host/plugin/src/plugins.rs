@@ -9,9 +9,11 @@ use super::flavors::Flavors;
 use super::load::{self, DriverPlugin};
 use super::metrics::PluginMetrics;
 use super::request_files::RequestFiles;
+use super::pin::{self, Sources};
 use super::runtime;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::path::Path;
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::driver::PluginError;
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
@@ -34,6 +36,34 @@ impl Plugins {
         let sources = load::sources(config.plugins_dir.as_deref(), &config.pins)?;
         let request_files = RequestFiles::read(config.plugins_dir.as_deref(), &config.pins)?;
         let runner = CallRunner::new(runtime::engine(&config.limits)?, config.limits)?;
+        Self::of(config, sources, request_files).await
+    }
+
+    /// Compiles and checks one driver, whatever the directory of plugins has: a file, with its request file
+    /// beside it, or the driver of the program with this name. Needs a tokio runtime.
+    pub async fn load_driver(config: PluginsConfig, driver: &Path) -> Result<Self, LoadError> {
+        let (name, wasm) = load::driver_source(driver)?;
+        let beside = driver.with_file_name(format!("{name}{}", pin::REQUESTS));
+        let paths = if load::is_wasm(driver) {
+            vec![beside]
+        } else {
+            Vec::new()
+        };
+        let request_files = RequestFiles::of_files(&paths, &config.pins)?;
+        Self::of(config, [(name, wasm)].into(), request_files).await
+    }
+
+    /// The flavors of a configuration alone. Needs a tokio runtime.
+    pub async fn of_flavors(config: PluginsConfig) -> Result<Self, LoadError> {
+        let request_files = RequestFiles::of_files(&[], &config.pins)?;
+        Self::of(config, Sources::new(), request_files).await
+    }
+
+    async fn of(
+        config: PluginsConfig,
+        sources: Sources,
+        request_files: RequestFiles,
+    ) -> Result<Self, LoadError> {
         let cache = Cache::open(&config.cache, config.shipped.as_deref());
         let mut drivers = BTreeMap::new();
         let mut flavors = Flavors::default();

@@ -2,10 +2,10 @@
 
 use super::embedded::REQUESTS;
 use super::error::LoadError;
-use super::load::read_directory;
+use super::load::{read, read_directory};
 use super::pin;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wharf_requests::RequestFile;
 
 /// The request files of the process.
@@ -23,17 +23,8 @@ impl RequestFiles {
         directory: Option<&Path>,
         pins: &BTreeMap<String, String>,
     ) -> Result<Self, LoadError> {
-        let mut files = Self {
-            embedded: BTreeMap::new(),
-            approved: BTreeMap::new(),
-        };
-        for (plugin, text) in REQUESTS {
-            let file = parse(format!("{plugin}{}", pin::REQUESTS), text)?;
-            files.embedded.insert(file.kind().to_owned(), file);
-        }
-        if let Some(directory) = directory {
-            files.add(directory, pins)?;
-        }
+        let paths = directory.map(read_directory).transpose()?;
+        let files = Self::of_files(&paths.unwrap_or_default(), pins)?;
         for file in pins.keys() {
             if pin::is_request_file(file) && !files.approved.contains_key(file) {
                 return Err(LoadError::PinnedAbsent { file: file.clone() });
@@ -42,43 +33,58 @@ impl RequestFiles {
         Ok(files)
     }
 
-    fn add(&mut self, directory: &Path, pins: &BTreeMap<String, String>) -> Result<(), LoadError> {
-        for path in read_directory(directory)? {
+    /// Reads the files of the program, and the request files among these, which need their hashes in the
+    /// configuration.
+    pub fn of_files(paths: &[PathBuf], pins: &BTreeMap<String, String>) -> Result<Self, LoadError> {
+        let mut files = Self {
+            embedded: BTreeMap::new(),
+            approved: BTreeMap::new(),
+        };
+        for (plugin, text) in REQUESTS {
+            let file = parse(format!("{plugin}{}", pin::REQUESTS), text)?;
+            files.embedded.insert(file.kind().to_owned(), file);
+        }
+        for path in paths {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if !pin::is_request_file(&name) {
-                continue;
+            if pin::is_request_file(&name) && path.exists() {
+                files.add(path, &name, pins)?;
             }
-            if !name.starts_with("driver-") {
-                return Err(LoadError::RequestFileName {
-                    name: name.into_owned(),
+        }
+        Ok(files)
+    }
+
+    fn add(
+        &mut self,
+        path: &Path,
+        name: &str,
+        pins: &BTreeMap<String, String>,
+    ) -> Result<(), LoadError> {
+        if !name.starts_with("driver-") {
+            return Err(LoadError::RequestFileName {
+                name: name.to_owned(),
+            });
+        }
+        let text = read(path)?;
+        let found = pin::hash(&text);
+        match pins.get(name) {
+            None => {
+                return Err(LoadError::Unapproved {
+                    path: path.to_owned(),
+                    file: name.to_owned(),
+                    found,
                 });
             }
-            let text = std::fs::read(&path).map_err(|source| LoadError::Read {
-                path: path.clone(),
-                source,
-            })?;
-            let found = pin::hash(&text);
-            match pins.get(&*name) {
-                None => {
-                    return Err(LoadError::Unapproved {
-                        path: path.clone(),
-                        file: name.into_owned(),
-                        found,
-                    });
-                }
-                Some(pinned) if !found.eq_ignore_ascii_case(pinned) => {
-                    return Err(LoadError::Hash {
-                        file: name.into_owned(),
-                        pinned: pinned.clone(),
-                        found,
-                    });
-                }
-                Some(_) => {}
+            Some(pinned) if !found.eq_ignore_ascii_case(pinned) => {
+                return Err(LoadError::Hash {
+                    file: name.to_owned(),
+                    pinned: pinned.clone(),
+                    found,
+                });
             }
-            let name = name.into_owned();
-            let file = parse(name.clone(), &String::from_utf8_lossy(&text))?;
-            self.approved.insert(name, file);
+            Some(_) => {}
         }
+        let file = parse(name.to_owned(), &String::from_utf8_lossy(&text))?;
+        self.approved.insert(name.to_owned(), file);
         Ok(())
     }
 

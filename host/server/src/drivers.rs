@@ -2,8 +2,9 @@
 
 use crate::node_tls::{self, NodeTls, WrongNodeTls};
 use crate::server::StartError;
+use anyhow::{Result, bail};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wharf_config::{Config, FlavorConfig, NodeConfig};
 use wharf_db::{Db, Read};
@@ -14,6 +15,7 @@ use wharf_domain::ids::NodeId;
 use wharf_domain::instance::ResourceType;
 use wharf_engine::{EngineEndpoint, Transport};
 use wharf_plugin::{CacheUse, NodeDriver, OwnFlavor, Plugins, PluginsConfig};
+use wharf_sanity::Drivers;
 use wharf_simulated::SimulatedEngine;
 
 /// Compares a database with the engines of a configuration.
@@ -57,8 +59,18 @@ pub async fn drivers(
     installation: &str,
     cache: CacheUse,
 ) -> Result<(Plugins, BTreeMap<NodeId, NodeDriver>), StartError> {
+    let plugins = Plugins::load(plugins_config(config, cache)).await?;
+    let mut drivers = BTreeMap::new();
+    for node in &config.node {
+        let driver = driver(config, &plugins, node, installation)?;
+        drivers.insert(NodeId(node.name.clone()), driver);
+    }
+    Ok((plugins, drivers))
+}
+
+fn plugins_config(config: &Config, cache: CacheUse) -> PluginsConfig {
     let limits = &config.limits;
-    let plugins = Plugins::load(PluginsConfig {
+    PluginsConfig {
         cache,
         shipped: shipped_plugins(),
         plugins_dir: config.plugins_dir.clone(),
@@ -70,14 +82,50 @@ pub async fn drivers(
             wall: Duration::from_millis(limits.call_timeout_ms),
             ..wharf_plugin::CallLimits::default()
         },
-    })
-    .await?;
-    let mut drivers = BTreeMap::new();
-    for node in &config.node {
-        let driver = driver(config, &plugins, node, installation)?;
-        drivers.insert(NodeId(node.name.clone()), driver);
     }
-    Ok((plugins, drivers))
+}
+
+/// Loads one driver alone for the sanity suite, on a node of the configuration.
+pub async fn drivers_to_prove(
+    config: &Config,
+    file: &Path,
+    name: &str,
+) -> Result<(NodeConfig, Drivers)> {
+    let mut nodes = config.node.iter();
+    let Some(own) = nodes.find(|node| node.name == name) else {
+        let names: Vec<_> = config.node.iter().map(|node| node.name.as_str()).collect();
+        bail!(
+            "no node {name:?}; the configuration has {}",
+            names.join(", ")
+        );
+    };
+    let peer = config.node.iter().find(|node| {
+        let is_same = node.driver == own.driver && node.cluster == own.cluster;
+        is_same && own.cluster.is_some() && node.name != own.name
+    });
+    let away = NodeConfig {
+        endpoint: "unix:///nonexistent/engine.sock".to_owned(),
+        tls: None,
+        ..own.clone()
+    };
+    let cache = CacheUse::Read(config.data_dir.join(CACHE));
+    let loaded = PluginsConfig {
+        flavors: Vec::new(),
+        ..plugins_config(config, cache)
+    };
+    let plugins = Plugins::load_driver(loaded, file).await?;
+    let (one, two) = (
+        wharf_sanity::new_installation(),
+        wharf_sanity::new_installation(),
+    );
+    let of = |node, installation: &str| driver(config, &plugins, node, installation);
+    let drivers = Drivers {
+        own: of(own, &one)?,
+        peer: peer.map(|peer| of(peer, &one)).transpose()?,
+        other: of(own, &two)?,
+        without_engine: of(&away, &one)?,
+    };
+    Ok((own.clone(), drivers))
 }
 
 /// A flavor of the configuration. It runs in containers.

@@ -17,6 +17,7 @@ mod manual;
 mod node;
 mod operator;
 mod plugin;
+mod prove;
 mod restore;
 mod secrets;
 mod serve;

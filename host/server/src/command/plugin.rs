@@ -2,13 +2,14 @@
 
 use super::counted;
 use super::operator::OperatorCommand;
+use super::prove::Prove;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use wharf_plugin::Review;
 
-/// Review the requests of a driver before they are approved
+/// Review the requests of a driver, and prove that it keeps the promises of its interface
 #[derive(Args)]
 pub struct Plugin {
     #[command(subcommand)]
@@ -39,6 +40,7 @@ enum PluginCommand {
         #[arg(long, value_name = "NAME=VALUE", value_parser = argument)]
         set: Vec<(String, String)>,
     },
+    Prove(Box<Prove>),
     /// Compile the plugins that are part of Wharf, for packages
     ///
     /// A server reads `PREFIX/lib/wharf/plugins`, if its program is `PREFIX/bin/wharf` and no other account
@@ -70,6 +72,7 @@ impl OperatorCommand for Plugin {
                 std::io::stdout().lock().write_all(written.as_bytes())?;
                 Ok(())
             }
+            PluginCommand::Prove(prove) => prove.run(),
             PluginCommand::Precompile { directory } => Ok(wharf_plugin::precompile(&directory)?),
         }
     }

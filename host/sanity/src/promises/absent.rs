@@ -14,7 +14,7 @@ pub async fn inspect(subject: &Subject) -> Result<Verdict> {
 
 pub async fn stop_and_delete(subject: &Subject) -> Result<Verdict> {
     let target = subject.spec()?.target;
-    let driver = &subject.driver;
+    let driver = subject.driver();
     let stop = async || driver.stop(&target, GRACE).await;
     let report = subject.retried(stop).await?;
     ensure!(
@@ -35,7 +35,7 @@ pub async fn others(subject: &Subject) -> Result<Verdict> {
     let resized = subject.resize(&target).await;
     let not_found = matches!(resized, Err(PluginError::NotFound));
     ensure!(not_found, "resize: {resized:?}");
-    let stats = subject.driver.stats(target.tag, true).await;
+    let stats = subject.driver().stats(target.tag, true).await;
     ensure!(stats.is_err(), "stats: {stats:?}");
     Ok(Verdict::Kept)
 }

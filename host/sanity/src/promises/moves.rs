@@ -9,13 +9,13 @@ use wharf_domain::ids::Generation;
 use wharf_plugin::NodeDriver;
 
 pub async fn moves(subject: &Subject) -> Result<Verdict> {
-    if !subject.driver.moves() {
-        let answer = subject.driver.move_here(&subject.spec()?).await;
+    if !subject.driver().moves() {
+        let answer = subject.driver().move_here(&subject.spec()?).await;
         let clear = matches!(answer, Err(PluginError::Unsupported(_)));
         ensure!(clear, "move-here without the interface: {answer:?}");
         return Ok(Verdict::Kept);
     }
-    let driver = &subject.driver;
+    let driver = subject.driver();
     let unknown = subject.spec()?;
     let fetch = async || driver.move_here(&unknown).await;
     let absent = subject.retried(fetch).await?;
@@ -33,7 +33,7 @@ pub async fn moves(subject: &Subject) -> Result<Verdict> {
     );
     subject.stop(&spec.target).await?;
     fetched(subject, driver, &spec).await?;
-    if let Some(peer) = &subject.peer {
+    if let Some(peer) = &subject.drivers.peer {
         there_and_back(subject, peer, &spec).await?;
     }
     subject.start(&spec.target).await?;
@@ -46,7 +46,7 @@ pub async fn moves(subject: &Subject) -> Result<Verdict> {
 /// Moves a stopped instance to another node and back.
 async fn there_and_back(subject: &Subject, peer: &NodeDriver, spec: &Spec) -> Result<()> {
     let tag = spec.target.tag;
-    for (from, to) in [(&subject.driver, peer), (peer, &subject.driver)] {
+    for (from, to) in [(subject.driver(), peer), (peer, subject.driver())] {
         fetched(subject, to, spec).await?;
         // The answer may have been lost.
         fetched(subject, to, spec).await?;
@@ -78,7 +78,7 @@ async fn fetched(subject: &Subject, to: &NodeDriver, spec: &Spec) -> Result<()> 
             Phase::Elsewhere(_) => {}
             other => bail!("move-here reported {other:?}"),
         }
-        let left = begin.elapsed() < subject.options.deadline();
+        let left = begin.elapsed() < subject.sample.deadline;
         ensure!(left, "move-here still reports {:?}", report.phase);
         tokio::time::sleep(report.again.unwrap_or(Duration::ZERO)).await;
     }

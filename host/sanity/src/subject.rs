@@ -1,13 +1,10 @@
 //! The driver under test, with instances of its own.
 
-use crate::options::{Options, node};
 use anyhow::{Context, Result, bail, ensure};
 use ipnet::Ipv4Net;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
-use wharf_config::Config;
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{
@@ -15,10 +12,10 @@ use wharf_domain::driver::{
     Spec, Tag,
 };
 use wharf_domain::flavor::{BlueprintRequest, Flavor, WebAuth};
-use wharf_domain::ids::{Generation, InstanceId, NodeId};
+use wharf_domain::ids::{Generation, InstanceId};
 use wharf_domain::instance::ResourceType;
 use wharf_domain::secret::{InstanceSecrets, SecretKind, SecretText};
-use wharf_plugin::{NodeDriver, OwnFlavor, Plugins};
+use wharf_plugin::{NodeDriver, OwnFlavor};
 
 /// Grace of a stop.
 pub const GRACE: Duration = Duration::from_secs(10);
@@ -35,94 +32,81 @@ const SIZE: Size = Size {
 /// Ports of an instance.
 const SSH_PORT: u16 = 22;
 
-/// The driver of one node.
-pub struct Subject {
-    pub driver: NodeDriver,
+/// The drivers under test.
+pub struct Drivers {
+    /// The driver of the node.
+    pub own: NodeDriver,
     /// The driver of another node of the cluster, if the configuration has one.
     pub peer: Option<NodeDriver>,
-    /// The driver for another installation on the engine.
+    /// The driver of the node for another installation.
     pub other: NodeDriver,
-    pub health: NodeHealth,
-    pub options: Options,
-    config: Config,
-    subnet: Ipv4Net,
+    /// The driver of a node whose engine is not there.
+    pub without_engine: NodeDriver,
+}
+
+/// The instances that the suite makes.
+pub struct Sample {
+    /// Their image, in the engine's syntax.
+    pub image: String,
+    /// Port and path of their web page; without one, they have SSH on port 22.
+    pub web: Option<(u16, String)>,
+    /// Their network.
+    pub subnet: Ipv4Net,
+    /// The address at which published ports of the node are reached.
+    pub connect: String,
+    /// The highest port of the node to publish.
+    pub last_port: u16,
+    /// Longest time until an instance is up.
+    pub deadline: Duration,
+}
+
+/// The driver of one node, with instances of its own.
+pub struct Subject {
+    pub(crate) drivers: Drivers,
+    pub(crate) sample: Sample,
+    pub(crate) health: NodeHealth,
     secrets: InstanceSecrets,
     made: AtomicU16,
 }
 
-/// The drivers of the node and of the other one of its cluster.
-async fn drivers(config: &Config, installation: &str) -> Result<(NodeDriver, Option<NodeDriver>)> {
-    let (_plugins, drivers): (Plugins, _) =
-        wharf::drivers::drivers_for_check(config, installation).await?;
-    let mut all = config.node.iter().map(|node| {
-        let driver = drivers.get(&NodeId(node.name.clone())).cloned();
-        driver.context("the node has no driver")
-    });
-    let own = all.next().context("no node")??;
-    Ok((own, all.next().transpose()?))
-}
-
-fn installation() -> String {
+/// The name of a new installation.
+pub fn new_installation() -> String {
     let id = uuid::Uuid::new_v4().simple().to_string();
     format!("sanity-{}", id.get(..8).unwrap_or(&id))
 }
 
 impl Subject {
-    /// Loads the driver and probes the engine. A subnet at the end of the node's network is used, as
-    /// servers begin at its start.
-    pub async fn open(options: Options) -> Result<Self> {
-        let config = options.load()?;
-        let (driver, peer) = drivers(&config, &installation()).await?;
-        let (other, _) = drivers(&config, &installation()).await?;
-        let health = driver.probe().await.context("probe")?;
-        let node = node(&config)?;
-        let subnet = node.lan_cidr.subnets(node.lan_subnet_prefix)?.last();
+    /// Probes the engine.
+    pub async fn open(drivers: Drivers, sample: Sample) -> Result<Self, PluginError> {
         Ok(Self {
-            driver,
-            peer,
-            other,
-            health,
-            options,
-            subnet: subnet.context("the node's lan_cidr has no subnet")?,
+            health: drivers.own.probe().await?,
+            drivers,
+            sample,
             secrets: InstanceSecrets(vec![(
                 SecretKind::Password,
                 SecretText::new(uuid::Uuid::new_v4().simple().to_string()),
             )]),
             made: AtomicU16::new(0),
-            config,
         })
     }
 
-    pub fn name(&self) -> &str {
-        &self.driver.name().0
+    /// The node's engine and its version.
+    pub fn engine(&self) -> &str {
+        &self.health.version
     }
 
-    pub fn wants(&self, rule: &str) -> bool {
-        let filter = self.options.filter.as_ref();
-        filter.is_none_or(|text| rule.contains(text.as_str()))
-    }
-
-    /// The driver of a node whose engine is not there.
-    pub async fn without_engine(&self) -> Result<NodeDriver> {
-        let mut config = self.config.clone();
-        for node in &mut config.node {
-            node.endpoint = "unix:///nonexistent/engine.sock".to_owned();
-            node.tls = None;
-        }
-        Ok(drivers(&config, &installation()).await?.0)
+    pub(crate) fn driver(&self) -> &NodeDriver {
+        &self.drivers.own
     }
 
     /// The specification of a new instance, with an address and a port of its own.
     pub fn spec(&self) -> Result<Spec> {
         let n = self.made.fetch_add(1, Ordering::Relaxed);
-        let hosts = self.subnet.hosts().collect::<Vec<Ipv4Addr>>();
-        let mut hosts = hosts.into_iter();
+        let sample = &self.sample;
+        let mut hosts = sample.subnet.hosts();
         let gateway = hosts.next().context("an empty subnet")?;
         let address = hosts.nth(usize::from(n)).context("the subnet is full")?;
-        let (last, instance_port) = match self.options.web_port {
-            Some(port) => (self.config.web.to, port),
-            None => (self.config.ssh_ports.to, SSH_PORT),
-        };
+        let web_port = sample.web.as_ref().map(|(port, _)| *port);
         Ok(Spec {
             target: DriverTarget {
                 tag: Tag {
@@ -134,17 +118,18 @@ impl Subject {
                 size: SIZE,
                 network: InstanceNetwork {
                     id: "sanity".to_owned(),
-                    subnet: self.subnet,
+                    subnet: sample.subnet,
                     gateway,
                     address,
                 },
                 public_network: None,
                 wan_ports: Vec::new(),
+                volumes: Vec::new(),
             },
             hostname: format!("sanity-{n}"),
             published: vec![PublishedPort {
-                node_port: last.checked_sub(n).context("no port is left")?,
-                instance_port,
+                node_port: sample.last_port.checked_sub(n).context("no port is left")?,
+                instance_port: web_port.unwrap_or(SSH_PORT),
                 private: false,
             }],
             private_address: None,
@@ -155,19 +140,14 @@ impl Subject {
     }
 
     fn blueprint(&self) -> Arc<Blueprint> {
-        let Options {
-            image,
-            web_port,
-            web_path,
-            ssh,
-            ..
-        } = &self.options;
+        let Sample { image, web, .. } = &self.sample;
+        let ssh = web.is_none();
         let flavor = Flavor {
             name: "sanity".to_owned(),
             description: String::new(),
             resource_types: vec![ResourceType::Container],
-            ssh: *ssh,
-            web: web_port.is_some(),
+            ssh,
+            web: web.is_some(),
             web_auth: WebAuth::None,
             s3_prefill: false,
             ai: false,
@@ -177,8 +157,8 @@ impl Subject {
         let own = OwnFlavor {
             flavor: flavor.clone(),
             image: image.clone(),
-            ssh: *ssh,
-            web: web_port.map(|port| (port, web_path.clone())),
+            ssh,
+            web: web.clone(),
             command: Vec::new(),
         };
         let request = BlueprintRequest {
@@ -190,8 +170,9 @@ impl Subject {
             public_key: None,
             s3_prefill: false,
             ai: false,
+            private_page: false,
         };
-        own.blueprint(std::iter::once(self.driver.engine_kind()), &request)
+        own.blueprint(std::iter::once(self.driver().engine_kind()), &request)
     }
 
     /// Repeats a call while the driver asks for a retry, as the host does.
@@ -202,9 +183,7 @@ impl Subject {
         let begin = Instant::now();
         loop {
             match call().await {
-                Err(PluginError::RetryLater(pause))
-                    if begin.elapsed() < self.options.deadline() =>
-                {
+                Err(PluginError::RetryLater(pause)) if begin.elapsed() < self.sample.deadline => {
                     tokio::time::sleep(pause).await;
                 }
                 result => return result,
@@ -215,7 +194,7 @@ impl Subject {
     /// Calls `ensure`, and repeats it after a lack of resources, as the host does. The engine frees those of a
     /// removed instance late.
     pub async fn ensure(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
-        let ensure = async || self.driver.ensure(spec, &self.secrets).await;
+        let ensure = async || self.driver().ensure(spec, &self.secrets).await;
         for _ in 0..REPETITIONS {
             match self.retried(ensure).await {
                 Err(PluginError::Insufficient(_)) => tokio::time::sleep(PAUSE).await,
@@ -239,9 +218,9 @@ impl Subject {
                 other => bail!("ensure reported {other:?}"),
             }
             ensure!(
-                begin.elapsed() < self.options.deadline(),
+                begin.elapsed() < self.sample.deadline,
                 "not ready within {:?}: {:?}",
-                self.options.deadline(),
+                self.sample.deadline,
                 report.phase
             );
             tokio::time::sleep(report.again.unwrap_or(PAUSE)).await;
@@ -257,7 +236,7 @@ impl Subject {
 
     /// The phase of an instance.
     pub async fn phase(&self, tag: Tag) -> Result<Phase> {
-        let report = self.driver.inspect(tag, Generation(9)).await;
+        let report = self.driver().inspect(tag, Generation(9)).await;
         Ok(report.context("inspect")?.phase)
     }
 
@@ -269,7 +248,7 @@ impl Subject {
             if wanted(&phase) {
                 return Ok(());
             }
-            let waited = begin.elapsed() < self.options.deadline();
+            let waited = begin.elapsed() < self.sample.deadline;
             ensure!(waited, "still {phase:?} after {:?}", begin.elapsed());
             tokio::time::sleep(PAUSE).await;
         }
@@ -277,7 +256,7 @@ impl Subject {
 
     /// Stops an instance, which must be stopped then.
     pub async fn stop(&self, target: &DriverTarget) -> Result<()> {
-        let stop = async || self.driver.stop(target, GRACE).await;
+        let stop = async || self.driver().stop(target, GRACE).await;
         let report = self.retried(stop).await.context("stop")?;
         ensure!(report.generation == target.generation, "{report:?}");
         ensure!(
@@ -290,12 +269,13 @@ impl Subject {
 
     /// Starts an instance.
     pub async fn start(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
-        self.retried(async || self.driver.start(target).await).await
+        self.retried(async || self.driver().start(target).await)
+            .await
     }
 
     /// Changes the sizes of an instance.
     pub async fn resize(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
-        self.retried(async || self.driver.resize(target).await)
+        self.retried(async || self.driver().resize(target).await)
             .await
     }
 
@@ -303,13 +283,13 @@ impl Subject {
     pub async fn remove(&self, target: &DriverTarget) -> Result<()> {
         let begin = Instant::now();
         loop {
-            let delete = async || self.driver.delete(target).await;
+            let delete = async || self.driver().delete(target).await;
             let report = self.retried(delete).await.context("delete")?;
             ensure!(report.generation == target.generation, "{report:?}");
             if report.phase == Phase::Absent {
                 return Ok(());
             }
-            let waited = begin.elapsed() < self.options.deadline();
+            let waited = begin.elapsed() < self.sample.deadline;
             ensure!(waited, "delete still reports {:?}", report.phase);
             tokio::time::sleep(report.again.unwrap_or(PAUSE)).await;
         }
@@ -317,13 +297,13 @@ impl Subject {
 
     /// The tags in the driver's list.
     pub async fn listed(&self) -> Result<Vec<(Tag, Phase)>> {
-        let list = self.driver.list().await.context("list")?;
+        let list = self.driver().list().await.context("list")?;
         Ok(list.into_iter().map(|row| (row.tag, row.phase)).collect())
     }
 
-    /// Removes every instance of both installations, also those of failed rules.
+    /// Removes every instance of both installations, also those of broken promises.
     pub async fn remove_all(&self) -> Result<()> {
-        for driver in [&self.driver, &self.other] {
+        for driver in [&self.drivers.own, &self.drivers.other] {
             for row in driver.list().await? {
                 let target = DriverTarget::orphan(row.tag);
                 self.retried(async || driver.delete(&target).await).await?;

@@ -22,14 +22,14 @@ pub enum Verdict {
 pub type Check = for<'a> fn(&'a Subject) -> LocalBoxFuture<'a, Result<Verdict>>;
 
 /// Names a check after its promise.
-macro_rules! rules {
+macro_rules! promises {
     ($($name:literal => $check:path,)*) => {
         &[$(($name, |subject| Box::pin($check(subject)))),*]
     };
 }
 
 /// All promises, in the order of a life.
-pub const RULES: &[(&str, Check)] = rules![
+pub const PROMISES: &[(&str, Check)] = promises![
     "probe reports a usable node" => engine::probe,
     "an engine that does not answer is unreachable, not empty" => engine::unreachable,
     "a store keeps its first mark" => engine::mark,

@@ -38,7 +38,7 @@ pub async fn ensure(subject: &Subject) -> Result<Verdict> {
 pub async fn others(subject: &Subject) -> Result<Verdict> {
     for after in AFTER_MS.map(Duration::from_millis) {
         let target = subject.up().await?.target;
-        let driver = &subject.driver;
+        let driver = subject.driver();
         drop(tokio::time::timeout(after, driver.stop(&target, GRACE)).await);
         subject.stop(&target).await?;
         drop(tokio::time::timeout(after, driver.start(&target)).await);

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use wharf_domain::driver::{PluginError, StoreMark};
 
 pub async fn probe(subject: &Subject) -> Result<Verdict> {
-    let health = subject.driver.probe().await?;
+    let health = subject.driver().probe().await?;
     ensure!(!health.version.is_empty(), "no version");
     let features = health.features;
     ensure!(features.containers || features.vms, "{features:?}");
@@ -18,7 +18,7 @@ pub async fn unreachable(subject: &Subject) -> Result<Verdict> {
     if !subject.health.features.network {
         return Ok(Verdict::NotApplicable("a simulated engine is always there"));
     }
-    let driver = subject.without_engine().await?;
+    let driver = &subject.drivers.without_engine;
     let target = subject.spec()?.target;
     let is_unreachable = |error: Option<PluginError>, function: &str| {
         let is = matches!(error, Some(PluginError::Unreachable(_)));
@@ -34,7 +34,7 @@ pub async fn unreachable(subject: &Subject) -> Result<Verdict> {
 }
 
 pub async fn mark(subject: &Subject) -> Result<Verdict> {
-    let driver = &subject.driver;
+    let driver = subject.driver();
     match driver.identify().await? {
         StoreMark::Missing => {}
         StoreMark::Unsupported => {
@@ -50,7 +50,7 @@ pub async fn mark(subject: &Subject) -> Result<Verdict> {
     ensure!(driver.identify().await? == first, "the mark is not kept");
     driver.mark("second-2").await?;
     ensure!(driver.identify().await? == first, "the mark was replaced");
-    let other = subject.other.identify().await?;
+    let other = subject.drivers.other.identify().await?;
     ensure!(other == StoreMark::Missing, "shared mark: {other:?}");
     Ok(Verdict::Kept)
 }

@@ -47,9 +47,9 @@ pub async fn grow(subject: &Subject) -> Result<Verdict> {
         );
         let begin = Instant::now();
         while !matches!(report.phase, Phase::Stopped(_)) {
-            let grow = async || subject.driver.grow(&spec).await;
+            let grow = async || subject.driver().grow(&spec).await;
             report = subject.retried(grow).await?;
-            let left = begin.elapsed() < subject.options.deadline();
+            let left = begin.elapsed() < subject.sample.deadline;
             ensure!(left, "grow still reports {report:?}");
             tokio::time::sleep(report.again.unwrap_or(Duration::ZERO)).await;
         }

@@ -64,7 +64,7 @@ pub async fn list(subject: &Subject) -> Result<Verdict> {
     };
     ensure!(*phase_of(&one)? == Phase::Ready, "{listed:?}");
     ensure!(matches!(phase_of(&two)?, Phase::Stopped(_)), "{listed:?}");
-    let others = subject.other.list().await?;
+    let others = subject.drivers.other.list().await?;
     ensure!(others.is_empty(), "another installation has {others:?}");
     subject.remove(&one.target).await?;
     subject.remove(&two.target).await?;
@@ -81,7 +81,7 @@ pub async fn incarnation(subject: &Subject) -> Result<Verdict> {
     let phase = subject.phase(next.tag).await?;
     ensure!(phase == Phase::Absent, "the next incarnation is {phase:?}");
     // The outcome of the deletion is the driver's; the instance must not suffer.
-    let deleted = subject.driver.delete(&next).await;
+    let deleted = subject.driver().delete(&next).await;
     let phase = subject.phase(spec.target.tag).await?;
     ensure!(phase == Phase::Ready, "{phase:?} after {deleted:?}");
     subject.remove(&spec.target).await?;
@@ -169,11 +169,11 @@ pub async fn stats(subject: &Subject) -> Result<Verdict> {
     }
     let spec = subject.up().await?;
     let tag = spec.target.tag;
-    let first = subject.driver.stats(tag, true).await?;
+    let first = subject.driver().stats(tag, true).await?;
     let begin = Instant::now();
     let second = loop {
         tokio::time::sleep(LOOKS).await;
-        let second = subject.driver.stats(tag, true).await?;
+        let second = subject.driver().stats(tag, true).await?;
         ensure!(
             second.at_ns >= first.at_ns && second.cpu_ns >= first.cpu_ns,
             "the later sample is {second:?}, and the earlier {first:?}"
@@ -181,7 +181,7 @@ pub async fn stats(subject: &Subject) -> Result<Verdict> {
         if second.at_ns > first.at_ns {
             break second;
         }
-        let left = begin.elapsed() < subject.options.deadline();
+        let left = begin.elapsed() < subject.sample.deadline;
         ensure!(left, "no sample follows {first:?}");
     };
     ensure!(
@@ -189,7 +189,7 @@ pub async fn stats(subject: &Subject) -> Result<Verdict> {
         "nothing is used: {second:?}"
     );
     subject.stop(&spec.target).await?;
-    let stopped = subject.driver.stats(tag, false).await;
+    let stopped = subject.driver().stats(tag, false).await;
     ensure!(stopped.is_err(), "stopped, yet {stopped:?}");
     subject.remove(&spec.target).await?;
     Ok(Verdict::Kept)
@@ -210,7 +210,7 @@ async fn until_port(subject: &Subject, spec: &Spec, wanted: bool) -> Result<()> 
         if answers == wanted {
             return Ok(());
         }
-        let left = begin.elapsed() < subject.options.deadline();
+        let left = begin.elapsed() < subject.sample.deadline;
         ensure!(left, "the published port answers: {answers}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -219,17 +219,14 @@ async fn until_port(subject: &Subject, spec: &Spec, wanted: bool) -> Result<()> 
 /// Whether the banner of SSH comes, or the page with a status below 500.
 async fn answer(subject: &Subject, spec: &Spec) -> Result<bool> {
     let port = spec.published.first().context("no port")?.node_port;
-    let options = &subject.options;
-    let mut stream = TcpStream::connect((options.connect.as_str(), port)).await?;
+    let host = subject.sample.connect.as_str();
+    let mut stream = TcpStream::connect((host, port)).await?;
     let mut begin = [0; 12];
-    if options.web_port.is_none() {
+    let Some((_, path)) = &subject.sample.web else {
         stream.read_exact(&mut begin).await?;
         return Ok(begin.starts_with(b"SSH-"));
-    }
-    let request = format!(
-        "GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
-        options.web_path, options.connect
-    );
+    };
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     stream.read_exact(&mut begin).await?;
     let is_http = begin.starts_with(b"HTTP/1.");
