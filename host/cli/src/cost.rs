@@ -5,9 +5,9 @@ use crate::output::Column::{Number, Text, Whole};
 use crate::output::{hourly_usd, line, or_none, table, time, usd};
 use anyhow::Result;
 use clap::Args;
-use wharf_client::types::InstanceCost;
+use wharf_client::types::{InstanceCost, VolumeCost};
 
-/// Show the cost of your instances in USD, of this month unless a period is given
+/// Show the cost of your instances and volumes in USD, of this month unless a period is given
 #[derive(Args)]
 pub struct Cost {
     /// Start of the period, an ISO 8601 date or time
@@ -26,7 +26,7 @@ impl Cost {
         let request = client.get_usage(self.from.as_deref(), self.to.as_deref());
         let usage = request.send().await?;
         let columns = [
-            Text("INSTANCE"),
+            Text("NAME"),
             Whole("STATE"),
             Text("FLAVOR"),
             Text("SIZE"),
@@ -34,7 +34,8 @@ impl Cost {
             Number("USD"),
         ];
         self.connection.print(&usage, |usage| {
-            table(columns, usage.instances.iter().map(row))?;
+            let volumes = usage.volumes.iter().map(volume_row);
+            table(columns, usage.instances.iter().map(row).chain(volumes))?;
             line(&format!(
                 "Total {} USD from {} to {}; {} USD per hour now.",
                 usd(usage.total_usd),
@@ -56,6 +57,17 @@ fn row(cost: &InstanceCost) -> [String; 6] {
         cost.state.to_string(),
         or_none(cost.flavor.as_ref()),
         or_none(size),
+        hourly_usd(cost.hourly_usd),
+        usd(cost.total_usd),
+    ]
+}
+
+fn volume_row(cost: &VolumeCost) -> [String; 6] {
+    [
+        cost.name.clone(),
+        cost.state.to_string(),
+        "volume".to_owned(),
+        format!("{} GiB", cost.size_gib),
         hourly_usd(cost.hourly_usd),
         usd(cost.total_usd),
     ]

@@ -3,10 +3,12 @@
 use crate::connection::Connection;
 use crate::editor_key;
 use crate::failure::Failure;
+use crate::names;
 use crate::output::{note, one_of, progress};
 use crate::shortage;
 use crate::show::instance_as;
 use crate::ssh_keys::{public_key, saved};
+use crate::volume::mount;
 use crate::wait::{AwaitedState, WaitLimit, wait_for};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -16,8 +18,8 @@ use std::io::stdin;
 use std::path::PathBuf;
 use std::time::Duration;
 use uuid::Uuid;
-use wharf_client::types::{CpuTier, CreateRequest, InstanceOrState, ResourceType};
-use wharf_client::{Client, Error as ClientError, Reply, Secret};
+use wharf_client::types::{CpuTier, CreateRequest, ResourceType, VolumeMount};
+use wharf_client::{Client, Error as ClientError, Reply, Request, Secret};
 
 const ACCESS_KEY: &str = "AWS_ACCESS_KEY_ID";
 const SECRET_KEY: &str = "AWS_SECRET_ACCESS_KEY";
@@ -56,6 +58,14 @@ pub struct Create {
     /// Model of a GPU, for containers
     #[arg(long, value_name = "MODEL")]
     gpu: Option<String>,
+    /// Volume to attach at a directory, such as genome:/data; with `:ro` the instance only reads it
+    #[arg(
+        long = "volume",
+        value_name = "VOLUME:PATH[:ro]",
+        value_parser = mount,
+        add = names::volumes_with_path()
+    )]
+    volumes: Vec<VolumeMount>,
     /// File of an OpenSSH public key for logins, such as ~/.ssh/id_ed25519.pub
     #[arg(long, value_name = "FILE", conflicts_with = "ssh_key")]
     key: Option<PathBuf>,
@@ -84,7 +94,7 @@ impl Create {
     pub async fn run(self) -> Result<()> {
         let client = self.connection.client()?;
         let body = self.body(&client).await?;
-        let created = send(&client, &body).await;
+        let created = retried(|| client.create_instance(&body)).await;
         let created = created.map_err(|error| shortage::of_creation(error.into()))?;
         // Any answer tells of the instance. A key without the scope `read` sees no name.
         let field = |name| created.value().get(name).and_then(Value::as_str);
@@ -116,6 +126,7 @@ impl Create {
         body.flavor.clone_from(&self.flavor);
         body.gpu_model.clone_from(&self.gpu);
         body.cpu_tier.clone_from(&self.tier);
+        body.volumes = Some(self.volumes.clone()).filter(|volumes| !volumes.is_empty());
         body.public_key = match (&self.key, &self.ssh_key) {
             (Some(file), _) => Some(public_key(file)?),
             (None, Some(name)) => Some(saved(client, name).await?.public_key),
@@ -135,20 +146,13 @@ impl Create {
     }
 }
 
-/// Sends the request, and again if its answer is lost or an earlier attempt is in progress.
-async fn send(
-    client: &Client,
-    body: &CreateRequest,
-) -> Result<Reply<InstanceOrState>, ClientError> {
+/// Sends the request of a creation, and again if its answer is lost or an earlier attempt is in progress.
+pub async fn retried<'c, T>(request: impl Fn() -> Request<'c, T>) -> Result<Reply<T>, ClientError> {
     let bar = progress("Creating");
     let key = Uuid::new_v4().to_string();
     let mut retries = RETRIES;
     let answer = loop {
-        let sent = client
-            .create_instance(body)
-            .idempotency_key(&key)
-            .send()
-            .await;
+        let sent = request().idempotency_key(&key).send().await;
         let is_uncertain = match &sent {
             Err(ClientError::TimedOut(_)) => true,
             Err(ClientError::Unreachable(error)) => !error.is_connect(),

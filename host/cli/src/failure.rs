@@ -13,7 +13,7 @@ const UNREACHABLE: u8 = 6;
 const TIMED_OUT: u8 = 7;
 
 /// Fields of the interface, and the options that set them.
-const OPTIONS: [(&str, &str); 18] = [
+const OPTIONS: [(&str, &str); 23] = [
     ("name", "NAME"),
     ("resource_type", "--type"),
     ("n_vcpus", "--vcpus"),
@@ -28,6 +28,11 @@ const OPTIONS: [(&str, &str); 18] = [
     ("s3_access_key_id", "AWS_ACCESS_KEY_ID"),
     ("s3_secret_access_key", "AWS_SECRET_ACCESS_KEY"),
     ("ai_provider_api_key", "--ai-key-stdin"),
+    ("volumes", "--volume"),
+    ("volume", "VOLUME"),
+    ("path", "PATH"),
+    ("size_gib", "--size"),
+    ("user", "EMAIL"),
     ("port", "PORT"),
     ("expires_at", "--expires"),
     ("from", "--from"),

@@ -33,6 +33,7 @@ mod ssh;
 mod ssh_keys;
 mod stats;
 mod tunnel;
+mod volume;
 mod wait;
 
 pub use ask_password::answer_if_asked;
@@ -76,6 +77,11 @@ pub enum UserCommand {
     Resize(resize::Resize),
     Rename(resize::Rename),
     Rm(remove::Remove),
+    /// Create, share and delete volumes, disks that outlive their instances
+    #[command(subcommand)]
+    Volume(volume::Volume),
+    Attach(volume::Attach),
+    Detach(volume::Detach),
     /// Open and close ports of a virtual machine
     #[command(subcommand)]
     Port(lifecycle::Port),
@@ -121,6 +127,9 @@ impl UserCommand {
                 Self::Resize(resize) => resize.run().await,
                 Self::Rename(rename) => rename.run().await,
                 Self::Rm(remove) => remove.run().await,
+                Self::Volume(volume) => volume.run().await,
+                Self::Attach(attach) => attach.run().await,
+                Self::Detach(detach) => detach.run().await,
                 Self::Port(port) => port.run().await,
                 Self::Stats(stats) => stats.run().await,
                 Self::Cost(cost) => cost.run().await,

@@ -91,6 +91,6 @@ fn action(result: ActionResultOrState) -> String {
 }
 
 /// The line for a key without the scope `read`, which sees no message.
-fn state_of(changed: &ChangedInstance) -> String {
+pub fn state_of(changed: &ChangedInstance) -> String {
     format!("Instance {} is {}.", *changed.uuid, changed.state)
 }

@@ -1,35 +1,62 @@
-//! Completion of names of instances from the server.
+//! Completion of names of instances and volumes from the server.
 
 use crate::block_on;
 use crate::connection::Connection;
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::ArgValueCompleter;
+use serde::de::DeserializeOwned;
 use std::ffi::OsStr;
 use std::time::Duration;
+use wharf_client::{Client, Request};
 
 /// A shell waits for the names at each press of the key.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// The completer of an argument that names an instance.
 pub fn instances() -> ArgValueCompleter {
-    ArgValueCompleter::new(names)
+    ArgValueCompleter::new(|current: &OsStr| {
+        let list = fetched(|client| client.list_instances(None, None));
+        let names = list.iter().flat_map(|list| &list.0);
+        fitting(
+            current,
+            names.map(|instance| (instance.name.clone(), instance.state.to_string())),
+        )
+    })
 }
 
-/// The names that begin with `current`; none if the server does not answer, since a shell has no place
-/// for errors.
-fn names(current: &OsStr) -> Vec<CompletionCandidate> {
-    let current = current.to_string_lossy();
-    let list = block_on(async {
+/// The completer of an argument that names a volume.
+pub fn volumes() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| fitting(current, named_volumes("")))
+}
+
+/// The completer of an argument that begins with the name of a volume and has a directory then.
+pub fn volumes_with_path() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| fitting(current, named_volumes(":/")))
+}
+
+fn named_volumes(suffix: &str) -> impl Iterator<Item = (String, String)> {
+    let list = fetched(|client| client.list_volumes(None, None));
+    let names = list.into_iter().flat_map(|list| list.0);
+    names.map(move |volume| (volume.name + suffix, format!("{} GiB", volume.size_gib)))
+}
+
+/// A list from the server; none if it does not answer, since a shell has no place for errors.
+fn fetched<T: DeserializeOwned>(list: impl FnOnce(&Client) -> Request<'_, T>) -> Option<T> {
+    let fetched = block_on(async {
         let client = Connection::default().client()?;
-        let list = tokio::time::timeout(LIMIT, client.list_instances(None, None).fetch());
-        Ok(list.await??.0)
+        Ok(tokio::time::timeout(LIMIT, list(&client).fetch()).await??)
     });
-    let list = list.unwrap_or_default().into_iter();
-    let fitting = list.filter(|instance| instance.name.starts_with(&*current));
+    fetched.ok()
+}
+
+/// The names that begin with `current`, each with a word about it.
+fn fitting(
+    current: &OsStr,
+    names: impl Iterator<Item = (String, String)>,
+) -> Vec<CompletionCandidate> {
+    let current = current.to_string_lossy();
+    let fitting = names.filter(|(name, _)| name.starts_with(&*current));
     fitting
-        .map(|instance| {
-            let state = instance.state.to_string();
-            CompletionCandidate::new(&instance.name).help(Some(state.into()))
-        })
+        .map(|(name, word)| CompletionCandidate::new(name).help(Some(word.into())))
         .collect()
 }

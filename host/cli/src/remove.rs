@@ -1,4 +1,4 @@
-//! `wharf rm`.
+//! `wharf rm` and `wharf volume rm`.
 
 use crate::connection::Connection;
 use crate::failure::Failure;
@@ -9,12 +9,62 @@ use clap::Args;
 use std::io::{IsTerminal, stdin};
 use wharf_client::{Client, Error as ClientError};
 
-/// Delete instances and their data
+/// Delete instances and their data; volumes stay
 #[derive(Args)]
 pub struct Remove {
     /// Names or UUIDs of instances
     #[arg(required = true, add = names::instances())]
     names: Vec<String>,
+    #[command(flatten)]
+    confirmation: Confirmation,
+}
+
+impl Remove {
+    pub async fn run(self) -> Result<()> {
+        self.confirmation.remove(Kind::Instance, &self.names).await
+    }
+}
+
+/// The things whose data is lost.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    Instance,
+    Volume,
+}
+
+impl Kind {
+    /// The name and the id of the thing.
+    async fn find(self, client: &Client, given: &str) -> Result<(String, String), ClientError> {
+        Ok(match self {
+            Self::Instance => {
+                let instance = client.get_instance(given).fetch().await?;
+                (instance.name, instance.uuid.0)
+            }
+            Self::Volume => {
+                let volume = client.get_volume(given).fetch().await?;
+                (volume.name, volume.id.0)
+            }
+        })
+    }
+
+    async fn delete(self, client: &Client, id: &str) -> Result<(), ClientError> {
+        let deleted = match self {
+            Self::Instance => client.delete_instance(id),
+            Self::Volume => client.delete_volume(id),
+        };
+        deleted.send().await.map(drop)
+    }
+
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Instance => "instance",
+            Self::Volume => "volume",
+        }
+    }
+}
+
+#[derive(Args)]
+pub struct Confirmation {
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
@@ -22,26 +72,27 @@ pub struct Remove {
     connection: Connection,
 }
 
-impl Remove {
-    pub async fn run(self) -> Result<()> {
+impl Confirmation {
+    /// Deletes things of a kind, each after its name was typed.
+    pub async fn remove(self, kind: Kind, names: &[String]) -> Result<()> {
         let client = self.connection.client()?;
         let mut left = Remaining::default();
-        let instances = if self.yes {
-            self.names.iter().map(|n| (n.clone(), n.clone())).collect()
+        let confirmed = if self.yes {
+            names.iter().map(|n| (n.clone(), n.clone())).collect()
         } else {
-            confirm(&client, &self.names, &mut left).await?
+            confirm(kind, &client, names, &mut left).await?
         };
-        for (name, id) in &instances {
-            match client.delete_instance(id).send().await {
-                Ok(_) => note(&format!("{name} is deleted.")),
+        for (name, id) in &confirmed {
+            match kind.delete(&client, id).await {
+                Ok(()) => note(&format!("{name} is deleted.")),
                 Err(error) => left.note(name, error)?,
             }
         }
-        left.into_result()
+        left.into_result(kind)
     }
 }
 
-/// The instances that stay, although their deletion was asked for.
+/// The things that stay, although their deletion was asked for.
 #[derive(Default)]
 struct Remaining {
     names: Vec<String>,
@@ -50,7 +101,7 @@ struct Remaining {
 }
 
 impl Remaining {
-    /// Says why an instance stays. An error that others would meet too ends the command.
+    /// Says why a thing stays. An error that others would meet too ends the command.
     fn note(&mut self, name: &str, error: ClientError) -> Result<()> {
         match error {
             ClientError::Refused(refusal) if refusal.status != 401 => {
@@ -64,18 +115,22 @@ impl Remaining {
         }
     }
 
-    fn into_result(self) -> Result<()> {
+    fn into_result(self, kind: Kind) -> Result<()> {
         let names = self.names.join(", ");
         match (names.is_empty(), self.are_unknown) {
             (true, _) => Ok(()),
-            (false, true) => Err(Failure::NotFound(format!("there is no instance {names}")).into()),
+            (false, true) => {
+                let text = format!("there is no {} {names}", kind.noun());
+                Err(Failure::NotFound(text).into())
+            }
             (false, false) => bail!("not deleted: {names}"),
         }
     }
 }
 
-/// Asks for the name of each instance before any is deleted. Returns the names and the ids.
+/// Asks for the name of each thing before any is deleted. Returns the names and the ids.
 async fn confirm(
+    kind: Kind,
     client: &Client,
     names: &[String],
     left: &mut Remaining,
@@ -86,21 +141,20 @@ async fn confirm(
     }
     let mut confirmed = Vec::new();
     for given in names {
-        let instance = match client.get_instance(given).fetch().await {
-            Ok(instance) => instance,
+        let (name, id) = match kind.find(client, given).await {
+            Ok(found) => found,
             Err(error) => {
                 left.note(given, error)?;
                 continue;
             }
         };
-        let name = instance.name;
         eprint!("Delete {name} and all its data? Type its name to confirm: ");
         let mut answer = String::new();
         stdin().read_line(&mut answer)?;
         if answer.trim() != name {
             bail!("{:?} is not {name:?}; nothing is deleted", answer.trim());
         }
-        confirmed.push((name, instance.uuid.0));
+        confirmed.push((name, id));
     }
     Ok(confirmed)
 }

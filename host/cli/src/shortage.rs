@@ -15,6 +15,9 @@ const SIZES: [(&str, &str, u64); 3] = [
     ("disk_size_gib", "--disk", 10),
 ];
 
+/// The field that says that the figures are those of the host of the volumes, as the message does.
+const VOLUMES: &str = "volumes";
+
 /// An option, and the amount that is available.
 type Fitting = (&'static str, u64);
 
@@ -44,7 +47,9 @@ fn explain(error: Error, command: impl FnOnce(&[Fitting], bool) -> Option<String
         return error;
     };
     let has_gpu = !shortage.bottleneck.iter().any(|field| field == "n_gpus");
-    let command = options_that_fit(shortage).and_then(|options| command(&options, has_gpu));
+    // Volumes are on one host. If it has the sizes, it does not run such an instance.
+    let options = options_that_fit(shortage).filter(|_| shortage.bottleneck != [VOLUMES]);
+    let command = options.and_then(|options| command(&options, has_gpu));
     let message = message(shortage, command);
     match error.downcast::<ClientError>() {
         Ok(source) => Failure::Insufficient { message, source }.into(),
@@ -54,10 +59,8 @@ fn explain(error: Error, command: impl FnOnce(&[Fitting], bool) -> Option<String
 
 /// None if no instance fits.
 fn options_that_fit(shortage: &Shortage) -> Option<Vec<Fitting>> {
-    let missing = shortage
-        .bottleneck
-        .iter()
-        .filter(|field| *field != "n_gpus");
+    let of_sizes = |field: &&String| *field != "n_gpus" && *field != VOLUMES;
+    let missing = shortage.bottleneck.iter().filter(of_sizes);
     let options = missing.map(|field| {
         let (_, option, minimum) = SIZES.iter().find(|(name, ..)| name == field)?;
         let amount = shortage.nearest_available.get(field)?;
@@ -111,7 +114,8 @@ fn message(shortage: &Shortage, command: Option<String>) -> String {
     if shortage.bottleneck == ["flavor"] {
         return format!("{} `wharf flavors` lists the others.", shortage.message);
     }
-    let amounts = shortage.bottleneck.iter().map(|field| {
+    let sizes = shortage.bottleneck.iter().filter(|field| *field != VOLUMES);
+    let amounts = sizes.map(|field| {
         let of = |amounts: &BTreeMap<String, u64>| {
             amounts.get(field).map_or("-".to_owned(), u64::to_string)
         };

@@ -2,8 +2,10 @@
 
 use crate::connection::{Connection, InstanceArgs};
 use crate::output::Column::{Number, Text, Whole};
-use crate::output::{fields, hourly_usd, json, list as print_list, or_none, table, usd};
+use crate::output::{fields, hourly_usd, joined, json, list as print_list, or_none, table, usd};
+use crate::volume::mounted_at;
 use anyhow::Result;
+use serde_json::Value;
 use wharf_client::Reply;
 use wharf_client::types::{EventList, InstanceFields, State, Usage, Uuid};
 
@@ -83,8 +85,11 @@ fn cost_rows(usage: &Usage, uuid: &Uuid) -> [(&'static str, String); 2] {
     ]
 }
 
+/// The field with volumes, which are objects.
+const VOLUMES: &str = "volumes";
+
 /// The fields that are shown first.
-const FIRST: [&str; 10] = [
+const FIRST: [&str; 11] = [
     "name",
     "state",
     "resource_type",
@@ -92,6 +97,7 @@ const FIRST: [&str; 10] = [
     "n_vcpus",
     "mem_gib",
     "disk_size_gib",
+    VOLUMES,
     "ssh_command",
     "webapp_url",
     "public_ipv4",
@@ -105,9 +111,19 @@ pub fn instance_as<T>(connection: &Connection, reply: &Reply<T>) -> Result<()> {
     print_list(&rows(reply))
 }
 
+/// A volume in the words of the option that attaches it.
+fn mounted(volume: &Value) -> Option<String> {
+    let text = |name| volume.get(name).and_then(Value::as_str);
+    let is_read_only = volume.get("read_only").and_then(Value::as_bool);
+    Some(mounted_at(text("name")?, text("path")?, is_read_only?))
+}
+
 fn rows<T>(reply: &Reply<T>) -> Vec<(&str, String)> {
     let shown = fields(reply).filter(|(name, _)| *name != "original_service_password");
-    let mut rows: Vec<_> = shown.collect();
+    let mut rows: Vec<_> = shown.filter(|(name, _)| *name != VOLUMES).collect();
+    if let Some(volumes) = reply.value().get(VOLUMES).and_then(Value::as_array) {
+        rows.push((VOLUMES, joined(volumes.iter().filter_map(mounted))));
+    }
     let place = |name: &str| FIRST.iter().position(|first| *first == name);
     rows.sort_by_key(|(name, _)| place(name).unwrap_or(FIRST.len()));
     rows

@@ -108,10 +108,12 @@ const SILENT: [(&str, &[&str]); 2] = [
     ("ssh-keys rm", &["laptop"]),
     ("rm", &["--yes", "crate", "machine"]),
 ];
-const OTHERS: [&str; 14] = [
+const OTHERS: [&str; 23] = [
+    "attach",
     "completions",
     "config-ssh",
     "console",
+    "detach",
     "forward",
     "keys rm",
     "login",
@@ -123,6 +125,13 @@ const OTHERS: [&str; 14] = [
     "share rm",
     "ssh",
     "tunnel",
+    "volume create",
+    "volume ls",
+    "volume rename",
+    "volume rm",
+    "volume share",
+    "volume show",
+    "volume unshare",
 ];
 
 /// The names of the commands that a help lists after a line.

@@ -142,7 +142,8 @@ impl Schemas {
         let parts = instance.get("allOf").and_then(Value::as_array);
         for part in parts.into_iter().flatten() {
             let pointer = part.get("$ref").and_then(Value::as_str);
-            let part = pointer.and_then(|pointer| instance.pointer(pointer.trim_start_matches('#')));
+            let part =
+                pointer.and_then(|pointer| instance.pointer(pointer.trim_start_matches('#')));
             known.extend(part.map(property_names).unwrap_or_default());
         }
         known.extend(property_names(&create));
