@@ -41,7 +41,7 @@ pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
     for network in [&target.network].into_iter().chain(&target.public_network) {
         network::remove_if_unused(ctx, network)?;
     }
-    Ok(found::settled(target.generation, Phase::Absent))
+    Ok(Report::settled(target.generation, Phase::Absent))
 }
 
 /// Stops without grace, which is immediate. Podman 4 takes tens of seconds to answer a kill.

@@ -20,24 +20,7 @@ pub fn of(spec: &Spec) -> String {
     if let Some(public) = &spec.public_network {
         digest.list([&public.id, &public.subnet, &public.address]);
     }
-    digest.list(spec.published.iter().map(|p| {
-        // Digests of earlier versions know public ports only.
-        let end = if p.private { ":private" } else { "" };
-        format!("{}:{}{end}", p.node_port, p.instance_port)
-    }));
-    digest.list(&spec.gpu_devices);
-    digest.list(
-        spec.blueprint
-            .images
-            .iter()
-            .map(|i| format!("{}={}", i.engine_kind, i.reference)),
-    );
-    digest.list(
-        spec.blueprint
-            .environment
-            .iter()
-            .map(|(name, value)| format!("{name}={value}")),
-    );
+    digest.composition(spec);
     digest.list(&spec.blueprint.command);
     digest.text()
 }

@@ -5,7 +5,7 @@
 
 use crate::api::{Refusal, Reply};
 use crate::context::Context;
-use crate::found::{self, Found, again, settled};
+use crate::found::{self, Found};
 use crate::product::Product;
 use crate::pull::Pull;
 use crate::settings::{BtrfsQuotas, DiskLimit, Kvm, Lxcfs};
@@ -29,7 +29,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     supported(spec)?;
     let Some(image) = image(ctx, spec) else {
         let reason = format!("the flavor has no image for engines of kind {ENGINE_KIND}");
-        return Ok(settled(spec.generation, Phase::Failed(reason)));
+        return Ok(Report::settled(spec.generation, Phase::Failed(reason)));
     };
     let is_container = spec.resource_type == ResourceType::Container;
     let mut options = Options {
@@ -80,7 +80,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
             match ctx.api.pull()? {
                 Pull::Done => {}
                 Pull::Running(progress) => {
-                    return Ok(again(
+                    return Ok(Report::again(
                         spec.generation,
                         Phase::Pulling(progress),
                         PULL_AGAIN_MS,
@@ -137,7 +137,7 @@ impl Options {
 }
 
 fn supported(spec: &Spec) -> Result<(), Error> {
-    if let Some(device) = gpu::misnamed(spec) {
+    if let Some(device) = spec.misnamed_gpu(gpu::is_qualified) {
         return Err(Error::Unsupported(format!(
             "GPU {device:?}: the node's `gpus` need `devices` with names of the Container Device \
              Interface, such as \"nvidia.com/gpu=0\""
@@ -205,7 +205,7 @@ fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<First, Error> {
     }
     match found.phase() {
         Phase::Creating => first_start(ctx, spec, Some(found)),
-        phase => Ok(First::Report(settled(spec.generation, phase))),
+        phase => Ok(First::Report(Report::settled(spec.generation, phase))),
     }
 }
 
@@ -241,7 +241,7 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
         None => start(ctx, name, &networks)?,
     };
     Ok(First::Report(match started {
-        Started::Running => again(spec.generation, Phase::Booting, LOOK_AGAIN_MS),
+        Started::Running => Report::again(spec.generation, Phase::Booting, LOOK_AGAIN_MS),
         Started::Gone => return Ok(First::Gone),
         Started::Never(why) => failed(spec, format!("the container cannot be started: {why}")),
         Started::NoKvm(_) => return without(ctx, name, Part::Kvm),
@@ -291,5 +291,5 @@ fn unmade(spec: &Spec, refusal: &Refusal) -> Result<Report, Error> {
 
 fn failed(spec: &Spec, reason: String) -> Report {
     log!(Warn, "instance {}: {reason}", spec.tag.instance);
-    settled(spec.generation, Phase::Failed(reason))
+    Report::settled(spec.generation, Phase::Failed(reason))
 }

@@ -4,7 +4,7 @@ use crate::api::model::{Details, Summary, label};
 use crate::context::Context;
 use crate::names;
 use crate::phase;
-use wharf_guest::{Error, Phase, Report, Tag};
+use wharf_guest::{Error, Phase, Tag};
 
 /// The container of an instance.
 #[derive(Debug)]
@@ -135,26 +135,6 @@ impl Found {
     /// Returns whether the container's processes run.
     #[must_use]
     pub fn is_up(&self) -> bool {
-        matches!(self.phase(), Phase::Ready | Phase::Booting)
-    }
-}
-
-/// A report with no further work.
-#[must_use]
-pub fn settled(generation: u64, phase: Phase) -> Report {
-    Report {
-        generation,
-        phase,
-        again_ms: None,
-    }
-}
-
-/// A report that asks for another call.
-#[must_use]
-pub fn again(generation: u64, phase: Phase, ms: u32) -> Report {
-    Report {
-        generation,
-        phase,
-        again_ms: Some(ms),
+        self.phase().is_up()
     }
 }

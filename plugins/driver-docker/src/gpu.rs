@@ -2,8 +2,8 @@
 //! `/etc/cdi`, describe the devices behind names such as `nvidia.com/gpu=0`.
 
 use crate::api::model::Info;
-use crate::product::{Product, numbers};
-use wharf_guest::Spec;
+use crate::product::Product;
+use wharf_guest::version_numbers;
 
 /// The first Podman that supports CDI names.
 const PODMAN_WITH_CDI: (u32, u32) = (4, 1);
@@ -12,7 +12,7 @@ const PODMAN_WITH_CDI: (u32, u32) = (4, 1);
 #[must_use]
 pub fn are_handed_out(product: &Product, info: &Info) -> bool {
     if product.is_podman() {
-        numbers(&product.version) >= PODMAN_WITH_CDI
+        version_numbers(&product.version) >= PODMAN_WITH_CDI
     } else {
         info.cdi_spec_dirs
             .as_ref()
@@ -20,15 +20,9 @@ pub fn are_handed_out(product: &Product, info: &Info) -> bool {
     }
 }
 
-/// Returns the first device of a specification that has no valid CDI name.
-#[must_use]
-pub fn misnamed(spec: &Spec) -> Option<&str> {
-    let mut devices = spec.gpu_devices.iter().map(String::as_str);
-    devices.find(|device| !is_qualified(device))
-}
-
 /// `vendor/class=name`
-fn is_qualified(device: &str) -> bool {
+#[must_use]
+pub fn is_qualified(device: &str) -> bool {
     let parts = device
         .split_once('=')
         .and_then(|(kind, name)| Some((kind.split_once('/')?, name)));

@@ -16,7 +16,7 @@ use crate::api::model::label;
 use crate::api::transfer::Moving;
 use crate::context::Context;
 use crate::ensure::{Options, create, image};
-use crate::found::{self, Found, again, is_called, settled};
+use crate::found::{self, Found, is_called};
 use crate::product::Product;
 use crate::pull::Pull;
 use crate::settings::Lxcfs;
@@ -74,11 +74,11 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         return Err(Error::RetryLater(LOOK_AGAIN_MS));
     };
     if found.is_up() {
-        return Ok(settled(spec.generation, found.phase()));
+        return Ok(Report::settled(spec.generation, found.phase()));
     }
     if !limit_to_grow(&found, &spec.size, spec.resource_type) {
         give_up(ctx)?;
-        return Ok(settled(spec.generation, found.phase()));
+        return Ok(Report::settled(spec.generation, found.phase()));
     }
     keeps_all_on_its_disk(&found, spec)?;
     if !Product::of(ctx)?.moves_content() {
@@ -213,7 +213,7 @@ fn take_over(ctx: &Context, spec: &Spec, old: Option<&str>) -> Result<Report, Er
         spec.tag.instance,
         spec.size.disk_size_gib
     );
-    Ok(settled(spec.generation, Phase::Stopped(None)))
+    Ok(Report::settled(spec.generation, Phase::Stopped(None)))
 }
 
 fn renamed(reply: Reply<()>) -> Result<(), Error> {
@@ -231,5 +231,5 @@ fn removed(reply: Reply<()>) -> Result<(), Error> {
 }
 
 fn growing(spec: &Spec, progress: String) -> Report {
-    again(spec.generation, Phase::Growing(progress), LOOK_AGAIN_MS)
+    Report::again(spec.generation, Phase::Growing(progress), LOOK_AGAIN_MS)
 }

@@ -2,7 +2,7 @@
 
 use crate::api::model::{Summary, label};
 use crate::context::Context;
-use crate::found::{find, is_called, settled};
+use crate::found::{find, is_called};
 use crate::{names, phase};
 use std::collections::BTreeMap;
 use wharf_guest::{Error, Observed, Phase, Report, Tag, log};
@@ -13,7 +13,7 @@ use wharf_guest::{Error, Observed, Phase, Report, Tag, log};
 /// See the `driver` interface.
 pub fn inspect(ctx: &Context, tag: &Tag) -> Result<Report, Error> {
     let phase = find(ctx, tag, false)?.map_or(Phase::Absent, |found| found.phase());
-    Ok(settled(0, phase))
+    Ok(Report::settled(0, phase))
 }
 
 /// See the `driver` interface.

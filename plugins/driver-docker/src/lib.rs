@@ -39,7 +39,6 @@ pub mod start;
 pub mod stats;
 pub mod survey;
 pub mod timestamp;
-pub mod units;
 pub mod vm;
 
 use context::Context;

@@ -18,7 +18,7 @@ pub fn resize(ctx: &Context, found: &Found, limits: &Limits) -> Result<(), Error
     if is_short {
         let needed = stats::needed(ctx, found, &memory)?;
         if needed > wanted {
-            return Err(stats::too_little(needed));
+            return Err(Error::memory_in_use(needed));
         }
     }
     match ctx.api.resize_podman(&found.name)? {
@@ -27,7 +27,7 @@ pub fn resize(ctx: &Context, found: &Found, limits: &Limits) -> Result<(), Error
         Err(refusal) if refusal.is_not_found() => Err(Error::Unsupported(
             "this engine cannot change the size of a container".into(),
         )),
-        Err(_) if is_short || wanted < memory.limit => Err(stats::more_in_use()),
+        Err(_) if is_short || wanted < memory.limit => Err(Error::more_memory_in_use()),
         Err(refusal) => Err(refusal.during("changing the size")),
     }
 }

@@ -1,7 +1,7 @@
 //! Start and stop of an existing instance.
 
 use crate::context::Context;
-use crate::found::{self, again, settled};
+use crate::found;
 use crate::grow;
 use crate::start::{self, Started};
 use wharf_guest::{Error, Phase, Report, Target};
@@ -20,27 +20,31 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
     match found.phase() {
         Phase::Stopped(_) if grow::is_due(&found, target) => {
             let phase = Phase::Growing("about to begin".into());
-            return Ok(again(target.generation, phase, 0));
+            return Ok(Report::again(target.generation, phase, 0));
         }
         Phase::Stopped(_) => {}
         phase @ (Phase::Ready | Phase::Booting) => {
             // An earlier call may have ended between the start and the resize. A change that failed
             // may still be in effect.
             start::resize(ctx, &found, &limits)?;
-            return Ok(settled(target.generation, phase));
+            return Ok(Report::settled(target.generation, phase));
         }
-        phase => return Ok(settled(target.generation, phase)),
+        phase => return Ok(Report::settled(target.generation, phase)),
     }
     let networks: Vec<_> = [&target.network]
         .into_iter()
         .chain(&target.public_network)
         .collect();
     match start::start_sized(ctx, &found, &limits, &networks)? {
-        Started::Running => Ok(again(target.generation, Phase::Booting, LOOK_AGAIN_MS)),
+        Started::Running => Ok(Report::again(
+            target.generation,
+            Phase::Booting,
+            LOOK_AGAIN_MS,
+        )),
         Started::Gone => Err(Error::NotFound),
         Started::Never(why) | Started::NoKvm(why) | Started::NoView(why) => {
             let reason = format!("the container cannot be started: {why}");
-            Ok(settled(target.generation, Phase::Failed(reason)))
+            Ok(Report::settled(target.generation, Phase::Failed(reason)))
         }
     }
 }
@@ -51,7 +55,7 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
 /// See the `driver` interface.
 pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Error> {
     let Some(found) = found::find(ctx, &target.tag, false)? else {
-        return Ok(settled(target.generation, Phase::Absent));
+        return Ok(Report::settled(target.generation, Phase::Absent));
     };
     let reason = match found.phase() {
         Phase::Stopped(reason) => {
@@ -62,10 +66,10 @@ pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Err
         _ => match ctx.api.stop(&found.name, grace_ms)? {
             Ok(()) => None,
             Err(refusal) if refusal.is_not_found() => {
-                return Ok(settled(target.generation, Phase::Absent));
+                return Ok(Report::settled(target.generation, Phase::Absent));
             }
             Err(refusal) => return Err(refusal.during("stopping the container")),
         },
     };
-    Ok(settled(target.generation, Phase::Stopped(reason)))
+    Ok(Report::settled(target.generation, Phase::Stopped(reason)))
 }

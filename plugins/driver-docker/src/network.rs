@@ -117,7 +117,7 @@ pub fn create(ctx: &Context, network: &Network) -> Result<(), Error> {
             Ok(()) => return Ok(()),
             Err(refusal) if refusal.is_name_taken() => {}
             // Docker reports this also while another call creates the network.
-            Err(refusal) if refusal.is_subnet_taken() => taken = Some(refusal.message),
+            Err(refusal) if refusal.is_subnet_taken() => taken = Some(refusal.message.clone()),
             Err(refusal) => return Err(refusal.during("creating the network")),
         }
     }

@@ -4,11 +4,10 @@ use crate::api::model::Info;
 use crate::context::Context;
 use crate::disk_limit;
 use crate::gpu;
-use crate::product::{Product, numbers};
+use crate::product::Product;
 use crate::settings::DiskLimit;
-use crate::units::GIB;
 use crate::vm;
-use wharf_guest::{DiskGrow, Error, Features, Health};
+use wharf_guest::{DiskGrow, Error, Features, GIB, Health, version_numbers};
 
 /// The oldest version of the interface with all required features: Docker 20.10, Podman 4.
 const OLDEST_API: (u32, u32) = (1, 41);
@@ -23,7 +22,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
         .api
         .info()?
         .map_err(|refusal| refusal.during("reading the node's resources"))?;
-    if numbers(&product.api_version) < OLDEST_API {
+    if version_numbers(&product.api_version) < OLDEST_API {
         return Err(Error::Unsupported(format!(
             "the engine speaks API {}; 1.41 is needed (Docker 20.10, Podman 4, or newer)",
             product.api_version

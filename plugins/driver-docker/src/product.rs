@@ -2,7 +2,7 @@
 
 use crate::api::model::Version;
 use crate::context::Context;
-use wharf_guest::Error;
+use wharf_guest::{Error, version_numbers};
 
 /// Name and version of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Product {
     /// locks images and layers in the opposite order of a query about images.
     #[must_use]
     pub fn makes_user_namespaces(&self) -> bool {
-        !self.is_podman() || numbers(&self.version) > PODMAN_THAT_HANGS
+        !self.is_podman() || version_numbers(&self.version) > PODMAN_THAT_HANGS
     }
 
     /// Returns whether content can be copied between containers. Podman 4.3.1 unpacks every file as
@@ -91,7 +91,7 @@ impl Product {
     /// Returns whether running containers can be resized. Only early versions of Podman 4 cannot.
     #[must_use]
     pub fn resizes_live(&self) -> bool {
-        !self.is_podman() || numbers(&self.version) >= PODMAN_WITH_UPDATE
+        !self.is_podman() || version_numbers(&self.version) >= PODMAN_WITH_UPDATE
     }
 }
 
@@ -101,25 +101,10 @@ const PODMAN_WITH_UPDATE: (u32, u32) = (4, 3);
 /// The last Podman with the deadlock of [`Product::makes_user_namespaces`].
 const PODMAN_THAT_HANGS: (u32, u32) = (4, 3);
 
-/// `20.10.24+dfsg1` → (20, 10)
-#[must_use]
-pub fn numbers(text: &str) -> (u32, u32) {
-    let mut parts = text.split('.').map(|part| part.parse().unwrap_or(0));
-    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Product, numbers};
+    use super::Product;
     use crate::api::model::{Component, Version};
-
-    #[test]
-    fn versions_are_compared_as_numbers() {
-        assert_eq!(numbers("20.10.24+dfsg1"), (20, 10));
-        assert!(numbers("1.9") < numbers("1.41"));
-        assert!(numbers("1.53") > (1, 41));
-        assert_eq!(numbers(""), (0, 0));
-    }
 
     #[test]
     fn headers_name_the_product() {

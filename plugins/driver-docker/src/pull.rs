@@ -1,8 +1,10 @@
 //! The state of an image pull. The engine reports it as a stream of JSON lines with a success
 //! status; a failure is one of the lines.
 
-use crate::units::MIB;
 use serde::Deserialize;
+
+/// Bytes in a MiB.
+const MIB: u64 = 1 << 20;
 
 /// A pull.
 #[derive(Debug, Clone, PartialEq, Eq)]

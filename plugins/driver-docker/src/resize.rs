@@ -2,11 +2,10 @@
 
 use crate::api::Refusal;
 use crate::context::Context;
-use crate::found::{Found, find, settled};
-use crate::units::GIB;
+use crate::found::{Found, find};
 use crate::vm::disk_size_of;
 use crate::{libpod, names, stats};
-use wharf_guest::{Error, Report, Size, Target, log};
+use wharf_guest::{Error, GIB, Report, Size, Target, log};
 
 /// See the `driver` interface. CPU and memory change at once; a disk changes only before a start.
 /// The request is sent even if the engine reports the new size: before 5, Podman always reports the
@@ -31,7 +30,7 @@ pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
             return Err(refused(&refusal, &found, &target.size));
         }
     }
-    Ok(settled(target.generation, found.phase()))
+    Ok(Report::settled(target.generation, found.phase()))
 }
 
 /// Only a limited disk has a size.
@@ -57,7 +56,7 @@ fn memory_suffices(ctx: &Context, found: &Found, size: &Size) -> Result<(), Erro
     let memory = stats::sample(ctx, &found.name)?.memory_stats;
     let needed = stats::needed(ctx, found, &memory)?;
     if needed > bytes(size) {
-        return Err(stats::too_little(needed));
+        return Err(Error::memory_in_use(needed));
     }
     Ok(())
 }
@@ -73,7 +72,7 @@ fn refused(refusal: &Refusal, found: &Found, size: &Size) -> Error {
     if refusal.is_no_container() {
         Error::NotFound
     } else if shrinks(found, size) {
-        stats::more_in_use()
+        Error::more_memory_in_use()
     } else {
         refusal.during("changing the size")
     }

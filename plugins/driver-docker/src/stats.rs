@@ -4,7 +4,6 @@ use crate::api::model::{MemoryStats, Stats};
 use crate::context::Context;
 use crate::found::{Found, find};
 use crate::timestamp;
-use crate::units::GIB;
 use wharf_guest::{Error, Tag, Usage};
 
 /// See the `driver` interface.
@@ -87,25 +86,6 @@ fn used(memory: &MemoryStats) -> u64 {
         .find_map(|name| counters?.get(*name))
         .copied();
     memory.usage.saturating_sub(cache.unwrap_or(0))
-}
-
-/// The error for a size with less memory than the usage.
-#[must_use]
-pub fn too_little(used: u64) -> Error {
-    let gib = used.div_ceil(GIB);
-    Error::invalid(
-        "mem_gib",
-        format!("{gib} GiB of memory are in use; free some first"),
-    )
-}
-
-/// The error for such a size if the engine refuses it without naming the usage.
-#[must_use]
-pub fn more_in_use() -> Error {
-    Error::invalid(
-        "mem_gib",
-        "more than that is in use; free some memory first",
-    )
 }
 
 fn not_running() -> Error {

@@ -32,7 +32,7 @@ pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
     for network in &networks {
         owner_network::remove(ctx, network)?;
     }
-    Ok(found::settled(target.generation, Phase::Absent))
+    Ok(Report::settled(target.generation, Phase::Absent))
 }
 
 /// The networks that may have forwards of the instance: that of the call, and that of the instance. They

@@ -10,23 +10,6 @@ pub fn of(spec: &Spec) -> String {
     let network = &spec.network;
     digest.list([&spec.hostname]);
     digest.list([&network.id, &network.subnet, &network.address]);
-    digest.list(spec.published.iter().map(|p| {
-        // Digests of earlier versions know public ports only.
-        let end = if p.private { ":private" } else { "" };
-        format!("{}:{}{end}", p.node_port, p.instance_port)
-    }));
-    digest.list(&spec.gpu_devices);
-    digest.list(
-        spec.blueprint
-            .images
-            .iter()
-            .map(|i| format!("{}={}", i.engine_kind, i.reference)),
-    );
-    digest.list(
-        spec.blueprint
-            .environment
-            .iter()
-            .map(|(name, value)| format!("{name}={value}")),
-    );
+    digest.composition(spec);
     digest.text()
 }

@@ -6,7 +6,7 @@
 
 use crate::api::{Outcome, Refusal, Reply};
 use crate::context::Context;
-use crate::found::{self, Found, again, settled};
+use crate::found::{self, Found};
 use crate::start::{self, Started, repeat_interrupted, start_sized};
 use crate::{ENGINE_KIND, digest, forward, gpu, id_range, names, owner_network, phase};
 use std::collections::BTreeSet;
@@ -37,7 +37,11 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     match ctx.api.create(&digest::of(spec))? {
         Ok(Outcome::Done) => {}
         Ok(Outcome::Unknown) => {
-            return Ok(again(spec.generation, Phase::Creating, CREATING_AGAIN_MS));
+            return Ok(Report::again(
+                spec.generation,
+                Phase::Creating,
+                CREATING_AGAIN_MS,
+            ));
         }
         // That of a removed instance is free after a moment, so that the host asks more than once.
         Err(refusal) if refusal.is_address_taken() => {
@@ -47,7 +51,11 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         Err(refusal) if refusal.is_name_taken() => {}
         // A creation whose answer was lost goes on.
         Err(refusal) if refusal.is_busy() => {
-            return Ok(again(spec.generation, Phase::Creating, CREATING_AGAIN_MS));
+            return Ok(Report::again(
+                spec.generation,
+                Phase::Creating,
+                CREATING_AGAIN_MS,
+            ));
         }
         Err(_) if owner_network::has_gone(ctx)? => {
             return Err(Error::RetryLater(LOOK_AGAIN_MS));
@@ -72,7 +80,7 @@ pub fn supported(spec: &Spec) -> Result<(), Error> {
         let message = "a blueprint with a command: Incus starts the image's own init";
         return Err(Error::Unsupported(message.into()));
     }
-    if let Some(device) = gpu::misnamed(spec) {
+    if let Some(device) = spec.misnamed_gpu(gpu::is_address) {
         return Err(Error::Unsupported(format!(
             "GPU {device:?}: the node's `gpus` need `devices` with addresses on the PCI bus, such as \
              \"0000:01:00.0\""
@@ -108,16 +116,16 @@ fn adopt(
             booting(spec, &Started::Starting)
         }
         Phase::Creating => match id_range::compare(ctx, &spec.tag, found, running)? {
-            Some(again_ms) => Ok(again(spec.generation, Phase::Creating, again_ms)),
+            Some(again_ms) => Ok(Report::again(spec.generation, Phase::Creating, again_ms)),
             None => first_start(ctx, spec, found),
         },
         // The engine dates a start before it runs the instance, and the start was interrupted in between.
         Phase::Stopped(_) if start::has_begun(found) => booting(spec, &start_sized(ctx, found)?),
         phase @ (Phase::Ready | Phase::Booting) => match repeat_interrupted(ctx, found)? {
-            None => Ok(settled(spec.generation, phase)),
+            None => Ok(Report::settled(spec.generation, phase)),
             Some(started) => booting(spec, &started),
         },
-        phase => Ok(settled(spec.generation, phase)),
+        phase => Ok(Report::settled(spec.generation, phase)),
     }
 }
 
@@ -140,7 +148,11 @@ fn unfinished(ctx: &Context, spec: &Spec, name: &str) -> Result<Report, Error> {
             Err(refusal) => return Err(refusal.during("removing an incomplete instance")),
         }
     }
-    Ok(again(spec.generation, Phase::Creating, CREATING_AGAIN_MS))
+    Ok(Report::again(
+        spec.generation,
+        Phase::Creating,
+        CREATING_AGAIN_MS,
+    ))
 }
 
 /// Starts an instance that never ran.
@@ -169,9 +181,11 @@ fn put(reply: Reply<()>, doing: &str) -> Result<(), Error> {
 
 fn booting(spec: &Spec, started: &Started) -> Result<Report, Error> {
     match started {
-        Started::Running | Started::Starting => {
-            Ok(again(spec.generation, Phase::Booting, LOOK_AGAIN_MS))
-        }
+        Started::Running | Started::Starting => Ok(Report::again(
+            spec.generation,
+            Phase::Booting,
+            LOOK_AGAIN_MS,
+        )),
         Started::Gone => Err(Error::RetryLater(LOOK_AGAIN_MS)),
     }
 }
@@ -207,5 +221,5 @@ fn unmade(spec: &Spec, image: &str, refusal: &Refusal) -> Result<Report, Error> 
 
 fn failed(spec: &Spec, reason: String) -> Report {
     log!(Warn, "instance {}: {reason}", spec.tag.instance);
-    settled(spec.generation, Phase::Failed(reason))
+    Report::settled(spec.generation, Phase::Failed(reason))
 }

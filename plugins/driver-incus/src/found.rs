@@ -4,7 +4,7 @@ use crate::api::Reply;
 use crate::api::model::Instance;
 use crate::context::Context;
 use crate::{names, phase};
-use wharf_guest::{Error, Phase, Report, Tag};
+use wharf_guest::{Error, Phase, Tag};
 
 /// An instance on the engine.
 #[derive(Debug)]
@@ -105,26 +105,6 @@ impl Found {
     /// Returns whether the instance's processes run.
     #[must_use]
     pub fn is_up(&self) -> bool {
-        matches!(self.phase(), Phase::Ready | Phase::Booting)
-    }
-}
-
-/// A report with no further work.
-#[must_use]
-pub fn settled(generation: u64, phase: Phase) -> Report {
-    Report {
-        generation,
-        phase,
-        again_ms: None,
-    }
-}
-
-/// A report that asks for another call.
-#[must_use]
-pub fn again(generation: u64, phase: Phase, ms: u32) -> Report {
-    Report {
-        generation,
-        phase,
-        again_ms: Some(ms),
+        self.phase().is_up()
     }
 }

@@ -1,16 +1,8 @@
 //! GPUs, by their addresses on the PCI bus, such as `0000:01:00.0`.
 
-use wharf_guest::Spec;
-
-/// Returns the first device of a specification that is no PCI address.
-#[must_use]
-pub fn misnamed(spec: &Spec) -> Option<&str> {
-    let mut devices = spec.gpu_devices.iter().map(String::as_str);
-    devices.find(|device| !is_address(device))
-}
-
 /// `DOMAIN:BUS:DEVICE.FUNCTION` in lower-case hexadecimal digits, as Incus lists it.
-fn is_address(device: &str) -> bool {
+#[must_use]
+pub fn is_address(device: &str) -> bool {
     let Some((place, function)) = device.split_once('.') else {
         return false;
     };

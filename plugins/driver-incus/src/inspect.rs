@@ -1,7 +1,7 @@
 //! Phases of instances.
 
 use crate::context::Context;
-use crate::found::{Place, find_listed, look, settled};
+use crate::found::{Place, find_listed, look};
 use crate::{metrics, names};
 use wharf_guest::{Error, Observed, Phase, Report, Tag};
 
@@ -10,7 +10,7 @@ use wharf_guest::{Error, Observed, Phase, Report, Tag};
 /// # Errors
 /// See the `driver` interface.
 pub fn inspect(ctx: &Context, tag: &Tag) -> Result<Report, Error> {
-    Ok(settled(
+    Ok(Report::settled(
         0,
         match look(ctx, tag)? {
             Place::Absent => Phase::Absent,

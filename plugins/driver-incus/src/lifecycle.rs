@@ -2,7 +2,7 @@
 
 use crate::api::Outcome;
 use crate::context::Context;
-use crate::found::{self, Place, again, settled};
+use crate::found::{self, Place};
 use crate::start::{self, Started};
 use wharf_guest::{Error, Phase, Report, Target};
 
@@ -18,7 +18,9 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
     let found = match found::look(ctx, &target.tag)? {
         Place::Absent => return Err(Error::NotFound),
         Place::Here(found) => found,
-        Place::Elsewhere(found) => return Ok(settled(target.generation, found.elsewhere())),
+        Place::Elsewhere(found) => {
+            return Ok(Report::settled(target.generation, found.elsewhere()));
+        }
     };
     let started = match found.phase() {
         Phase::Stopped(_) => start::start_sized(ctx, &found)?,
@@ -27,17 +29,19 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
                 Some(started) => started,
                 // It may have been started by hand, with another size.
                 None if start::resize(ctx, &found)? => {
-                    return Ok(settled(target.generation, phase));
+                    return Ok(Report::settled(target.generation, phase));
                 }
                 None => Started::Gone,
             }
         }
-        phase => return Ok(settled(target.generation, phase)),
+        phase => return Ok(Report::settled(target.generation, phase)),
     };
     match started {
-        Started::Running | Started::Starting => {
-            Ok(again(target.generation, Phase::Booting, LOOK_AGAIN_MS))
-        }
+        Started::Running | Started::Starting => Ok(Report::again(
+            target.generation,
+            Phase::Booting,
+            LOOK_AGAIN_MS,
+        )),
         Started::Gone => Err(Error::NotFound),
     }
 }
@@ -48,7 +52,7 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
 /// See the `driver` interface.
 pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Error> {
     let found = match found::look(ctx, &target.tag)? {
-        Place::Absent => return Ok(settled(target.generation, Phase::Absent)),
+        Place::Absent => return Ok(Report::settled(target.generation, Phase::Absent)),
         Place::Here(found) | Place::Elsewhere(found) => found,
     };
     let reason = match found.phase() {
@@ -58,11 +62,11 @@ pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Err
             if end(ctx, grace_ms)? {
                 None
             } else {
-                return Ok(settled(target.generation, Phase::Absent));
+                return Ok(Report::settled(target.generation, Phase::Absent));
             }
         }
     };
-    Ok(settled(target.generation, Phase::Stopped(reason)))
+    Ok(Report::settled(target.generation, Phase::Stopped(reason)))
 }
 
 /// Stops an instance within the grace, then by force. False if it is gone.

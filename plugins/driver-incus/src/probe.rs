@@ -4,9 +4,8 @@ use crate::api::model::Card;
 use crate::context::Context;
 use crate::operators_part;
 use crate::settings::Mode;
-use wharf_guest::{DiskGrow, Error, Features, Gpu, Health, log};
+use wharf_guest::{DiskGrow, Error, Features, GIB, Gpu, Health, log, version_numbers};
 
-const GIB: u64 = 1 << 30;
 /// The oldest release with all required features, the first with long support.
 const OLDEST: (u32, u32) = (6, 0);
 /// The pools that limit the size of a disk in use.
@@ -30,7 +29,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
         ));
     }
     let about = server.environment;
-    if numbers(&about.server_version) < OLDEST {
+    if version_numbers(&about.server_version) < OLDEST {
         return Err(Error::Unsupported(format!(
             "Incus {}; 6.0 or newer is needed",
             about.server_version
@@ -115,21 +114,4 @@ fn gpu(card: &Card) -> Option<Gpu> {
         },
         device: card.pci_address.clone(),
     })
-}
-
-/// `6.0.4` → (6, 0).
-fn numbers(version: &str) -> (u32, u32) {
-    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
-    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::numbers;
-
-    #[test]
-    fn releases_are_compared_by_number() {
-        assert!(numbers("6.0.4") >= (6, 0) && numbers("6.10") > numbers("6.9"));
-        assert!(numbers("0.7") < (6, 0) && numbers("") < (6, 0));
-    }
 }

@@ -3,7 +3,7 @@
 use crate::api::Outcome;
 use crate::context::Context;
 use crate::ensure::supported;
-use crate::found::{self, Found, Place, again, settled};
+use crate::found::{self, Found, Place};
 use crate::{digest, forward, id_range, names, owner_network};
 use std::collections::BTreeSet;
 use wharf_guest::{Error, Phase, Report, Spec};
@@ -20,14 +20,16 @@ pub fn move_here(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     supported(spec)?;
     let moving = |why: &str| {
         let phase = Phase::Elsewhere(why.to_owned());
-        Ok(again(spec.generation, phase, MOVING_AGAIN_MS))
+        Ok(Report::again(spec.generation, phase, MOVING_AGAIN_MS))
     };
     match found::look(ctx, &spec.tag)? {
         // The engine copies under another name, so that for a moment nothing has this one.
         Place::Absent if is_operated(ctx, spec)? => moving("the engine is at work"),
-        Place::Absent => Ok(settled(spec.generation, Phase::Absent)),
+        Place::Absent => Ok(Report::settled(spec.generation, Phase::Absent)),
         Place::Here(found) => readdress(ctx, spec, &found),
-        Place::Elsewhere(found) if found.is_up() => Ok(settled(spec.generation, found.phase())),
+        Place::Elsewhere(found) if found.is_up() => {
+            Ok(Report::settled(spec.generation, found.phase()))
+        }
         // A second copy beside one under way would meet the disk of the first.
         Place::Elsewhere(_) if is_operated(ctx, spec)? => moving("the engine is at work"),
         Place::Elsewhere(_) => match ctx.api.move_here()? {
@@ -43,7 +45,9 @@ pub fn move_here(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
             Err(refusal) if refusal.is_copied_already() && is_operated(ctx, spec)? => {
                 moving("the engine is at work")
             }
-            Err(refusal) if refusal.is_not_found() => Ok(settled(spec.generation, Phase::Absent)),
+            Err(refusal) if refusal.is_not_found() => {
+                Ok(Report::settled(spec.generation, Phase::Absent))
+            }
             Err(refusal) => Err(refusal.during("moving the instance")),
         },
     }
@@ -58,7 +62,7 @@ fn is_operated(ctx: &Context, spec: &Spec) -> Result<bool, Error> {
 /// Gives an instance of this member its ids, addresses and ports here.
 fn readdress(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
     if found.is_up() {
-        return Ok(settled(spec.generation, found.phase()));
+        return Ok(Report::settled(spec.generation, found.phase()));
     }
     if let Some(again_ms) = id_range::compare(ctx, &spec.tag, found, &BTreeSet::new())? {
         return Err(Error::RetryLater(again_ms));
@@ -81,5 +85,5 @@ fn readdress(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error>
     if let Some(network) = old.filter(|old| *old != new) {
         owner_network::remove(ctx, network)?;
     }
-    Ok(settled(spec.generation, Phase::Stopped(None)))
+    Ok(Report::settled(spec.generation, Phase::Stopped(None)))
 }

@@ -1,7 +1,7 @@
 //! Resize of an existing instance.
 
 use crate::context::Context;
-use crate::found::{Found, find, settled};
+use crate::found::{Found, find};
 use crate::stats;
 use wharf_guest::{Error, Report, Target};
 
@@ -18,13 +18,10 @@ pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
         stats::memory_suffices(ctx, &target.tag, target.size.mem_gib)?;
     }
     match ctx.api.change(false)? {
-        Ok(()) => Ok(settled(target.generation, found.phase())),
+        Ok(()) => Ok(Report::settled(target.generation, found.phase())),
         Err(refusal) if refusal.is_not_found() => Err(Error::NotFound),
         // The kernel refuses a limit below the usage.
-        Err(refusal) if shrinks && refusal.status == 500 => Err(Error::invalid(
-            "mem_gib",
-            "more than that is in use; free some memory first",
-        )),
+        Err(refusal) if shrinks && refusal.status == 500 => Err(Error::more_memory_in_use()),
         Err(refusal) => Err(refusal.during("changing the size")),
     }
 }

@@ -2,11 +2,10 @@
 
 use crate::context::Context;
 use crate::{metrics, names};
-use wharf_guest::{Error, Tag, Usage};
+use wharf_guest::{Error, GIB, Tag, Usage};
 
 /// An instance that runs, in the engine's numbers.
 const RUNNING: u16 = 103;
-const GIB: u64 = 1 << 30;
 
 /// See the `driver` interface. The engine gives no time of the sample: the host takes its own.
 ///
@@ -49,11 +48,7 @@ pub fn memory_suffices(ctx: &Context, tag: &Tag, mem_gib: u32) -> Result<(), Err
     if needed <= u64::from(mem_gib) * GIB {
         return Ok(());
     }
-    let gib = needed.div_ceil(GIB);
-    Err(Error::invalid(
-        "mem_gib",
-        format!("{gib} GiB of memory are in use; free some first"),
-    ))
+    Err(Error::memory_in_use(needed))
 }
 
 fn positive(n: i64) -> u64 {

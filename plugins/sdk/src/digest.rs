@@ -2,6 +2,8 @@
 //!
 //! Engines report a configuration in different forms, but return a label unchanged.
 
+use crate::types::Spec;
+
 /// FNV-1a with 64 bits, which is stable over all versions. It detects mistakes, not forgeries.
 #[derive(Debug, Clone)]
 pub struct Digest(u64);
@@ -20,6 +22,21 @@ impl Digest {
             self.bytes(&[0]);
         }
         self.bytes(&[1]);
+    }
+
+    /// Adds the published ports, GPUs, images and environment of a specification.
+    pub fn composition(&mut self, spec: &Spec) {
+        self.list(spec.published.iter().map(|p| {
+            // Digests of earlier versions know public ports only.
+            let end = if p.private { ":private" } else { "" };
+            format!("{}:{}{end}", p.node_port, p.instance_port)
+        }));
+        self.list(&spec.gpu_devices);
+        let pairs = |(name, value): (&String, &String)| format!("{name}={value}");
+        let images = spec.blueprint.images.iter();
+        self.list(images.map(|image| pairs((&image.engine_kind, &image.reference))));
+        let environment = spec.blueprint.environment.iter();
+        self.list(environment.map(|(name, value)| pairs((name, value))));
     }
 
     /// Returns the digest as 16 hexadecimal digits.

@@ -33,6 +33,8 @@ mod error;
 pub mod fake;
 mod flavor;
 mod log;
+mod refusal;
+mod report;
 mod settings;
 mod types;
 
@@ -44,5 +46,7 @@ pub use driver::{Driver, Identity, Moves, Ports, Survey};
 pub use engine::{Answer, Call, Engine, HostEngine, Job};
 pub use flavor::FlavorProvider;
 pub use log::write_log;
+pub use refusal::Refusal;
+pub use report::{GIB, version_numbers};
 pub use settings::settings;
 pub use types::*;

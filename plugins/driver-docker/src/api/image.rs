@@ -36,7 +36,7 @@ impl Api<'_> {
             Job::Running(line) => Pull::running(line.as_deref()),
             Job::Done(answer) => match accepted(answer) {
                 Ok(answer) => Pull::ended(&answer.body),
-                Err(refusal) => Pull::Failed(refusal.message),
+                Err(refusal) => Pull::Failed(refusal.message.clone()),
             },
         })
     }

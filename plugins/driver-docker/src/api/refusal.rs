@@ -1,24 +1,23 @@
-//! Answers with an error status.
-//!
-//! Engines differ in the status for an error, so the driver recognises most errors by their text.
+//! The meaning of answers with an error status.
 
 use crate::lxcfs;
 use serde::Deserialize;
-use wharf_guest::{Answer, Error};
+use std::ops::Deref;
+use wharf_guest::Answer;
 
 /// The engine's answer to a request.
 pub type Reply<T> = Result<T, Refusal>;
 
-/// Maximum length of the engine's message, in characters.
-const MAX_MESSAGE: usize = 500;
-
 /// A request that the engine did not carry out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// HTTP status.
-    pub status: u16,
-    /// The engine's message.
-    pub message: String,
+pub struct Refusal(wharf_guest::Refusal);
+
+impl Deref for Refusal {
+    type Target = wharf_guest::Refusal;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 impl Refusal {
@@ -33,19 +32,7 @@ impl Refusal {
             |_| String::from_utf8_lossy(&answer.body).trim().to_owned(),
             |body| body.message,
         );
-        Self {
-            status: answer.status,
-            message: shortened(&message),
-        }
-    }
-
-    /// Converts the refusal to an error of the given step.
-    #[must_use]
-    pub fn during(&self, step: &str) -> Error {
-        Error::Other(format!(
-            "{step}: the engine says {}: {}",
-            self.status, self.message
-        ))
+        Self(wharf_guest::Refusal::new(answer.status, &message))
     }
 
     /// The object does not exist; its kind depends on the request. Podman answers with 500 if a container goes
@@ -180,23 +167,6 @@ impl Refusal {
     pub fn is_final(&self) -> bool {
         self.status == 400
     }
-
-    fn says(&self, any: &[&str]) -> bool {
-        let message = self.message.to_lowercase();
-        any.iter().any(|words| message.contains(words))
-    }
-}
-
-/// Shortens a long text in the middle: it begins with the step and ends with the reason.
-fn shortened(text: &str) -> String {
-    let length = text.chars().count();
-    if length <= MAX_MESSAGE {
-        return text.to_owned();
-    }
-    let half = MAX_MESSAGE / 2;
-    let begin = text.chars().take(half - 1);
-    let end = text.chars().skip(length - half);
-    begin.chain(['…']).chain(end).collect()
 }
 
 #[cfg(test)]
@@ -255,12 +225,8 @@ mod tests {
     }
 
     #[test]
-    fn a_body_without_json_is_shortened() {
+    fn a_body_without_json_is_the_message() {
         assert_eq!(refusal(500, " broken\n").message, "broken");
-        assert_eq!(refusal(500, &"ä".repeat(9000)).message.chars().count(), 500);
         assert_eq!(refusal(500, "").message, "");
-        let why = format!("unpacking {}: disk quota exceeded", "x".repeat(900));
-        let why = refusal(500, &why);
-        assert!(why.is_no_space() && why.message.starts_with("unpacking"));
     }
 }

@@ -62,7 +62,7 @@ impl<'a> Api<'a> {
         }
         let refusal = Refusal::read(&answer);
         if refusal.status == NO_QUORUM {
-            return Err(Error::Unreachable(refusal.message));
+            return Err(Error::Unreachable(refusal.message.clone()));
         }
         Ok(Err(refusal))
     }

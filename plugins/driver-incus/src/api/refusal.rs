@@ -3,21 +3,22 @@
 //! Incus answers most errors with the status 500, so the driver recognises them by their text.
 
 use serde::Deserialize;
-use wharf_guest::{Answer, Error};
+use std::ops::Deref;
+use wharf_guest::Answer;
 
 /// The engine's answer to a request.
 pub type Reply<T> = Result<T, Refusal>;
 
-/// Maximum length of the engine's message, in characters.
-const MAX_MESSAGE: usize = 500;
-
-/// A request that the engine did not carry out.
+/// A request that the engine did not carry out. Its status is that of the failed operation, if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// HTTP status, or that of the failed operation.
-    pub status: u16,
-    /// The engine's message.
-    pub message: String,
+pub struct Refusal(wharf_guest::Refusal);
+
+impl Deref for Refusal {
+    type Target = wharf_guest::Refusal;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -46,22 +47,11 @@ impl Refusal {
         } else {
             failure.error
         };
-        Self {
-            status: match failure.error_code {
-                0 => answer.status,
-                code => code,
-            },
-            message: message.chars().take(MAX_MESSAGE).collect(),
-        }
-    }
-
-    /// Converts the refusal to an error of the given step.
-    #[must_use]
-    pub fn during(&self, step: &str) -> Error {
-        Error::Other(format!(
-            "{step}: the engine says {}: {}",
-            self.status, self.message
-        ))
+        let status = match failure.error_code {
+            0 => answer.status,
+            code => code,
+        };
+        Self(wharf_guest::Refusal::new(status, &message))
     }
 
     /// The object does not exist; its kind depends on the request.
@@ -162,11 +152,6 @@ impl Refusal {
                 "invalid devices",
                 "device validation failed",
             ])
-    }
-
-    fn says(&self, any: &[&str]) -> bool {
-        let message = self.message.to_lowercase();
-        any.iter().any(|text| message.contains(text))
     }
 }
 

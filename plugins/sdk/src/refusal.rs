@@ -1,0 +1,67 @@
+//! Answers with an error status.
+
+use crate::types::Error;
+
+/// Maximum length of the engine's message, in characters.
+const MAX_MESSAGE: usize = 500;
+
+/// A request that the engine did not carry out. Engines differ in the status for an error, so drivers
+/// recognise most errors by their text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// HTTP status.
+    pub status: u16,
+    /// The engine's message.
+    pub message: String,
+}
+
+impl Refusal {
+    /// Creates a refusal. A long message is shortened in the middle: it begins with the step and ends with
+    /// the reason.
+    #[must_use]
+    pub fn new(status: u16, message: &str) -> Self {
+        let length = message.chars().count();
+        let half = MAX_MESSAGE / 2;
+        let message = if length <= MAX_MESSAGE {
+            message.to_owned()
+        } else {
+            let begin = message.chars().take(half - 1);
+            let end = message.chars().skip(length - half);
+            begin.chain(['…']).chain(end).collect()
+        };
+        Self { status, message }
+    }
+
+    /// Converts the refusal to an error of the given step.
+    #[must_use]
+    pub fn during(&self, step: &str) -> Error {
+        Error::Other(format!(
+            "{step}: the engine says {}: {}",
+            self.status, self.message
+        ))
+    }
+
+    /// Returns whether the message contains any of these texts, which are in lower case.
+    #[must_use]
+    pub fn says(&self, any: &[&str]) -> bool {
+        let message = self.message.to_lowercase();
+        any.iter().any(|words| message.contains(words))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Refusal;
+
+    #[test]
+    fn a_long_message_keeps_its_ends() {
+        let long = |text: &str| Refusal::new(500, text).message;
+        assert_eq!(long(&"ä".repeat(9000)).chars().count(), 500);
+        let why = long(&format!(
+            "unpacking {}: disk quota exceeded",
+            "x".repeat(900)
+        ));
+        assert!(why.starts_with("unpacking") && why.ends_with("quota exceeded"));
+        assert_eq!(long("short"), "short");
+    }
+}
