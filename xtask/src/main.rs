@@ -35,7 +35,7 @@ Tasks:
   images [NAME]...        Make the images of the standard flavors
   gpu-proof               Prove Wharf on this machine's GPU, or make a bundle that does so without a network
   dist                    Make an archive and a Debian package of the server in target/dist
-  schemas                 Generate schemas/generated and the client from schemas/openapi.yaml
+  schemas                 Generate schemas/generated from schemas/openapi.yaml
     --check               Change nothing; fail if the generated files are out of date
   tidy                    Check file lengths and words
   ci                      Do everything that the continuous integration does
@@ -79,10 +79,7 @@ fn main() -> Result<()> {
             let all = has("all");
             test::run(&workspace, &test::Selection { filter, all })
         }
-        "schemas" => {
-            schemas::run(workspace.root(), has("check"))?;
-            program::client(&workspace, has("check"))
-        }
+        "schemas" => schemas::run(workspace.root(), has("check")),
         "tidy" => tidy::run(workspace.root()),
         "ci" => process::run(
             Command::new("bash")

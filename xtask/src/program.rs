@@ -1,7 +1,7 @@
 //! Tasks with a program of their own: this one builds the program and becomes it.
 
 use crate::build;
-use crate::process::{run, step};
+use crate::process::step;
 use crate::workspace::{Workspace, without_package};
 use anyhow::{Error, Result};
 use std::env;
@@ -76,18 +76,6 @@ pub fn start(workspace: &Workspace, program: &Program, arguments: &[OsString]) -
     command.env(ROOT, workspace.root());
     let error = without_package(&mut command).exec();
     Err(Error::new(error).context(format!("cannot run {}", binary.display())))
-}
-
-/// Generates the client of the interface, or checks it.
-pub fn client(workspace: &Workspace, check: bool) -> Result<()> {
-    const GENERATOR: &str = "wharf-client-generator";
-    step(&format!("Building {GENERATOR} (release)"), || {
-        build::binaries(workspace, &[GENERATOR])
-    })?;
-    let mut command = Command::new(workspace.binary(GENERATOR));
-    command.args(check.then_some("--check"));
-    command.env(ROOT, workspace.root());
-    run(without_package(&mut command))
 }
 
 #[cfg(test)]

@@ -1,0 +1,17 @@
+//! Generates the methods of the client and the types of bodies from the OpenAPI document.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::{env, fs};
+
+const DOCUMENT: &str = "../../schemas/generated/openapi.json";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={DOCUMENT}");
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
+    let document = fs::read_to_string(DOCUMENT)?;
+    for (name, text) in wharf_client_generator::generate(&document)? {
+        fs::write(out.join(name), text)?;
+    }
+    Ok(())
+}
