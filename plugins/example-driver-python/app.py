@@ -46,6 +46,8 @@ class Driver(exports.Driver):
                 stats="memory" in info["limits"],
                 network=True,
                 kvm=False,
+                volumes=False,
+                late_attach=False,
             ),
             n_vcpus=info["cpus"],
             mem_gib=info["memory_bytes"] // GIB,

@@ -2,7 +2,7 @@
 
 use super::blueprint::Blueprint;
 use super::capacity::{GpuDevice, Size};
-use super::ids::{Generation, InstanceId};
+use super::ids::{Generation, InstanceId, VolumeId};
 use super::instance::ResourceType;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -51,6 +51,15 @@ pub struct PublishedPort {
     pub private: bool,
 }
 
+/// A volume in an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    pub volume: VolumeId,
+    /// The directory in the instance.
+    pub path: String,
+    pub read_only: bool,
+}
+
 /// The instance that `ensure` creates.
 #[derive(Debug, Clone)]
 pub struct Spec {
@@ -84,6 +93,8 @@ pub struct DriverTarget {
     pub public_network: Option<InstanceNetwork>,
     /// Open ports on the public address.
     pub wan_ports: Vec<u16>,
+    /// Volumes of the instance.
+    pub volumes: Vec<Mount>,
 }
 
 impl DriverTarget {
@@ -104,6 +115,7 @@ impl DriverTarget {
             },
             public_network: None,
             wan_ports: Vec::new(),
+            volumes: Vec::new(),
         }
     }
 }
@@ -139,6 +151,36 @@ pub struct DriverReport {
     pub phase: Phase,
     /// Delay before the next call; `None` if no further call is needed.
     pub again: Option<Duration>,
+}
+
+/// The state of a volume on its node, as the driver reports it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum VolumeState {
+    /// The engine does not have the volume.
+    Absent,
+    /// The volume is not complete; with the progress.
+    Making(String),
+    /// Instances may have the volume.
+    Ready,
+    /// An instance has the volume, so it was not removed.
+    InUse,
+    /// The volume failed for good, with the reason.
+    Failed(String),
+}
+
+/// A driver's report on one volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeReport {
+    pub state: VolumeState,
+    /// Delay before the next call; `None` if no further call is needed.
+    pub again: Option<Duration>,
+}
+
+/// One volume in a node's list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ObservedVolume {
+    pub volume: VolumeId,
+    pub state: VolumeState,
 }
 
 /// One instance in a node's list.
@@ -181,6 +223,10 @@ pub struct Features {
     pub network: bool,
     /// Whether the node has hardware virtualization.
     pub kvm: bool,
+    /// Whether the node makes volumes whose sizes hold.
+    pub volumes: bool,
+    /// Whether an existing instance can get and lose volumes.
+    pub late_attach: bool,
 }
 
 /// The result of probing a node.

@@ -26,6 +26,23 @@ impl fmt::Display for InstanceId {
     }
 }
 
+/// The permanent id of a volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct VolumeId(pub Uuid);
+
+impl VolumeId {
+    /// Parses the hyphenated 36-character form in any case.
+    pub fn parse(text: &str) -> Option<Self> {
+        InstanceId::parse(text).map(|id| Self(id.0))
+    }
+}
+
+impl fmt::Display for VolumeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
 /// The id of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UserId(pub u64);

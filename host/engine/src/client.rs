@@ -5,6 +5,7 @@ use super::contact::Contact;
 use super::message::{EngineError, EngineResponse, MAX_RESPONSE};
 use super::outgoing::{Outgoing, ProgressSink};
 use super::tar_pipe::{TarPipe, TransferProgress};
+use super::tar_stream::Rewrite;
 use super::tls::{self, ClientTls};
 use arc_swap::ArcSwap;
 use bytes::{Bytes, BytesMut};
@@ -116,7 +117,7 @@ impl HttpTransport {
         &self,
         from: Outgoing,
         to: Outgoing,
-        gone: &[String],
+        rewrite: &Rewrite,
         transferred: Arc<TransferProgress>,
         progress: Arc<dyn ProgressSink>,
     ) -> Result<EngineResponse, EngineError> {
@@ -124,7 +125,7 @@ impl HttpTransport {
         if !(200..300).contains(&status) {
             return ended(status, headers, source).await;
         }
-        let body = TarPipe::new(source, gone, transferred, progress)
+        let body = TarPipe::new(source, rewrite, transferred, progress)
             .map_err(|malformed| EngineError::Unreachable(malformed.to_string()))?;
         let request = to.into_http(&self.authority)?.map(|_| body);
         let answer = self.pipes.request(request).await;

@@ -2,7 +2,7 @@
 //! slower side.
 
 use super::outgoing::ProgressSink;
-use super::tar_stream::{Malformed, TarStream};
+use super::tar_stream::{Malformed, Rewrite, TarStream};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming};
 use std::io;
@@ -49,15 +49,15 @@ pub struct TarPipe {
 }
 
 impl TarPipe {
-    /// Reads from `source`. The entries named in `gone` become empty in the target.
+    /// Reads from `source`.
     pub fn new(
         source: Incoming,
-        gone: &[String],
+        rewrite: &Rewrite,
         transferred: Arc<TransferProgress>,
         progress: Arc<dyn ProgressSink>,
     ) -> Result<Self, Malformed> {
         let mut first = Vec::new();
-        let stream = TarStream::begin(gone, &mut first)?;
+        let stream = TarStream::begin(rewrite, &mut first)?;
         Ok(Self {
             source,
             stream,

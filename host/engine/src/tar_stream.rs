@@ -50,6 +50,15 @@ impl Malformed {
     }
 }
 
+/// The differences between an archive and its rewritten form.
+#[derive(Debug, Default)]
+pub struct Rewrite {
+    /// Top-level entries that become empty in the target.
+    pub gone: Vec<String>,
+    /// Absolute paths with mounts of the target. What is there stays.
+    pub kept: Vec<String>,
+}
+
 /// The kind of the next bytes.
 #[derive(Debug, Default)]
 enum Part {
@@ -79,14 +88,22 @@ pub struct TarStream {
     path: Option<Vec<u8>>,
     size: Option<u64>,
     emptied: HashSet<Vec<u8>>,
+    /// Without the first slash.
+    kept: Vec<Vec<u8>>,
     zero_blocks: u8,
 }
 
 impl TarStream {
-    /// Begins an archive that empties the top-level entries `gone`. `out` receives its first bytes.
-    pub fn begin(gone: &[String], out: &mut Vec<u8>) -> Result<Self, Malformed> {
-        let mut stream = Self::default();
-        for name in gone {
+    /// Begins a rewritten archive. `out` receives its first bytes.
+    pub fn begin(rewrite: &Rewrite, out: &mut Vec<u8>) -> Result<Self, Malformed> {
+        let kept = rewrite.kept.iter();
+        let mut stream = Self {
+            kept: kept
+                .map(|path| below_root(path.as_bytes()).to_vec())
+                .collect(),
+            ..Self::default()
+        };
+        for name in &rewrite.gone {
             let name = name.as_bytes();
             if !is_mounted(name) && stream.empty(name, out)? {
                 out.extend_from_slice(&entry(name, EntryType::Directory, EMPTIED));
@@ -188,7 +205,7 @@ impl TarStream {
             || kind.is_character_special()
             || kind.is_block_special();
         let has_content = !header_only && size > 0;
-        if is_mounted(&path) {
+        if is_mounted(&path) || self.is_kept(&path) {
             self.held.clear();
             if has_content {
                 self.content(size, Part::Dropped);
@@ -237,9 +254,24 @@ impl TarStream {
         self.part = Part::Header;
     }
 
+    /// Whether a path is that of a mount, or below it.
+    fn is_kept(&self, path: &[u8]) -> bool {
+        let path = below_root(path);
+        let path = path.strip_suffix(b"/").unwrap_or(path);
+        self.kept.iter().any(|kept| {
+            let rest = path.strip_prefix(kept.as_slice());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        })
+    }
+
     /// Replaces a directory by an empty file, once. False if that has been done, or if the name does not
     /// fit into a plain header, which no image has.
     fn empty(&mut self, name: &[u8], out: &mut Vec<u8>) -> Result<bool, Malformed> {
+        // A mount below the directory would lose its content.
+        let holds = |kept: &Vec<u8>| kept.split(|byte| *byte == b'/').next() == Some(name);
+        if self.kept.iter().any(holds) {
+            return Ok(false);
+        }
         if name.len() > MAX_NAME || !name.is_ascii() || self.emptied.contains(name) {
             return Ok(false);
         }
@@ -350,8 +382,14 @@ mod tests {
     }
 
     fn passed(tar: &[u8], gone: &[String], size: usize) -> (Vec<u8>, bool) {
+        let gone = gone.to_vec();
+        let kept = Vec::new();
+        rewritten(tar, &Rewrite { gone, kept }, size)
+    }
+
+    fn rewritten(tar: &[u8], rewrite: &Rewrite, size: usize) -> (Vec<u8>, bool) {
         let mut out = Vec::new();
-        let mut stream = TarStream::begin(gone, &mut out).unwrap();
+        let mut stream = TarStream::begin(rewrite, &mut out).unwrap();
         for piece in tar.chunks(size) {
             stream.push(piece, &mut out).unwrap();
         }
@@ -393,6 +431,23 @@ mod tests {
             assert!(whole, "{size}");
             assert_eq!(listed(&out), expected, "{size}");
         }
+    }
+
+    #[test]
+    fn a_mount_and_the_directory_around_it_are_not_emptied() {
+        let gone = vec!["srv".to_owned()];
+        let kept = vec!["/srv/etc".to_owned(), "/etc/motd".to_owned()];
+        let (out, whole) = rewritten(&archive(), &Rewrite { gone, kept }, 512);
+        assert!(whole);
+        let paths: Vec<_> = listed(&out).into_iter().map(|entry| entry.0).collect();
+        assert_eq!(
+            paths,
+            [
+                "etc/".to_owned(),
+                format!("{}/", "x".repeat(150)),
+                "etc/".to_owned()
+            ]
+        );
     }
 
     #[test]

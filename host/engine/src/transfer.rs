@@ -5,7 +5,7 @@ use super::changes::ChangeListReader;
 use super::message::{EngineError, EngineResponse};
 use super::outgoing::{Outgoing, ProgressSink};
 use super::tar_pipe::TransferProgress;
-use super::tar_stream::Malformed;
+use super::tar_stream::{Malformed, Rewrite};
 use super::transport::Transport;
 use http::Method;
 use std::sync::Arc;
@@ -35,6 +35,10 @@ pub async fn carry(
         Ok(gone) => gone,
         Err(malformed) => return Ok(immovable(malformed)),
     };
+    let rewrite = Rewrite {
+        gone,
+        kept: transfer.kept,
+    };
     let transferred = Arc::new(TransferProgress::default());
     let write = Outgoing {
         method: Method::PUT,
@@ -43,7 +47,7 @@ pub async fn carry(
     let piped = transport.pipe(
         get(transfer.read),
         write,
-        &gone,
+        &rewrite,
         Arc::clone(&transferred),
         progress,
     );

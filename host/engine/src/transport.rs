@@ -5,6 +5,7 @@ use super::connect::EngineAddress;
 use super::message::{EngineError, EngineResponse};
 use super::outgoing::{Outgoing, ProgressSink};
 use super::tar_pipe::TransferProgress;
+use super::tar_stream::Rewrite;
 use super::tls::ClientTls;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -124,12 +125,12 @@ impl Transport {
         &self,
         from: Outgoing,
         to: Outgoing,
-        gone: &[String],
+        rewrite: &Rewrite,
         transferred: Arc<TransferProgress>,
         progress: Arc<dyn ProgressSink>,
     ) -> Result<EngineResponse, EngineError> {
         match &self.link {
-            Link::Http(http) => http.pipe(from, to, gone, transferred, progress).await,
+            Link::Http(http) => http.pipe(from, to, rewrite, transferred, progress).await,
             Link::InProcess(_) => Err(EngineError::Refused("this engine has no archives".into())),
         }
     }

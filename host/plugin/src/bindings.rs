@@ -85,6 +85,22 @@ pub mod with_moves {
     });
 }
 
+/// World `node-driver-with-volumes`: its additions to `node-driver`.
+pub mod with_volumes {
+    wasmtime::component::bindgen!({
+        path: "../../wit/v0.1",
+        world: "node-driver-with-volumes",
+        imports: { default: async },
+        exports: { default: async },
+        with: {
+            "wharf:plugin/types": super::node_driver::wharf::plugin::types,
+            "wharf:plugin/log": super::node_driver::wharf::plugin::log,
+            "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
+            "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
+        },
+    });
+}
+
 /// World `flavor-provider`.
 pub mod flavor_provider {
     wasmtime::component::bindgen!({
@@ -108,3 +124,5 @@ pub use with_moves::NodeDriverWithMovesPre;
 pub use with_ports::NodeDriverWithPortsPre;
 pub use with_survey::NodeDriverWithSurveyPre;
 pub use with_survey::exports::wharf::plugin::survey;
+pub use with_volumes::NodeDriverWithVolumesPre;
+pub use with_volumes::exports::wharf::plugin::volumes;

@@ -5,14 +5,17 @@ use super::bindings::{NodeDriver as WitDriver, driver_types as wit};
 use super::call::{Call, CallRunner, TRANSFER, TRANSFER_LIST};
 use super::config::NodeLimits;
 use super::convert::{driver as convert, error_from_guest};
+use super::driver_calls::DriverCalls;
 use super::guest::Guest;
 use super::load::DriverPlugin;
 use super::metrics::Queued;
 use super::queue::Queue;
+use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use wasmtime::Store;
 use wharf_domain::driver::{
     DriverReport, DriverTarget, NodeHealth, Observed, PluginError, ResourceUsage, Spec, StoreMark,
@@ -22,18 +25,12 @@ use wharf_domain::ids::{Generation, NodeId};
 use wharf_domain::secret::InstanceSecrets;
 use wharf_engine::{CallScope, EngineAccess, EngineNode, Transport};
 
-/// The driver of one node. Cheap to clone; calls are independent of each other.
-///
-/// Calls are idempotent. After a [`PluginError::Fault`], a [`PluginError::Unreachable`] or a dropped
-/// future the effect on the engine is unknown: inspect, then call again.
-#[derive(Clone)]
-pub struct NodeDriver(Arc<DriverOfNode>);
-
-struct DriverOfNode {
+/// The driver of one node: calls of a plugin.
+pub struct GuestDriver {
     runner: Arc<CallRunner>,
-    plugin: Arc<DriverPlugin>,
+    pub(super) plugin: Arc<DriverPlugin>,
     engine: Arc<EngineNode>,
-    installation: String,
+    pub(super) installation: String,
     settings: String,
     /// The text that the last probe left for later calls, and the count of interruptions before it.
     /// After another interruption the text may be about an earlier engine.
@@ -45,23 +42,23 @@ struct DriverOfNode {
 
 /// The kind of a call: each has a queue of its own.
 #[derive(Clone, Copy)]
-enum CallKind {
+pub(super) enum CallKind {
     Read,
     Change,
     Usage,
 }
 
 /// The differences between the functions.
-struct CallOptions {
-    function: &'static str,
-    kind: CallKind,
-    scope: CallScope,
-    secrets: InstanceSecrets,
-    grace: Duration,
-    transfer: usize,
+pub(super) struct CallOptions {
+    pub(super) function: &'static str,
+    pub(super) kind: CallKind,
+    pub(super) scope: CallScope,
+    pub(super) secrets: InstanceSecrets,
+    pub(super) grace: Duration,
+    pub(super) transfer: usize,
 }
 
-impl NodeDriver {
+impl GuestDriver {
     pub(super) fn new(
         runner: Arc<CallRunner>,
         plugin: Arc<DriverPlugin>,
@@ -71,7 +68,7 @@ impl NodeDriver {
         limits: NodeLimits,
     ) -> Self {
         let queue = |places| Queue::new(places, limits.waiting, limits.wait);
-        Self(Arc::new(DriverOfNode {
+        Self {
             runner,
             plugin,
             engine: Arc::new(engine),
@@ -81,45 +78,130 @@ impl NodeDriver {
             changes: queue(limits.changes),
             reads: queue(limits.reads),
             usage: queue(limits.usage),
-        }))
+        }
     }
 
-    /// The node's name.
-    pub fn name(&self) -> &NodeId {
-        &self.0.engine.name
+    /// The text of the last probe; empty if contact was lost since.
+    fn cached_probe(&self) -> String {
+        let cache = self.probe_cache.lock();
+        let (interruptions, text) = &*cache;
+        if *interruptions == self.interruptions() {
+            text.clone()
+        } else {
+            String::new()
+        }
     }
 
-    /// The kind of engine, such as `docker`; it selects among a blueprint's images.
-    pub fn engine_kind(&self) -> &str {
-        &self.0.plugin.engine_kind
+    pub(super) fn reads(&self, function: &'static str, scope: CallScope) -> CallOptions {
+        CallOptions {
+            function,
+            kind: CallKind::Read,
+            scope,
+            secrets: InstanceSecrets::default(),
+            grace: Duration::ZERO,
+            transfer: TRANSFER,
+        }
     }
 
-    /// Whether the driver has a setting with this name in the node's `settings`, by its file.
-    pub fn has_setting(&self, name: &str) -> bool {
-        self.0.engine.has_setting(name)
+    pub(super) fn changes(&self, function: &'static str, scope: CallScope) -> CallOptions {
+        CallOptions {
+            kind: CallKind::Change,
+            ..self.reads(function, scope)
+        }
     }
 
-    /// The connection to the engine.
-    pub fn transport(&self) -> &Transport {
-        self.0.engine.transport()
+    pub(super) fn change(&self, function: &'static str, target: &DriverTarget) -> CallOptions {
+        self.changes(function, CallScope::change(&self.installation, target))
     }
 
-    /// The time of the engine's last answer to any request. None if a later request found it out of
-    /// reach.
-    pub fn last_answer(&self) -> Option<Instant> {
-        self.0.engine.last_answer()
+    async fn call<T, F, Fut>(&self, options: CallOptions, body: F) -> Result<T, PluginError>
+    where
+        F: FnOnce(Store<Guest>, WitDriver, wit::Node) -> Fut,
+        Fut: Future<Output = wasmtime::Result<Result<T, types::Error>>>,
+    {
+        let pre = self.plugin.pre.clone();
+        self.enter(options, |mut store, node| async move {
+            let guest = pre.instantiate_async(&mut store).await?;
+            body(store, guest, node).await
+        })
+        .await
     }
 
-    /// How often contact with the engine was lost, however briefly. If the number is unchanged after a
-    /// span of time, the engine did not restart within it.
-    pub fn interruptions(&self) -> u64 {
-        self.0.engine.interruptions()
+    /// Makes one call: waits for a place in the queue, and gives a fresh guest the engine within its scope.
+    pub(super) async fn enter<T, F, Fut>(
+        &self,
+        options: CallOptions,
+        body: F,
+    ) -> Result<T, PluginError>
+    where
+        F: FnOnce(Store<Guest>, wit::Node) -> Fut,
+        Fut: Future<Output = wasmtime::Result<Result<T, types::Error>>>,
+    {
+        let queue = match options.kind {
+            CallKind::Read => &self.reads,
+            CallKind::Usage => &self.usage,
+            CallKind::Change => &self.changes,
+        };
+        let queued = Queued::new(&self.runner.metrics().queued);
+        let _place = queue.enter().await?;
+        drop(queued);
+        let wall = self.runner.limits().wall.saturating_add(options.grace);
+        let deadline = std::time::Instant::now() + wall;
+        let call = Call {
+            plugin: Arc::clone(&self.plugin.name),
+            node: Some(self.engine.name.clone()),
+            function: options.function,
+            access: Some(EngineAccess::new(
+                Arc::clone(&self.engine),
+                options.scope,
+                options.secrets,
+                deadline,
+            )),
+            wall,
+            transfer: options.transfer,
+        };
+        let node = wit::Node {
+            name: self.engine.name.0.clone(),
+            installation: self.installation.clone(),
+            settings: self.settings.clone(),
+            hint: self.cached_probe(),
+        };
+        self.runner
+            .run(call, |store| body(store, node))
+            .await?
+            .map_err(error_from_guest)
+    }
+}
+
+#[async_trait]
+impl DriverCalls for GuestDriver {
+    fn name(&self) -> &NodeId {
+        &self.engine.name
     }
 
-    /// Asks the engine for its health and features.
-    pub async fn probe(&self) -> Result<NodeHealth, PluginError> {
+    fn engine_kind(&self) -> &str {
+        &self.plugin.engine_kind
+    }
+
+    fn has_setting(&self, name: &str) -> bool {
+        self.engine.has_setting(name)
+    }
+
+    fn transport(&self) -> Option<&Transport> {
+        Some(self.engine.transport())
+    }
+
+    fn last_answer(&self) -> Option<Instant> {
+        self.engine.last_answer().map(Instant::from_std)
+    }
+
+    fn interruptions(&self) -> u64 {
+        self.engine.interruptions()
+    }
+
+    async fn probe(&self) -> Result<NodeHealth, PluginError> {
         let interruptions = self.interruptions();
-        let options = self.reads("probe", CallScope::node(&self.0.installation));
+        let options = self.reads("probe", CallScope::node(&self.installation));
         let mut health = self
             .call(options, |mut store, guest, node| async move {
                 guest
@@ -130,29 +212,16 @@ impl NodeDriver {
             .await?;
         let text = convert::probe_cache(&mut health)?;
         let health = convert::health(health)?;
-        *self.0.probe_cache.lock() = (interruptions, text);
+        *self.probe_cache.lock() = (interruptions, text);
         Ok(health)
     }
 
-    /// The text of the last probe; empty if contact was lost since.
-    fn cached_probe(&self) -> String {
-        let cache = self.0.probe_cache.lock();
-        let (interruptions, text) = &*cache;
-        if *interruptions == self.interruptions() {
-            text.clone()
-        } else {
-            String::new()
-        }
-    }
-
-    /// Moves an instance a step towards its specification. `secrets` are for the blueprint's files; the
-    /// guest sees none of them.
-    pub async fn ensure(
+    async fn ensure(
         &self,
         spec: &Spec,
         secrets: &InstanceSecrets,
     ) -> Result<DriverReport, PluginError> {
-        let scope = CallScope::create(&self.0.installation, spec, self.engine_kind());
+        let scope = CallScope::create(&self.installation, spec, self.engine_kind());
         let options = CallOptions {
             secrets: secrets.clone(),
             ..self.changes("ensure", scope)
@@ -169,8 +238,7 @@ impl NodeDriver {
         convert::report(report, spec.target.generation)
     }
 
-    /// Starts an existing instance, at its target's size.
-    pub async fn start(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
+    async fn start(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
         let given = convert::target(target);
         let report = self
             .call(
@@ -186,9 +254,8 @@ impl NodeDriver {
         convert::report(report, target.generation)
     }
 
-    /// Moves a stopped instance to a larger disk.
-    pub async fn grow(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
-        let scope = CallScope::create(&self.0.installation, spec, self.engine_kind());
+    async fn grow(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
+        let scope = CallScope::create(&self.installation, spec, self.engine_kind());
         let given = convert::spec(spec);
         let report = self
             .call(
@@ -204,17 +271,15 @@ impl NodeDriver {
         convert::report(report, spec.target.generation)
     }
 
-    /// Whether the driver moves instances between the nodes of a cluster.
-    pub fn moves(&self) -> bool {
-        self.0.plugin.with_moves.is_some()
+    fn moves(&self) -> bool {
+        self.plugin.with_moves.is_some()
     }
 
-    /// Brings a stopped instance to this node from another one of its cluster.
-    pub async fn move_here(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
-        let Some(pre) = self.0.plugin.with_moves.clone() else {
+    async fn move_here(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
+        let Some(pre) = self.plugin.with_moves.clone() else {
             return Err(PluginError::Unsupported("moves".to_owned()));
         };
-        let scope = CallScope::moves(&self.0.installation, spec, self.engine_kind());
+        let scope = CallScope::moves(&self.installation, spec, self.engine_kind());
         let given = convert::spec(spec);
         let options = self.changes("move-here", scope);
         let report = self.enter(options, |mut store, node| async move {
@@ -225,8 +290,7 @@ impl NodeDriver {
         convert::report(report.await?, spec.target.generation)
     }
 
-    /// Stops an instance: gracefully within `grace`, then hard. The timeout of the call is extended by it.
-    pub async fn stop(
+    async fn stop(
         &self,
         target: &DriverTarget,
         grace: Duration,
@@ -248,8 +312,7 @@ impl NodeDriver {
         convert::report(report, target.generation)
     }
 
-    /// Applies the target's size, whole or not at all.
-    pub async fn resize(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
+    async fn resize(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
         let given = convert::target(target);
         let report = self
             .call(
@@ -265,10 +328,8 @@ impl NodeDriver {
         convert::report(report, target.generation)
     }
 
-    /// Opens exactly the target's ports on its public address, while it runs. Drivers without the
-    /// interface `ports` do that in `ensure` and `start`.
-    pub async fn set_ports(&self, target: &DriverTarget) -> Result<(), PluginError> {
-        let Some(pre) = self.0.plugin.with_ports.clone() else {
+    async fn set_ports(&self, target: &DriverTarget) -> Result<(), PluginError> {
+        let Some(pre) = self.plugin.with_ports.clone() else {
             return Ok(());
         };
         let given = convert::target(target);
@@ -283,12 +344,11 @@ impl NodeDriver {
         .await
     }
 
-    /// Reads the mark of the engine's store.
-    pub async fn identify(&self) -> Result<StoreMark, PluginError> {
-        let Some(pre) = self.0.plugin.with_identity.clone() else {
+    async fn identify(&self) -> Result<StoreMark, PluginError> {
+        let Some(pre) = self.plugin.with_identity.clone() else {
             return Ok(StoreMark::Unsupported);
         };
-        let options = self.reads("identify", CallScope::node(&self.0.installation));
+        let options = self.reads("identify", CallScope::node(&self.installation));
         let mark = self.enter(options, |mut store, node| async move {
             let guest = pre.instantiate_async(&mut store).await?;
             let identity = guest.wharf_plugin_identity();
@@ -297,12 +357,11 @@ impl NodeDriver {
         convert::mark(mark.await)
     }
 
-    /// Marks the engine's store, unless it has a mark.
-    pub async fn mark(&self, mark: &str) -> Result<(), PluginError> {
-        let Some(pre) = self.0.plugin.with_identity.clone() else {
+    async fn mark(&self, mark: &str) -> Result<(), PluginError> {
+        let Some(pre) = self.plugin.with_identity.clone() else {
             return Err(PluginError::Unsupported("marks of stores".to_owned()));
         };
-        let options = self.changes("mark", CallScope::mark(&self.0.installation, mark));
+        let options = self.changes("mark", CallScope::mark(&self.installation, mark));
         let mark = mark.to_owned();
         self.enter(options, |mut store, node| async move {
             let guest = pre.instantiate_async(&mut store).await?;
@@ -312,12 +371,11 @@ impl NodeDriver {
         .await
     }
 
-    /// Reads the surroundings of the node's instances; none if the driver cannot see them.
-    pub async fn survey(&self, images: &[String]) -> Result<Option<Surroundings>, PluginError> {
-        let Some(pre) = self.0.plugin.with_survey.clone() else {
+    async fn survey(&self, images: &[String]) -> Result<Option<Surroundings>, PluginError> {
+        let Some(pre) = self.plugin.with_survey.clone() else {
             return Ok(None);
         };
-        let options = self.reads("look", CallScope::survey(&self.0.installation, images));
+        let options = self.reads("look", CallScope::survey(&self.installation, images));
         let images = images.to_vec();
         let found = self.enter(options, |mut store, node| async move {
             let guest = pre.instantiate_async(&mut store).await?;
@@ -327,8 +385,7 @@ impl NodeDriver {
         Ok(Some(convert::surroundings(found.await?)))
     }
 
-    /// Deletes an instance and everything it had on the node.
-    pub async fn delete(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
+    async fn delete(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
         let given = convert::target(target);
         let report = self
             .call(
@@ -344,16 +401,11 @@ impl NodeDriver {
         convert::report(report, target.generation)
     }
 
-    /// Reports on an instance. The report has the runner's `generation`.
-    pub async fn inspect(
-        &self,
-        tag: Tag,
-        generation: Generation,
-    ) -> Result<DriverReport, PluginError> {
+    async fn inspect(&self, tag: Tag, generation: Generation) -> Result<DriverReport, PluginError> {
         let given = convert::tag(tag);
         let report = self
             .call(
-                self.reads("inspect", CallScope::read(&self.0.installation, tag)),
+                self.reads("inspect", CallScope::read(&self.installation, tag)),
                 |mut store, guest, node| async move {
                     guest
                         .wharf_plugin_driver()
@@ -372,11 +424,10 @@ impl NodeDriver {
         )
     }
 
-    /// All of this installation's instances on the node, in any order.
-    pub async fn list(&self) -> Result<Vec<Observed>, PluginError> {
+    async fn list(&self) -> Result<Vec<Observed>, PluginError> {
         let options = CallOptions {
             transfer: TRANSFER_LIST,
-            ..self.reads("list", CallScope::node(&self.0.installation))
+            ..self.reads("list", CallScope::node(&self.installation))
         };
         let list = self
             .call(options, |mut store, guest, node| async move {
@@ -389,12 +440,11 @@ impl NodeDriver {
         convert::list(list, self.name())
     }
 
-    /// Live usage of a running instance; with its disk if `disk`.
-    pub async fn stats(&self, tag: Tag, disk: bool) -> Result<ResourceUsage, PluginError> {
+    async fn stats(&self, tag: Tag, disk: bool) -> Result<ResourceUsage, PluginError> {
         let given = convert::tag(tag);
         let options = CallOptions {
             kind: CallKind::Usage,
-            ..self.reads("stats", CallScope::read(&self.0.installation, tag))
+            ..self.reads("stats", CallScope::read(&self.installation, tag))
         };
         let usage = self
             .call(options, |mut store, guest, node| async move {
@@ -405,92 +455,5 @@ impl NodeDriver {
             })
             .await?;
         Ok(convert::usage(usage))
-    }
-
-    fn reads(&self, function: &'static str, scope: CallScope) -> CallOptions {
-        CallOptions {
-            function,
-            kind: CallKind::Read,
-            scope,
-            secrets: InstanceSecrets::default(),
-            grace: Duration::ZERO,
-            transfer: TRANSFER,
-        }
-    }
-
-    fn changes(&self, function: &'static str, scope: CallScope) -> CallOptions {
-        CallOptions {
-            kind: CallKind::Change,
-            ..self.reads(function, scope)
-        }
-    }
-
-    fn change(&self, function: &'static str, target: &DriverTarget) -> CallOptions {
-        self.changes(function, CallScope::change(&self.0.installation, target))
-    }
-
-    async fn call<T, F, Fut>(&self, options: CallOptions, body: F) -> Result<T, PluginError>
-    where
-        F: FnOnce(Store<Guest>, WitDriver, wit::Node) -> Fut,
-        Fut: Future<Output = wasmtime::Result<Result<T, types::Error>>>,
-    {
-        let pre = self.0.plugin.pre.clone();
-        self.enter(options, |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            body(store, guest, node).await
-        })
-        .await
-    }
-
-    /// Makes one call: waits for a place in the queue, and gives a fresh guest the engine within its scope.
-    async fn enter<T, F, Fut>(&self, options: CallOptions, body: F) -> Result<T, PluginError>
-    where
-        F: FnOnce(Store<Guest>, wit::Node) -> Fut,
-        Fut: Future<Output = wasmtime::Result<Result<T, types::Error>>>,
-    {
-        let inner = &*self.0;
-        let queue = match options.kind {
-            CallKind::Read => &inner.reads,
-            CallKind::Usage => &inner.usage,
-            CallKind::Change => &inner.changes,
-        };
-        let queued = Queued::new(&inner.runner.metrics().queued);
-        let _place = queue.enter().await?;
-        drop(queued);
-        let wall = inner.runner.limits().wall.saturating_add(options.grace);
-        let deadline = Instant::now() + wall;
-        let call = Call {
-            plugin: Arc::clone(&inner.plugin.name),
-            node: Some(inner.engine.name.clone()),
-            function: options.function,
-            access: Some(EngineAccess::new(
-                Arc::clone(&inner.engine),
-                options.scope,
-                options.secrets,
-                deadline,
-            )),
-            wall,
-            transfer: options.transfer,
-        };
-        let node = wit::Node {
-            name: inner.engine.name.0.clone(),
-            installation: inner.installation.clone(),
-            settings: inner.settings.clone(),
-            hint: self.cached_probe(),
-        };
-        inner
-            .runner
-            .run(call, |store| body(store, node))
-            .await?
-            .map_err(error_from_guest)
-    }
-}
-
-impl std::fmt::Debug for NodeDriver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NodeDriver")
-            .field("node", self.name())
-            .field("plugin", &self.0.plugin.name)
-            .finish()
     }
 }

@@ -12,6 +12,7 @@ mod clock;
 mod config;
 mod convert;
 mod driver;
+mod driver_calls;
 mod embedded;
 mod error;
 mod flavors;
@@ -32,13 +33,15 @@ mod runtime;
 mod stdio;
 #[cfg(test)]
 mod tests;
+mod volumes;
 
 pub use config::{CacheUse, CallLimits, DriverNodeConfig, NodeLimits, PluginsConfig};
-pub use driver::NodeDriver;
+pub use driver_calls::{DriverCalls, NodeDriver};
 pub use error::LoadError;
 pub use metrics::PluginMetrics;
 pub use own::{OwnFlavor, first_boot};
-pub use plugins::Plugins;
+pub use plugins::{LoadedDriver, Plugins};
 pub use precompile::precompile;
 pub use review::Review;
 pub use runtime::EVENT_INTERVAL;
+pub use volumes::VolumeCalls;

@@ -3,7 +3,7 @@
 
 use super::bindings::{
     FlavorProviderPre, NodeDriverPre, NodeDriverWithIdentityPre, NodeDriverWithMovesPre,
-    NodeDriverWithPortsPre, NodeDriverWithSurveyPre,
+    NodeDriverWithPortsPre, NodeDriverWithSurveyPre, NodeDriverWithVolumesPre,
 };
 use super::cache::Cache;
 use super::call::{Call, CallRunner, TRANSFER};
@@ -28,6 +28,7 @@ const PORTS: &str = "wharf:plugin/ports";
 const IDENTITY: &str = "wharf:plugin/identity";
 const SURVEY: &str = "wharf:plugin/survey";
 const MOVES: &str = "wharf:plugin/moves";
+const VOLUMES: &str = "wharf:plugin/volumes";
 /// The package version of this host.
 const VERSION: &str = "0.1.0";
 
@@ -45,8 +46,14 @@ pub struct DriverPlugin {
     pub with_survey: Option<NodeDriverWithSurveyPre<Guest>>,
     /// Its component with the interface `moves`, if it exports that.
     pub with_moves: Option<NodeDriverWithMovesPre<Guest>>,
+    /// Its component with the interface `volumes`, if it exports that.
+    pub with_volumes: Option<NodeDriverWithVolumesPre<Guest>>,
     /// The kind of engine it drives.
     pub engine_kind: String,
+    /// The hash of its component.
+    pub hash: String,
+    /// Whether its component is that of the program.
+    pub is_embedded: bool,
 }
 
 /// The embedded plugins. Plugins of the directory add to them or replace them.
@@ -92,9 +99,6 @@ pub fn sources(
     Ok(sources)
 }
 
-/// The files of the plugins directory.
-pub fn read_directory(directory: &Path) -> Result<Vec<PathBuf>, LoadError> {
-    let entries = std::fs::read_dir(directory);
 /// The name and the component of a driver: a file, or the driver of the program with this name.
 pub fn driver_source(driver: &Path) -> Result<(String, Cow<'static, [u8]>), LoadError> {
     let stem = driver.file_stem().and_then(|stem| stem.to_str());
@@ -136,6 +140,9 @@ pub fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     })
 }
 
+/// The files of the plugins directory.
+pub fn read_directory(directory: &Path) -> Result<Vec<PathBuf>, LoadError> {
+    let entries = std::fs::read_dir(directory);
     entries
         .and_then(|entries| {
             entries
@@ -182,8 +189,14 @@ pub async fn driver(
         None
     };
     let with_moves = if exports(&component, runner, MOVES) {
-        let pre = NodeDriverWithMovesPre::new(linked);
+        let pre = NodeDriverWithMovesPre::new(linked.clone());
         Some(pre.map_err(|error| export(name, MOVES, &error))?)
+    } else {
+        None
+    };
+    let with_volumes = if exports(&component, runner, VOLUMES) {
+        let pre = NodeDriverWithVolumesPre::new(linked);
+        Some(pre.map_err(|error| export(name, VOLUMES, &error))?)
     } else {
         None
     };
@@ -211,7 +224,10 @@ pub async fn driver(
         with_identity,
         with_survey,
         with_moves,
+        with_volumes,
         engine_kind,
+        hash: pin::hash(wasm),
+        is_embedded: EMBEDDED.contains(&(name, wasm)),
     })
 }
 

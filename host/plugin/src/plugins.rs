@@ -3,17 +3,18 @@
 use super::cache::Cache;
 use super::call::CallRunner;
 use super::config::{DriverNodeConfig, PluginsConfig};
-use super::driver::NodeDriver;
+use super::driver::GuestDriver;
+use super::driver_calls::NodeDriver;
 use super::error::LoadError;
 use super::flavors::Flavors;
 use super::load::{self, DriverPlugin};
 use super::metrics::PluginMetrics;
-use super::request_files::RequestFiles;
 use super::pin::{self, Sources};
+use super::request_files::RequestFiles;
 use super::runtime;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::path::Path;
+use std::sync::Arc;
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::driver::PluginError;
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
@@ -30,12 +31,26 @@ pub(super) struct LoadedPlugins {
     flavors: Flavors,
 }
 
+/// A loaded driver: its files by their hashes, as `[plugins]` of the configuration has them.
+#[derive(Debug, Clone)]
+pub struct LoadedDriver {
+    /// The plugin's name, such as `driver-x`.
+    pub name: String,
+    /// The hash of its component.
+    pub component: String,
+    /// The hash of the request file for its kind of engine.
+    pub requests: String,
+    /// Its kind of engine.
+    pub engine_kind: String,
+    /// Whether the component is that of the program.
+    pub is_embedded: bool,
+}
+
 impl Plugins {
     /// Compiles and checks every plugin, and calls it once. Needs a tokio runtime.
     pub async fn load(config: PluginsConfig) -> Result<Self, LoadError> {
         let sources = load::sources(config.plugins_dir.as_deref(), &config.pins)?;
         let request_files = RequestFiles::read(config.plugins_dir.as_deref(), &config.pins)?;
-        let runner = CallRunner::new(runtime::engine(&config.limits)?, config.limits)?;
         Self::of(config, sources, request_files).await
     }
 
@@ -64,6 +79,7 @@ impl Plugins {
         sources: Sources,
         request_files: RequestFiles,
     ) -> Result<Self, LoadError> {
+        let runner = CallRunner::new(runtime::engine(&config.limits)?, config.limits)?;
         let cache = Cache::open(&config.cache, config.shipped.as_deref());
         let mut drivers = BTreeMap::new();
         let mut flavors = Flavors::default();
@@ -85,6 +101,20 @@ impl Plugins {
             request_files,
             flavors,
         })))
+    }
+
+    /// The drivers. Each needs a request file for its kind of engine.
+    pub fn drivers(&self) -> impl Iterator<Item = Result<LoadedDriver, LoadError>> {
+        self.0.drivers.values().map(|plugin| {
+            let requests = self.0.request_files.of(&plugin.name, &plugin.engine_kind)?;
+            Ok(LoadedDriver {
+                name: plugin.name.to_string(),
+                component: plugin.hash.clone(),
+                requests: requests.hash.clone(),
+                engine_kind: plugin.engine_kind.clone(),
+                is_embedded: plugin.is_embedded,
+            })
+        })
     }
 
     /// Figures about calls of plugins.
@@ -124,6 +154,7 @@ impl Plugins {
             })?;
         let node = config.name.0.clone();
         let file = inner.request_files.of(&plugin.name, &plugin.engine_kind)?;
+        let file = &file.file;
         let engine = EngineNode::open(config.name, config.transport, file, &config.settings)
             .map_err(|source| LoadError::Node { node, source })?;
         let settings = if config.settings.is_null() {
@@ -131,14 +162,14 @@ impl Plugins {
         } else {
             config.settings.to_string()
         };
-        Ok(NodeDriver::new(
+        Ok(NodeDriver::new(GuestDriver::new(
             Arc::clone(&inner.runner),
             Arc::clone(plugin),
             engine,
             config.installation,
             settings,
             config.limits,
-        ))
+        )))
     }
 }
 

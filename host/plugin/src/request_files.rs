@@ -12,9 +12,16 @@ use wharf_requests::RequestFile;
 #[derive(Debug)]
 pub struct RequestFiles {
     /// By the kind of engine.
-    embedded: BTreeMap<String, RequestFile>,
+    embedded: BTreeMap<String, HashedFile>,
     /// By the name of the file, `driver-x.requests.toml`.
-    approved: BTreeMap<String, RequestFile>,
+    approved: BTreeMap<String, HashedFile>,
+}
+
+/// A request file with the hash of its text.
+#[derive(Debug)]
+pub struct HashedFile {
+    pub file: RequestFile,
+    pub hash: String,
 }
 
 impl RequestFiles {
@@ -41,8 +48,8 @@ impl RequestFiles {
             approved: BTreeMap::new(),
         };
         for (plugin, text) in REQUESTS {
-            let file = parse(format!("{plugin}{}", pin::REQUESTS), text)?;
-            files.embedded.insert(file.kind().to_owned(), file);
+            let file = parse(format!("{plugin}{}", pin::REQUESTS), text.as_bytes())?;
+            files.embedded.insert(file.file.kind().to_owned(), file);
         }
         for path in paths {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -83,19 +90,19 @@ impl RequestFiles {
             }
             Some(_) => {}
         }
-        let file = parse(name.to_owned(), &String::from_utf8_lossy(&text))?;
+        let file = parse(name.to_owned(), &text)?;
         self.approved.insert(name.to_owned(), file);
         Ok(())
     }
 
     /// The file for a plugin's kind of engine: its own, or that of the program.
-    pub fn of(&self, plugin: &str, kind: &str) -> Result<&RequestFile, LoadError> {
+    pub fn of(&self, plugin: &str, kind: &str) -> Result<&HashedFile, LoadError> {
         let name = format!("{plugin}{}", pin::REQUESTS);
         match self.approved.get(&name) {
-            Some(own) if own.kind() == kind => Ok(own),
+            Some(own) if own.file.kind() == kind => Ok(own),
             Some(own) => Err(LoadError::RequestFileKind {
                 file: name,
-                kind: own.kind().to_owned(),
+                kind: own.file.kind().to_owned(),
                 needed: kind.to_owned(),
             }),
             None => self
@@ -109,6 +116,10 @@ impl RequestFiles {
     }
 }
 
-fn parse(file: String, text: &str) -> Result<RequestFile, LoadError> {
-    RequestFile::parse(text).map_err(|why| LoadError::RequestFile { file, why })
+fn parse(name: String, content: &[u8]) -> Result<HashedFile, LoadError> {
+    let file = RequestFile::parse(&String::from_utf8_lossy(content));
+    Ok(HashedFile {
+        file: file.map_err(|why| LoadError::RequestFile { file: name, why })?,
+        hash: pin::hash(content),
+    })
 }

@@ -49,6 +49,8 @@ pub enum Members {
     Published,
     /// The blueprint's files, by their path.
     Files,
+    /// The instance's volumes, by their id.
+    Mounts,
 }
 
 impl Members {
@@ -57,6 +59,7 @@ impl Members {
         match self {
             Self::Published => "published",
             Self::Files => "files",
+            Self::Mounts => "mounts",
         }
     }
 
@@ -65,6 +68,7 @@ impl Members {
         match self {
             Self::Published => "node_port",
             Self::Files => "path",
+            Self::Mounts => "volume",
         }
     }
 }

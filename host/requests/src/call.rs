@@ -6,10 +6,10 @@ use serde::Deserialize;
 /// A set of kinds of calls. A request file has one of [`WORDS`], or a list of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "CallsToml")]
-pub struct Calls(u8);
+pub struct Calls(u16);
 
 /// The words of a request file, with their kinds. A later word may be a part of an earlier one.
-const WORDS: [(&str, Calls, &str); 7] = [
+const WORDS: [(&str, Calls, &str); 9] = [
     ("node", Calls(0b111), "a call about the whole node"),
     ("survey", Calls(0b10), "the survey of the node"),
     ("mark", Calls::MARK, "the call that marks the store"),
@@ -21,6 +21,8 @@ const WORDS: [(&str, Calls, &str); 7] = [
         Calls(0b100_0000),
         "the call that moves an instance here",
     ),
+    ("volume", Calls::VOLUME, "a call that changes one volume"),
+    ("make", Calls::MAKE, "the call that makes a volume"),
 ];
 
 #[derive(Deserialize)]
@@ -56,16 +58,24 @@ impl TryFrom<CallsToml> for Calls {
 }
 
 impl Calls {
-    pub const ALL: Self = Self(0b111_1111);
+    pub const ALL: Self = Self(0b1_1111_1111);
     pub const MARK: Self = Self(0b100);
     pub const INSTANCE: Self = Self(0b111_1000);
     pub const CHANGE: Self = Self(0b111_0000);
     pub const CREATE: Self = Self(0b10_0000);
     pub const CREATE_OR_MOVE: Self = Self(0b110_0000);
-    pub const WITH_IMAGES: Self = Self(0b110_0010);
+    pub const MAKE: Self = Self(0b1_0000_0000);
+    pub const VOLUME: Self = Self(0b1_1000_0000);
+    pub const WITH_IMAGES: Self = Self(0b1_0110_0010);
 
     /// The kind of the call with this scope.
     fn of(scope: &CallScope) -> Self {
+        if let Some(volume) = &scope.volume {
+            return Self(match volume.creation {
+                Some(_) => Self::MAKE.0,
+                None => 0b1000_0000,
+            });
+        }
         Self(match &scope.subject {
             None if scope.survey.is_some() => 0b10,
             None if scope.mark.is_some() => Self::MARK.0,

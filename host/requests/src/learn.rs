@@ -8,7 +8,6 @@ use super::template::Template;
 use super::writer::scalar;
 use regex::Regex;
 use serde::Deserialize;
-use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 
 /// The most ids of one name that a call keeps. A list has an id for each instance of the node.
@@ -36,6 +35,10 @@ pub struct Learn {
 enum LearnKind {
     /// An id, which becomes a part of a path. Its text has this form, whose first group is the id.
     Id(Regex),
+    /// An id in a line of an answer that is text. The whole line has this form, whose first group is the id.
+    Line(Regex),
+    /// An absolute directory of the node, for bodies alone: no part of a path takes its slashes.
+    Directory,
     /// A number above zero. Later answers change nothing: a request of the call may be their cause.
     FirstNumber,
     /// The sum of the positive numbers in a list.
@@ -62,6 +65,9 @@ struct LearnToml {
     conditions: BTreeMap<String, Template>,
     pointer: Option<String>,
     pattern: Option<String>,
+    line: Option<String>,
+    #[serde(default)]
+    directory: bool,
     number: Option<Number>,
     sum: Option<String>,
     says: Option<Vec<String>>,
@@ -90,6 +96,8 @@ impl TryFrom<LearnToml> for Learn {
             conditions,
             pointer,
             pattern,
+            line,
+            directory,
             number,
             sum,
             says,
@@ -111,22 +119,31 @@ impl TryFrom<LearnToml> for Learn {
         if items.is_none() && !conditions.is_empty() {
             return Err("`where` needs `items`".to_owned());
         }
-        let (pointer, told) = match (&items, pointer, pattern, number, sum, says) {
-            (_, Some(pointer), Some(pattern), None, None, None) => {
+        let forms = (&items, pointer, pattern, number, sum, says);
+        let (pointer, told) = match (forms, line, directory) {
+            ((None, None, None, None, None, None), Some(line), false) => {
+                (String::new(), LearnKind::Line(super::file::compile(&line)?))
+            }
+            ((None, Some(pointer), None, None, None, None), None, true) => {
+                (pointer, LearnKind::Directory)
+            }
+            ((_, Some(pointer), Some(pattern), None, None, None), None, false) => {
                 (pointer, LearnKind::Id(super::file::compile(&pattern)?))
             }
-            (None, Some(pointer), None, Some(Number::First), None, None) => {
+            ((None, Some(pointer), None, Some(Number::First), None, None), None, false) => {
                 (pointer, LearnKind::FirstNumber)
             }
-            (Some(_), None, None, None, Some(pointer), None) => (pointer, LearnKind::Sum),
-            (None, None, None, None, None, Some(words)) if !words.is_empty() => {
+            ((Some(_), None, None, None, Some(pointer), None), None, false) => {
+                (pointer, LearnKind::Sum)
+            }
+            ((None, None, None, None, None, Some(words)), None, false) if !words.is_empty() => {
                 let words = words.iter().map(|word| word.to_lowercase());
                 (String::new(), LearnKind::Fact(words.collect()))
             }
             _ => {
                 return Err(
-                    "has `pointer` and `pattern` for ids, `pointer` and `number` for a number, \
-                     `items` and `sum` for a sum, or `says` for a fact"
+                    "has `pointer` and `pattern` for ids, `line` for an id in a text, `pointer` and \
+                     `directory` for a directory, `pointer` and `number` for a number, `items` and `sum` for a sum, or `says` for a fact"
                         .to_owned(),
                 );
             }
@@ -148,7 +165,7 @@ impl Learn {
     /// The type of the value.
     pub fn value_type(&self) -> ValueType {
         match self.told {
-            LearnKind::Id(_) => ValueType::Ids,
+            LearnKind::Id(_) | LearnKind::Line(_) | LearnKind::Directory => ValueType::Ids,
             LearnKind::FirstNumber | LearnKind::Sum => ValueType::Number,
             LearnKind::Fact(_) => ValueType::Flag,
         }
@@ -161,6 +178,8 @@ impl Learn {
             LearnKind::Id(pattern) => {
                 format!("an id at {pointer:?} of the form {}", shown(pattern))
             }
+            LearnKind::Line(pattern) => format!("an id in a line of the form {}", shown(pattern)),
+            LearnKind::Directory => format!("a directory of the node at {pointer:?}"),
             LearnKind::FirstNumber => format!("the first number above zero at {pointer:?}"),
             LearnKind::Sum => format!("the sum of the numbers at {pointer:?}"),
             LearnKind::Fact(said) => format!("whether it says one of {said:?}"),
@@ -174,7 +193,13 @@ impl Learn {
 
     fn find(&self, body: &[u8], text: &dyn Fn(&Template) -> Option<String>) -> Option<LearntValue> {
         let mut told = match &self.told {
-            LearnKind::Id(_) => LearntValue::Ids(Vec::new()),
+            LearnKind::Id(_) | LearnKind::Directory => LearntValue::Ids(Vec::new()),
+            LearnKind::Line(pattern) => {
+                let text = String::from_utf8_lossy(body);
+                let lines = text.lines().map(str::trim_end);
+                let ids = lines.filter_map(|line| id(line, pattern));
+                return Some(LearntValue::Ids(ids.take(MAX_IDS).collect()));
+            }
             LearnKind::FirstNumber => LearntValue::FirstNumber(0),
             LearnKind::Sum => LearntValue::Sum(0),
             LearnKind::Fact(words) => {
@@ -200,7 +225,15 @@ impl Learn {
             }
             match (&self.told, &mut told) {
                 (LearnKind::Id(pattern), LearntValue::Ids(ids)) if ids.len() < MAX_IDS => {
-                    ids.extend(id(value, pattern));
+                    ids.extend(value.as_str().and_then(|text| id(text, pattern)));
+                }
+                (LearnKind::Directory, LearntValue::Ids(ids)) => {
+                    ids.extend(
+                        value
+                            .as_str()
+                            .filter(|path| is_directory(path))
+                            .map(Into::into),
+                    );
                 }
                 (_, LearntValue::FirstNumber(sum) | LearntValue::Sum(sum)) => {
                     *sum = sum.saturating_add(value.as_u64().unwrap_or_default());
@@ -258,8 +291,13 @@ pub fn keep(scope: &mut CallScope, found: Vec<(String, LearntValue)>) {
     }
 }
 
-fn id(value: &Value, pattern: &Regex) -> Option<String> {
-    let found = pattern.captures(value.as_str()?)?;
+/// Whether a text is an absolute path in normal form.
+fn is_directory(path: &str) -> bool {
+    path.len() <= MAX_ID && super::path::check(path).is_ok() && !path.contains('?')
+}
+
+fn id(text: &str, pattern: &Regex) -> Option<String> {
+    let found = pattern.captures(text)?;
     let id = found.get(1).or_else(|| found.get(0))?.as_str();
     // An id becomes a part of a path.
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
@@ -267,200 +305,4 @@ fn id(value: &Value, pattern: &Regex) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn entries(text: &str) -> BTreeMap<String, Learn> {
-        toml::from_str(text).unwrap()
-    }
-
-    /// The scope of a call after these answers.
-    fn after(text: &str, answers: &[(u16, Value)]) -> CallScope {
-        let mut scope = CallScope::node("home");
-        let name = |template: &Template| Some(template.as_str().replace("{installation}", "home"));
-        for (status, body) in answers {
-            let body = body.to_string();
-            let found = find(&entries(text), *status, body.as_bytes(), &name);
-            keep(&mut scope, found);
-        }
-        scope
-    }
-
-    const LIST: &str = r#"
-        machine = { status = 200, items = "/rows", where = { "/owner" = "{installation}", "/n" = "3" }, pointer = "/id", pattern = "[0-9a-f/]{8}" }
-    "#;
-
-    #[test]
-    fn ids_of_a_list_fit_its_conditions_and_its_pattern() {
-        let rows = json!({ "rows": [
-            { "owner": "home", "n": 3, "id": "0000000a" },
-            { "owner": "home", "n": "3", "id": "0000000a" },
-            { "owner": "home", "n": 3, "id": "0000000b" },
-            { "owner": "other", "n": 3, "id": "0000000c" },
-            { "owner": "home", "id": "0000000d" },
-            { "owner": "home", "n": 3, "id": "0000000e0" },
-            { "owner": "home", "n": 3, "id": "000/000f" },
-            { "owner": "home", "n": 3, "id": 5 },
-            "none",
-        ]});
-        let scope = after(LIST, &[(200, rows.clone()), (200, json!("?")), (404, rows)]);
-        let ids = scope.learnt.get("machine").unwrap();
-        assert_eq!(ids, &["0000000a", "0000000b"]);
-    }
-
-    #[test]
-    fn a_call_keeps_a_bounded_number_of_ids() {
-        let rows: Vec<_> = (0..MAX_IDS + 10)
-            .map(|n| json!({ "owner": "home", "n": 3, "id": format!("{n:08}") }))
-            .collect();
-        let scope = after(LIST, &[(200, json!({ "rows": rows }))]);
-        assert_eq!(scope.learnt.get("machine").unwrap().len(), MAX_IDS);
-    }
-
-    #[test]
-    fn an_id_may_be_a_group_of_its_pattern() {
-        let text = r#"operation = { status = 202, pointer = "/operation", pattern = "/1\\.0/operations/([0-9a-f-]{4,36})(\\?.*)?" }"#;
-        for (given, wanted) in [
-            ("/1.0/operations/01-ab?project=x", Some("01-ab")),
-            ("/1.0/operations/01-ab/cancel", None),
-            ("/2.0/operations/01-ab", None),
-        ] {
-            let scope = after(text, &[(202, json!({ "operation": given }))]);
-            let ids = scope.learnt.get("operation").unwrap();
-            assert_eq!(ids.first().map(String::as_str), wanted);
-        }
-    }
-
-    #[test]
-    fn the_first_number_above_zero_counts() {
-        let text = r#"memory = { status = 200, pointer = "/HostConfig/Memory", number = "first" }"#;
-        let of = |memory: Value| (200, json!({ "HostConfig": { "Memory": memory } }));
-        let answers = [
-            of(json!(0)),
-            of(json!("5")),
-            of(json!(-1)),
-            of(json!(7)),
-            of(json!(9)),
-        ];
-        let scope = after(text, &answers);
-        assert_eq!(scope.numbers.get("memory"), Some(&7));
-        assert!(after(text, &answers[..3]).numbers.is_empty());
-    }
-
-    #[test]
-    fn first_numbers_are_of_one_answer() {
-        let text = r#"
-            memory = { status = 200, pointer = "/Memory", number = "first" }
-            quota = { status = 200, pointer = "/Quota", number = "first" }
-        "#;
-        let of = |memory: u64, quota: u64| (200, json!({ "Memory": memory, "Quota": quota }));
-        let scope = after(
-            text,
-            &[of(1, 0), (200, json!({ "Quota": 2 })), of(3, 4), of(5, 6)],
-        );
-        let numbers: Vec<_> = scope.numbers.into_iter().collect();
-        assert_eq!(numbers, [("memory".to_owned(), 3), ("quota".to_owned(), 4)]);
-    }
-
-    #[test]
-    fn an_id_has_at_most_256_bytes() {
-        let text = r#"id = { status = 200, pointer = "/a~1b/1", pattern = "a*" }"#;
-        for (length, known) in [(0, 0), (256, 1), (257, 0)] {
-            let answer = json!({ "a": 1, "a/b": ["x", "a".repeat(length)] });
-            let scope = after(text, &[(200, answer)]);
-            assert_eq!(scope.learnt.get("id").unwrap().len(), known, "{length}");
-        }
-    }
-
-    #[test]
-    fn an_incomplete_answer_tells_nothing() {
-        let rows = br#"{ "rows": [{ "owner": "home", "n": 3, "id": "0000000a" }]"#;
-        let name = |_: &Template| Some("home".to_owned());
-        assert!(find(&entries(LIST), 200, rows, &name).is_empty());
-    }
-
-    #[test]
-    fn a_list_under_two_equal_keys_tells_nothing() {
-        let row = r#"[{ "owner": "home", "n": 3, "id": "0000000a" }]"#;
-        let name = |_: &Template| Some("home".to_owned());
-        let text = LIST.replace(r#", "/n" = "3""#, "");
-        for other in [row, "[]", "5"] {
-            let rows = format!(r#"{{ "rows": {row}, "a": 1, "rows": {other} }}"#);
-            assert!(find(&entries(&text), 200, rows.as_bytes(), &name).is_empty());
-        }
-    }
-
-    #[test]
-    fn a_sum_is_of_the_positive_numbers_of_the_last_list() {
-        let text = r#"image = { status = 200, items = "", sum = "/Size" }"#;
-        let sizes = json!([{ "Size": 5 }, { "Size": -1 }, {}, { "Size": 7 }]);
-        let scope = after(
-            text,
-            &[
-                (200, json!([{ "Size": 1 }])),
-                (200, sizes),
-                (200, json!({})),
-            ],
-        );
-        assert_eq!(scope.numbers.get("image"), Some(&12));
-        let most = json!([{ "Size": u64::MAX }, { "Size": 1 }]);
-        assert_eq!(
-            after(text, &[(200, most)]).numbers.get("image"),
-            Some(&u64::MAX)
-        );
-    }
-
-    #[test]
-    fn words_of_an_answer_are_a_fact() {
-        let text = r#"no-limit = { status = [400, 500], says = ["Project Quota", "storage-opt"] }"#;
-        for (status, body, said) in [
-            (400, "use a PROJECT quota", true),
-            (500, "--storage-opt is not supported", true),
-            (201, "storage-opt", false),
-            (500, "no space", false),
-        ] {
-            let scope = after(text, &[(status, json!({ "message": body }))]);
-            assert_eq!(scope.facts.contains("no-limit"), said, "{body}");
-        }
-    }
-
-    #[test]
-    fn an_entry_has_one_kind_of_value_and_json_pointers() {
-        for (entry, words) in [
-            ("status = 200", "`says` for a fact"),
-            (r#"status = 200, pointer = "/a""#, "`says` for a fact"),
-            (
-                r#"status = 200, pointer = "/a", pattern = "x", number = "first""#,
-                "`says` for a fact",
-            ),
-            (r#"status = 200, sum = "/a""#, "`says` for a fact"),
-            ("status = 200, says = []", "`says` for a fact"),
-            (
-                r#"status = 200, pointer = "a", pattern = "x""#,
-                "\"a\" is not a JSON pointer",
-            ),
-            (
-                r#"status = 200, pointer = "/a", pattern = "(""#,
-                "not a pattern",
-            ),
-            (
-                r#"status = 200, items = "/rows/0/ids", pointer = "", pattern = "x""#,
-                "items: \"/rows/0/ids\" has a number",
-            ),
-            (
-                r#"status = 200, pointer = "/a", pattern = "x", where = { "/b" = "c" }"#,
-                "`where` needs `items`",
-            ),
-            (r#"status = 200, pointer = "/a", number = "last""#, "last"),
-            (r#"status = "200", says = ["a"]"#, "a status, or a list"),
-            (r#"status = 200, says = ["a"], more = 1"#, "more"),
-        ] {
-            let text = format!("x = {{ {entry} }}");
-            let error = toml::from_str::<BTreeMap<String, Learn>>(&text)
-                .unwrap_err()
-                .to_string();
-            assert!(error.contains(words), "{entry}: {error}");
-        }
-    }
-}
+mod tests;

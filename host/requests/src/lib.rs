@@ -82,6 +82,8 @@ pub struct Targets {
     pub changes: String,
     /// Of the PUT that writes the content.
     pub write: String,
+    /// Paths in the destination that have mounts of the instance's volumes. What is there stays.
+    pub kept: Vec<String>,
 }
 
 /// The body of a written request.

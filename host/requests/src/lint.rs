@@ -153,7 +153,7 @@ impl Ties<'_> {
         };
         let argument = key.split('.').next().unwrap_or(key);
         match table {
-            "network" | "public" => true,
+            "network" | "public" | "volume" => true,
             "value" => {
                 let value = self.document.values.get(key);
                 value.is_some_and(|value| self.node(value, seen))

@@ -33,6 +33,8 @@ const PUBLISHED: &str = "published";
 const ENVIRONMENT: &str = "environment";
 /// The list of the blueprint's files.
 const FILES: &str = "files";
+/// The list of the instance's volumes.
+const MOUNTS: &str = "mounts";
 /// A network of the instance.
 const NETWORK: &str = "network";
 
@@ -42,6 +44,7 @@ pub fn word(list: &str) -> &'static str {
         PUBLISHED => "published",
         ENVIRONMENT => "variable",
         FILES => "file",
+        MOUNTS => "mount",
         _ => "item",
     }
 }
@@ -60,7 +63,9 @@ fn host(name: &str) -> Option<(ValueType, Calls)> {
         "size.vcpus" | "size.mem_gib" | "size.mem_bytes" | "size.disk_gib" | "size.disk_bytes" => {
             (ValueType::Number, Calls::CHANGE)
         }
-        "ports" => (ValueType::List, Calls::CHANGE),
+        "ports" | MOUNTS => (ValueType::List, Calls::CHANGE),
+        "volume.id" => (ValueType::Text, Calls::VOLUME),
+        "volume.size_gib" | "volume.size_bytes" => (ValueType::Number, Calls::MAKE),
         "hostname" | "image" => (ValueType::Text, Calls::CREATE_OR_MOVE),
         "gpus" | "command" | PUBLISHED | ENVIRONMENT => (ValueType::List, Calls::CREATE_OR_MOVE),
         "images" => (ValueType::List, Calls::WITH_IMAGES),
@@ -77,6 +82,8 @@ fn part_of(list: &str, part: &str) -> Option<ValueType> {
         (ENVIRONMENT, "name" | "value") => ValueType::Text,
         (FILES, "uid" | "gid") => ValueType::Number,
         (FILES, "path" | "mode") => ValueType::Text,
+        (MOUNTS, "volume" | "path") => ValueType::Text,
+        (MOUNTS, "read_only") => ValueType::Flag,
         (NETWORK, "prefix") => ValueType::Number,
         (NETWORK, "id" | "subnet" | "hex" | "prefix_hex" | "gateway" | "address" | "mac") => {
             ValueType::Text
@@ -144,7 +151,7 @@ impl Document {
             _ if list.starts_with("value.") => Some(ValueType::Any),
             (_, "") => Some(match list {
                 "ports" => ValueType::Number,
-                PUBLISHED | ENVIRONMENT | FILES => ValueType::Member,
+                PUBLISHED | ENVIRONMENT | FILES | MOUNTS => ValueType::Member,
                 _ => ValueType::Text,
             }),
             _ => part_of(list, part),

@@ -161,6 +161,10 @@ impl Transfer {
             read: target("read", &self.read)?,
             changes: target("changes", &self.changes)?,
             write: target("write", &self.write)?,
+            kept: {
+                let mounts = scope.subject.iter().filter_map(|one| one.mounts.as_ref());
+                mounts.flatten().map(|mount| mount.path.clone()).collect()
+            },
         })
     }
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use wharf_domain::blueprint::{BlueprintFile, FileContent};
 use wharf_domain::capacity::Size;
-use wharf_domain::driver::{InstanceNetwork, PublishedPort, Tag};
-use wharf_domain::ids::InstanceId;
+use wharf_domain::driver::{InstanceNetwork, Mount, PublishedPort, Tag};
+use wharf_domain::ids::{InstanceId, VolumeId};
 use wharf_domain::instance::ResourceType;
 use wharf_domain::secret::SecretKind;
 
@@ -47,6 +47,8 @@ struct SampleToml {
     private_address: Option<Ipv4Addr>,
     ports: Vec<u16>,
     files: Vec<WrittenFile>,
+    mounts: Vec<WrittenMount>,
+    volume: WrittenVolume,
     learnt: BTreeMap<String, WrittenLearnt>,
     settings: Value,
 }
@@ -61,6 +63,24 @@ enum Call {
     Change,
     Create,
     Move,
+    Volume,
+    Make,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenVolume {
+    id: String,
+    size_gib: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenMount {
+    volume: String,
+    path: String,
+    #[serde(default)]
+    read_only: bool,
 }
 
 #[derive(Deserialize)]
@@ -128,6 +148,13 @@ impl SampleToml {
             Call::Node => CallScope::node(&self.installation),
             Call::Survey => CallScope::survey(&self.installation, &self.images),
             Call::Mark => CallScope::mark(&self.installation, &self.mark),
+            Call::Volume => CallScope::unmake_volume(&self.installation, volume(&self.volume.id)?),
+            Call::Make => CallScope::make_volume(
+                &self.installation,
+                volume(&self.volume.id)?,
+                self.volume.size_gib,
+                &self.images,
+            ),
             _ => CallScope::read(&self.installation, tag),
         };
         scope.changes |= matches!(self.call, Call::Change | Call::Create | Call::Move);
@@ -146,6 +173,8 @@ impl SampleToml {
                 None => Err(format!("environment: {text:?} is not NAME=VALUE")),
             };
             let environment = self.environment.into_iter().map(variable);
+            let mounts = self.mounts.into_iter().map(WrittenMount::read);
+            let mounts = mounts.collect::<Result<_, _>>()?;
             let creation = CreateScope {
                 hostname: self.hostname,
                 images: self.images,
@@ -165,6 +194,7 @@ impl SampleToml {
                 network: Some(self.network.into()),
                 public_network: self.public.map(Into::into),
                 vm_ports: (self.kind == ResourceType::Vm).then_some(self.ports),
+                mounts: Some(mounts),
                 creation: (self.call != Call::Change).then_some(creation),
                 ..CallSubject::new(tag)
             });
@@ -172,6 +202,20 @@ impl SampleToml {
         Ok(SampleCall {
             scope,
             settings: self.settings,
+        })
+    }
+}
+
+fn volume(id: &str) -> Result<VolumeId, String> {
+    VolumeId::parse(id).ok_or_else(|| "volume: must be a UUID".to_owned())
+}
+
+impl WrittenMount {
+    fn read(self) -> Result<Mount, String> {
+        Ok(Mount {
+            volume: volume(&self.volume)?,
+            path: self.path,
+            read_only: self.read_only,
         })
     }
 }

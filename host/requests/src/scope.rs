@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use wharf_domain::blueprint::BlueprintFile;
 use wharf_domain::capacity::Size;
-use wharf_domain::driver::{DriverTarget, InstanceNetwork, PublishedPort, Spec, Tag};
+use wharf_domain::driver::{DriverTarget, InstanceNetwork, Mount, PublishedPort, Spec, Tag};
+use wharf_domain::ids::VolumeId;
 use wharf_domain::instance::ResourceType;
 
 /// The scope of one call of a driver.
@@ -17,6 +18,8 @@ pub struct CallScope {
     pub changes: bool,
     /// The instance of the call; `None` for calls about the whole node.
     pub subject: Option<CallSubject>,
+    /// The volume of the call; `None` for other calls.
+    pub volume: Option<VolumeScope>,
     /// The mark that this call may put into the engine's store.
     pub mark: Option<String>,
     /// The images of blueprints that a survey may ask for. A survey also lists networks of all owners.
@@ -29,6 +32,22 @@ pub struct CallScope {
     pub numbers: BTreeMap<String, u64>,
     /// Facts that the engine has told in this call, as the file names them.
     pub facts: BTreeSet<String>,
+}
+
+/// The volume of a call.
+#[derive(Debug, Clone)]
+pub struct VolumeScope {
+    pub id: VolumeId,
+    /// The permitted creation, in `make`.
+    pub creation: Option<VolumeCreation>,
+}
+
+/// The permitted creation of a volume.
+#[derive(Debug, Clone)]
+pub struct VolumeCreation {
+    pub size_gib: u32,
+    /// Image references for this kind of engine.
+    pub images: Vec<String>,
 }
 
 /// The instance of a call.
@@ -44,6 +63,8 @@ pub struct CallSubject {
     pub public_network: Option<InstanceNetwork>,
     /// Its open ports, if it is a virtual machine.
     pub vm_ports: Option<Vec<u16>>,
+    /// Its volumes, in calls that change it.
+    pub mounts: Option<Vec<Mount>>,
     /// The permitted creation, in `ensure`.
     pub creation: Option<CreateScope>,
 }
@@ -57,6 +78,7 @@ impl CallSubject {
             network: None,
             public_network: None,
             vm_ports: None,
+            mounts: None,
             creation: None,
         }
     }
@@ -90,6 +112,7 @@ impl CallScope {
             installation: installation.to_owned(),
             changes: false,
             subject: None,
+            volume: None,
             mark: None,
             survey: None,
             moves: false,
@@ -116,6 +139,29 @@ impl CallScope {
         }
     }
 
+    /// The call that makes a volume.
+    pub fn make_volume(installation: &str, id: VolumeId, size_gib: u32, images: &[String]) -> Self {
+        let creation = Some(VolumeCreation {
+            size_gib,
+            images: images.to_vec(),
+        });
+        Self {
+            changes: true,
+            volume: Some(VolumeScope { id, creation }),
+            ..Self::node(installation)
+        }
+    }
+
+    /// The call that removes a volume.
+    pub fn unmake_volume(installation: &str, id: VolumeId) -> Self {
+        let creation = None;
+        Self {
+            changes: true,
+            volume: Some(VolumeScope { id, creation }),
+            ..Self::node(installation)
+        }
+    }
+
     /// A call about one instance that changes nothing.
     pub fn read(installation: &str, tag: Tag) -> Self {
         Self {
@@ -134,6 +180,7 @@ impl CallScope {
                 public_network: target.public_network.clone(),
                 vm_ports: (target.resource_type == ResourceType::Vm)
                     .then(|| target.wan_ports.clone()),
+                mounts: Some(target.volumes.clone()),
                 ..CallSubject::new(target.tag)
             }),
             ..Self::node(installation)

@@ -3,12 +3,12 @@
 use super::fault::Fault;
 use super::file::Document;
 use super::publish;
-use super::scope::{CallScope, CallSubject, CreateScope};
+use super::scope::{CallScope, CallSubject, CreateScope, VolumeCreation};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use wharf_domain::blueprint::BlueprintFile;
-use wharf_domain::driver::{InstanceNetwork, PublishedPort};
+use wharf_domain::driver::{InstanceNetwork, Mount, PublishedPort};
 
 /// Characters of the short form of an installation's id.
 const INSTALLATION_END: usize = 8;
@@ -58,9 +58,10 @@ impl<'a> CallValues<'a> {
                 }
             },
             ("images", _) => {
-                let images = match &self.scope.survey {
-                    Some(images) => images,
-                    None => &self.creation()?.images,
+                let images = match (&self.scope.survey, &self.scope.volume) {
+                    (Some(images), _) => images,
+                    (None, Some(_)) => &self.volume_creation()?.images,
+                    (None, None) => &self.creation()?.images,
                 };
                 images.iter().map(|image| self.image(image)).collect()
             }
@@ -71,6 +72,19 @@ impl<'a> CallValues<'a> {
                 let ports = self.subject()?.vm_ports.as_deref();
                 let ports = ports.ok_or_else(|| Fault::absent("the instance is not a VM"))?;
                 ports.iter().copied().collect()
+            }
+            ("mounts", _) => {
+                let mounts = self.subject()?.mounts.as_deref();
+                let mounts = mounts.ok_or_else(|| Fault::absent("this call has no volumes"))?;
+                mounts.iter().map(mount).collect()
+            }
+            ("volume", "id") => match &self.scope.volume {
+                Some(volume) => volume.id.to_string().into(),
+                None => return Err(Fault::absent("a call about a volume has it")),
+            },
+            ("volume", "size_gib") => self.volume_creation()?.size_gib.into(),
+            ("volume", "size_bytes") => {
+                (u64::from(self.volume_creation()?.size_gib).saturating_mul(GIB)).into()
             }
             ("published", _) => {
                 let creation = self.creation()?;
@@ -145,6 +159,12 @@ impl<'a> CallValues<'a> {
         creation.ok_or_else(|| Fault::absent("only ensure creates"))
     }
 
+    fn volume_creation(&self) -> Result<&'a VolumeCreation, Fault> {
+        let volume = self.scope.volume.as_ref();
+        let creation = volume.and_then(|volume| volume.creation.as_ref());
+        creation.ok_or_else(|| Fault::absent("only make makes a volume"))
+    }
+
     fn network(&self, of: Option<&InstanceNetwork>, key: &str) -> Result<Value, Fault> {
         let of = of.ok_or_else(|| Fault::absent("this call has no such network"))?;
         self.part(&network(of), key)
@@ -200,6 +220,10 @@ fn port(port: &PublishedPort, private_address: Option<Ipv4Addr>) -> Value {
         }
         _ => json!({ "node_port": node_port, "instance_port": instance_port }),
     }
+}
+
+fn mount(mount: &Mount) -> Value {
+    json!({ "volume": mount.volume.to_string(), "path": mount.path, "read_only": mount.read_only })
 }
 
 fn file(file: &BlueprintFile) -> Value {

@@ -62,9 +62,9 @@ pub struct Sample {
 
 /// The driver of one node, with instances of its own.
 pub struct Subject {
-    pub(crate) drivers: Drivers,
-    pub(crate) sample: Sample,
-    pub(crate) health: NodeHealth,
+    pub drivers: Drivers,
+    pub sample: Sample,
+    pub health: NodeHealth,
     secrets: InstanceSecrets,
     made: AtomicU16,
 }
@@ -90,12 +90,7 @@ impl Subject {
         })
     }
 
-    /// The node's engine and its version.
-    pub fn engine(&self) -> &str {
-        &self.health.version
-    }
-
-    pub(crate) fn driver(&self) -> &NodeDriver {
+    pub fn driver(&self) -> &NodeDriver {
         &self.drivers.own
     }
 
@@ -303,7 +298,10 @@ impl Subject {
 
     /// Removes every instance of both installations, also those of broken promises.
     pub async fn remove_all(&self) -> Result<()> {
-        for driver in [&self.drivers.own, &self.drivers.other] {
+        let Drivers {
+            own, peer, other, ..
+        } = &self.drivers;
+        for driver in [own, other].into_iter().chain(peer) {
             for row in driver.list().await? {
                 let target = DriverTarget::orphan(row.tag);
                 self.retried(async || driver.delete(&target).await).await?;

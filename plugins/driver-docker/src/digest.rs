@@ -22,5 +22,12 @@ pub fn of(spec: &Spec) -> String {
     }
     digest.composition(spec);
     digest.list(&spec.blueprint.command);
+    // Containers without volumes keep the digest of earlier versions.
+    if !spec.volumes.is_empty() {
+        digest.list(spec.volumes.iter().map(|mount| {
+            let end = if mount.read_only { ":ro" } else { "" };
+            format!("{}:{}{end}", mount.volume, mount.path)
+        }));
+    }
     digest.text()
 }

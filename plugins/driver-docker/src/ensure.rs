@@ -10,7 +10,7 @@ use crate::product::Product;
 use crate::pull::Pull;
 use crate::settings::{BtrfsQuotas, DiskLimit, Kvm, Lxcfs};
 use crate::start::{Started, start, start_sized};
-use crate::{ENGINE_KIND, digest, gpu, names, network};
+use crate::{ENGINE_KIND, digest, gpu, names, network, volumes};
 use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
 
 /// Attempts to create in one call: without a disk limit, without hardware virtualisation, without
@@ -46,6 +46,10 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
             First::Without(part) => options.drop(part),
             First::Gone => return Err(Error::RetryLater(LOOK_AGAIN_MS)),
         }
+    }
+    if let Some(mount) = volumes::missing(ctx, spec)? {
+        let reason = format!("volume {} is not on the node", mount.volume);
+        return Ok(failed(spec, reason));
     }
     for _ in 0..ROUNDS {
         let refusal = match create(ctx, spec, None, options)? {

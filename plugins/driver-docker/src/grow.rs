@@ -21,7 +21,7 @@ use crate::product::Product;
 use crate::pull::Pull;
 use crate::settings::Lxcfs;
 use crate::vm::disk_size_of;
-use crate::{lxcfs, names, network};
+use crate::{lxcfs, names, network, volumes};
 use wharf_guest::{Error, Phase, Report, ResourceType, Shortage, Size, Spec, Target, log};
 
 /// Attempts to create in one call: with the network, with the image, without lxcfs, and after a
@@ -135,7 +135,14 @@ pub fn give_up(ctx: &Context) -> Result<(), Error> {
 /// Content on volumes would not be copied, and would be removed with the old container.
 fn keeps_all_on_its_disk(found: &Found, spec: &Spec) -> Result<(), Error> {
     let mut mounts = found.details.mounts.iter().flatten();
-    match mounts.find(|mount| !mount.source.starts_with(lxcfs::DIRECTORY)) {
+    let is_own = |name: &str| {
+        let id = name.strip_prefix(volumes::PREFIX);
+        id.is_some_and(|id| spec.volumes.iter().any(|mount| mount.volume == id))
+    };
+    // The host keeps what is on the instance's volumes, which the new container has too.
+    match mounts.find(|mount| {
+        !mount.source.starts_with(lxcfs::DIRECTORY) && !mount.name.as_deref().is_some_and(is_own)
+    }) {
         Some(mount) => {
             let why = format!("{} is on a volume", mount.destination);
             Err(keeps(found, spec, &why))
@@ -170,6 +177,13 @@ fn make(ctx: &Context, spec: &Spec, old: &Found) -> Result<Option<Report>, Error
         own_view: ctx.settings.lxcfs != Lxcfs::Off
             && old.label(names::VIEW) != Some(lxcfs::MACHINE),
     };
+    if let Some(mount) = volumes::missing(ctx, spec)? {
+        return Err(keeps(
+            old,
+            spec,
+            &format!("volume {} is gone", mount.volume),
+        ));
+    }
     let from = old.label(names::DISK).unwrap_or_default();
     for _ in 0..ROUNDS {
         let refusal = match create(ctx, spec, Some(from), options)? {

@@ -40,12 +40,13 @@ pub mod stats;
 pub mod survey;
 pub mod timestamp;
 pub mod vm;
+pub mod volumes;
 
 use context::Context;
 use wharf_guest::HostEngine;
 use wharf_guest::{
-    Driver, Error, Health, Identity, Node, Observed, Ports, Report, Spec, Surroundings, Survey,
-    Tag, Target, Usage,
+    Driver, Error, Health, Identity, Node, Observed, ObservedVolume, Ports, Report, Spec,
+    Surroundings, Survey, Tag, Target, Usage, Volume, VolumeReport, Volumes,
 };
 
 /// The kind of engine, in blueprints and in `requests.toml`.
@@ -122,4 +123,18 @@ impl Survey for Docker {
     }
 }
 
-wharf_guest::export!(Docker: Driver + Ports + Identity + Survey);
+impl Volumes for Docker {
+    fn make(node: &Node, volume: &Volume, images: &[String]) -> Result<VolumeReport, Error> {
+        volumes::make(&Context::new(node, &HostEngine)?, volume, images)
+    }
+
+    fn unmake(node: &Node, _: &str) -> Result<VolumeReport, Error> {
+        volumes::unmake(&Context::new(node, &HostEngine)?)
+    }
+
+    fn list_volumes(node: &Node) -> Result<Vec<ObservedVolume>, Error> {
+        volumes::list(&Context::new(node, &HostEngine)?)
+    }
+}
+
+wharf_guest::export!(Docker: Driver + Ports + Identity + Survey + Volumes);

@@ -6,7 +6,7 @@ use crate::disk_limit;
 use crate::gpu;
 use crate::product::Product;
 use crate::settings::DiskLimit;
-use crate::vm;
+use crate::{vm, volumes};
 use wharf_guest::{DiskGrow, Error, Features, GIB, Health, version_numbers};
 
 /// The oldest version of the interface with all required features: Docker 20.10, Podman 4.
@@ -60,6 +60,8 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             stats: true,
             network: true,
             kvm: vm::have_kvm(ctx)?,
+            volumes: volumes::are_made(ctx, &product, &info),
+            late_attach: false,
         },
         n_vcpus: info.ncpu,
         mem_gib: u32::try_from(info.mem_total / GIB).unwrap_or(u32::MAX),

@@ -41,12 +41,13 @@ pub mod settings;
 pub mod start;
 pub mod stats;
 pub mod survey;
+pub mod volumes;
 
 use context::Context;
 use wharf_guest::HostEngine;
 use wharf_guest::{
-    Driver, Error, Health, Identity, Moves, Node, Observed, Report, Spec, Surroundings, Survey,
-    Tag, Target, Usage,
+    Driver, Error, Health, Identity, Moves, Node, Observed, ObservedVolume, Report, Spec,
+    Surroundings, Survey, Tag, Target, Usage, Volume, VolumeReport, Volumes,
 };
 
 /// The kind of engine, in blueprints and in `requests.toml`.
@@ -119,4 +120,22 @@ impl Survey for Incus {
     }
 }
 
-wharf_guest::export!(Incus: Driver + Identity + Survey + Moves);
+impl Volumes for Incus {
+    fn make(node: &Node, volume: &Volume, _: &[String]) -> Result<VolumeReport, Error> {
+        volumes::make(&Context::new(node, &HostEngine)?, volume)
+    }
+
+    fn unmake(node: &Node, _: &str) -> Result<VolumeReport, Error> {
+        volumes::unmake(&Context::new(node, &HostEngine)?)
+    }
+
+    fn list_volumes(node: &Node) -> Result<Vec<ObservedVolume>, Error> {
+        volumes::list(&Context::new(node, &HostEngine)?)
+    }
+
+    fn set_volumes(node: &Node, target: &Target) -> Result<(), Error> {
+        volumes::set(&Context::new(node, &HostEngine)?, target)
+    }
+}
+
+wharf_guest::export!(Incus: Driver + Identity + Survey + Moves + Volumes);

@@ -49,6 +49,14 @@ pub fn tag(installation: &str, name: &str) -> Option<Tag> {
 /// The length of a hyphenated UUID.
 const UUID: usize = 36;
 
+/// The volume with a name; none if it is not one of this installation.
+#[must_use]
+pub fn volume<'a>(installation: &str, name: &'a str) -> Option<&'a str> {
+    let prefix = prefix(installation).replacen("wh-", "wv-", 1);
+    let id = name.strip_prefix(&prefix)?;
+    (id.len() == UUID).then_some(id)
+}
+
 /// The name of an owner's network.
 #[must_use]
 pub fn network(installation: &str, gateway: &str) -> String {

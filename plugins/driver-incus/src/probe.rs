@@ -4,6 +4,7 @@ use crate::api::model::Card;
 use crate::context::Context;
 use crate::operators_part;
 use crate::settings::Mode;
+use crate::volumes;
 use wharf_guest::{DiskGrow, Error, Features, GIB, Gpu, Health, log, version_numbers};
 
 /// The oldest release with all required features, the first with long support.
@@ -28,6 +29,8 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
                 .into(),
         ));
     }
+    let mut extensions = server.api_extensions.iter();
+    let owns_volumes = extensions.any(|extension| extension == volumes::EXTENSION);
     let about = server.environment;
     if version_numbers(&about.server_version) < OLDEST {
         return Err(Error::Unsupported(format!(
@@ -78,6 +81,8 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             stats: true,
             network: true,
             kvm: false,
+            volumes: limits_disks && owns_volumes,
+            late_attach: true,
         },
         n_vcpus: u32::try_from(resources.cpu.total).unwrap_or(u32::MAX),
         mem_gib: gib(resources.memory.total),

@@ -118,6 +118,7 @@ fn spec() -> Spec {
         }],
         public_network: None,
         wan_ports: Vec::new(),
+        volumes: Vec::new(),
         gpu_devices: vec!["0000:01:00.0".into()],
         may_exist: false,
         blueprint: Blueprint {
@@ -148,6 +149,7 @@ fn target() -> Target {
         network: spec.network,
         public_network: None,
         wan_ports: Vec::new(),
+        volumes: Vec::new(),
     }
 }
 

@@ -129,6 +129,8 @@ fn probe() -> Result<Health, Error> {
             stats: true,
             network: false,
             kvm: false,
+            volumes: false,
+            late_attach: false,
         },
         n_vcpus: info.n_vcpus,
         mem_gib: info.mem_gib,

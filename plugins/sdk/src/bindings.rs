@@ -88,6 +88,21 @@ pub mod moves {
     });
 }
 
+/// The part of the world `node-driver-with-volumes` that `node-driver` lacks.
+pub mod volumes {
+    wit_bindgen::generate!({
+        inline: "package wharf:guest; world volumes { export wharf:plugin/volumes@0.1.0; }",
+        path: "../../wit/v0.1",
+        with: {
+            "wharf:plugin/types@0.1.0": crate::bindings::node_driver::wharf::plugin::types,
+            "wharf:plugin/driver-types@0.1.0": crate::bindings::node_driver::wharf::plugin::driver_types,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_volumes",
+        default_bindings_module: "wharf_guest::export::volumes",
+    });
+}
+
 /// Bindings of the world `flavor-provider`.
 pub mod flavor_provider {
     wit_bindgen::generate!({

@@ -1,6 +1,9 @@
 //! The traits of a driver.
 
-use crate::types::{Error, Health, Node, Observed, Report, Spec, Surroundings, Tag, Target, Usage};
+use crate::types::{
+    Error, Health, Node, Observed, ObservedVolume, Report, Spec, Surroundings, Tag, Target, Usage,
+    Volume, VolumeReport,
+};
 
 /// A driver for one kind of engine.
 ///
@@ -77,4 +80,27 @@ pub trait Moves: Driver {
 pub trait Ports: Driver {
     /// Opens exactly `target.wan_ports` on the public address. Idempotent.
     fn set_ports(node: &Node, target: &Target) -> Result<(), Error>;
+}
+
+/// Volumes: disks of a fixed size that outlive instances, for drivers that make them.
+pub trait Volumes: Driver {
+    /// Moves a volume towards `ready`, as far as possible without waiting.
+    fn make(node: &Node, volume: &Volume, images: &[String]) -> Result<VolumeReport, Error>;
+
+    /// Removes a volume with its content. Success if absent already.
+    fn unmake(node: &Node, id: &str) -> Result<VolumeReport, Error>;
+
+    /// Lists all of the installation's volumes on the node. Changes nothing.
+    fn list_volumes(node: &Node) -> Result<Vec<ObservedVolume>, Error>;
+
+    /// Gives an existing instance exactly `target.volumes`. Idempotent.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] in the default implementation.
+    fn set_volumes(node: &Node, _: &Target) -> Result<(), Error> {
+        Err(Error::Unsupported(format!(
+            "existing instances of node {} keep their volumes",
+            node.name
+        )))
+    }
 }

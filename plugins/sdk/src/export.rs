@@ -2,13 +2,13 @@
 
 use crate::bindings::node_driver::exports::wharf::plugin::driver;
 use crate::types::{
-    Blueprint, BlueprintRequest, Error, Flavor, Health, Node, Observed, Report, Spec, Surroundings,
-    Tag, Target, Usage,
+    Blueprint, BlueprintRequest, Error, Flavor, Health, Node, Observed, ObservedVolume, Report,
+    Spec, Surroundings, Tag, Target, Usage, Volume, VolumeReport,
 };
-use crate::{Driver, FlavorProvider, Identity, Moves, Ports, Survey};
+use crate::{Driver, FlavorProvider, Identity, Moves, Ports, Survey, Volumes};
 use std::marker::PhantomData;
 
-pub use crate::bindings::{flavor_provider, identity, moves, node_driver, ports, survey};
+pub use crate::bindings::{flavor_provider, identity, moves, node_driver, ports, survey, volumes};
 
 /// Implements the generated traits by calling `T`.
 pub struct Exported<T>(PhantomData<T>);
@@ -76,6 +76,21 @@ impl<T: Moves> moves::exports::wharf::plugin::moves::Guest for Exported<T> {
     }
 }
 
+impl<T: Volumes> volumes::exports::wharf::plugin::volumes::Guest for Exported<T> {
+    fn make(node: Node, volume: Volume, images: Vec<String>) -> Result<VolumeReport, Error> {
+        T::make(&node, &volume, &images)
+    }
+    fn unmake(node: Node, id: String) -> Result<VolumeReport, Error> {
+        T::unmake(&node, &id)
+    }
+    fn list_volumes(node: Node) -> Result<Vec<ObservedVolume>, Error> {
+        T::list_volumes(&node)
+    }
+    fn set_volumes(node: Node, target: Target) -> Result<(), Error> {
+        T::set_volumes(&node, &target)
+    }
+}
+
 impl<T: FlavorProvider> flavor_provider::exports::wharf::plugin::flavors::Guest for Exported<T> {
     fn flavors() -> Vec<Flavor> {
         T::flavors()
@@ -107,6 +122,9 @@ macro_rules! export {
     };
     (@Moves $answering:ident) => {
         $crate::export::moves::export_moves!($answering with_types_in $crate::export::moves);
+    };
+    (@Volumes $answering:ident) => {
+        $crate::export::volumes::export_volumes!($answering with_types_in $crate::export::volumes);
     };
     (@FlavorProvider $answering:ident) => {
         $crate::export::flavor_provider::export_flavor_provider!(

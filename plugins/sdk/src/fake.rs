@@ -3,13 +3,13 @@
 
 use crate::Engine;
 use crate::types::{
-    EngineError, File, JobState, Network, Node, PublishedPort, Request, ResourceType, Response,
-    Size, Spec, Tag, Target, Written,
+    EngineError, File, JobState, Mount, Network, Node, PublishedPort, Request, ResourceType,
+    Response, Size, Spec, Tag, Target, Volume, Written,
 };
 use std::cell::RefCell;
 use std::sync::Arc;
 use wharf_domain::blueprint::{self, Blueprint};
-use wharf_domain::ids::{Generation, InstanceId};
+use wharf_domain::ids::{Generation, InstanceId, VolumeId};
 use wharf_domain::{capacity, driver, instance};
 use wharf_requests::{CallScope, Purpose, Rendered, RequestFile, Requests};
 
@@ -168,6 +168,32 @@ impl<'a> Host<'a> {
         Self::new(file, node, engine, scope)
     }
 
+    /// A call of `make`.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "a test fails by panicking")]
+    pub fn make(
+        file: &str,
+        node: &Node,
+        volume: &Volume,
+        images: &[String],
+        engine: &'a dyn Http,
+    ) -> Self {
+        let id = VolumeId::parse(&volume.id).expect("the id of the volume");
+        Self::new(file, node, engine, |_| {
+            CallScope::make_volume(&node.installation, id, volume.size_gib, images)
+        })
+    }
+
+    /// A call of `unmake`.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "a test fails by panicking")]
+    pub fn unmake(file: &str, node: &Node, id: &str, engine: &'a dyn Http) -> Self {
+        let id = VolumeId::parse(id).expect("the id of the volume");
+        Self::new(file, node, engine, |_| {
+            CallScope::unmake_volume(&node.installation, id)
+        })
+    }
+
     #[expect(clippy::panic, reason = "a test fails by panicking")]
     fn new(
         file: &str,
@@ -318,6 +344,15 @@ fn to_port(port: &PublishedPort) -> driver::PublishedPort {
     }
 }
 
+#[expect(clippy::expect_used, reason = "a test fails by panicking")]
+fn to_mount(mount: &Mount) -> driver::Mount {
+    driver::Mount {
+        volume: VolumeId::parse(&mount.volume).expect("the id of the volume"),
+        path: mount.path.clone(),
+        read_only: mount.read_only,
+    }
+}
+
 fn to_target(target: &Target) -> driver::DriverTarget {
     driver::DriverTarget {
         tag: to_tag(&target.tag),
@@ -327,6 +362,7 @@ fn to_target(target: &Target) -> driver::DriverTarget {
         network: to_network(&target.network),
         public_network: target.public_network.as_ref().map(to_network),
         wan_ports: target.wan_ports.clone(),
+        volumes: target.volumes.iter().map(to_mount).collect(),
     }
 }
 
@@ -353,6 +389,7 @@ fn to_spec(spec: &Spec) -> driver::Spec {
             network: to_network(&spec.network),
             public_network: spec.public_network.as_ref().map(to_network),
             wan_ports: spec.wan_ports.clone(),
+            volumes: spec.volumes.iter().map(to_mount).collect(),
         },
         hostname: spec.hostname.clone(),
         published: spec.published.iter().map(to_port).collect(),

@@ -4,8 +4,8 @@ pub use crate::bindings::flavor_provider::exports::wharf::plugin::flavors::{
     BlueprintRequest, Flavor, WebAuth,
 };
 pub use crate::bindings::node_driver::wharf::plugin::driver_types::{
-    DiskGrow, Features, Gpu, Health, Network, Node, Observed, Phase, PublishedPort, Report, Spec,
-    Tag, Target, Usage,
+    DiskGrow, Features, Gpu, Health, Mount, Network, Node, Observed, Phase, PublishedPort, Report,
+    Spec, Tag, Target, Usage,
 };
 pub use crate::bindings::node_driver::wharf::plugin::engine::{
     EngineError, Header, JobState, Request, Response, Written,
@@ -16,3 +16,6 @@ pub use crate::bindings::node_driver::wharf::plugin::types::{
     Shortage, Size,
 };
 pub use crate::bindings::survey::exports::wharf::plugin::survey::{EngineNetwork, Surroundings};
+pub use crate::bindings::volumes::exports::wharf::plugin::volumes::{
+    ObservedVolume, Volume, VolumeReport, VolumeState,
+};

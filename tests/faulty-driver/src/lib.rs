@@ -169,6 +169,8 @@ fn healthy(version: String) -> Health {
             stats: false,
             network: true,
             kvm: false,
+            volumes: false,
+            late_attach: false,
         },
         n_vcpus: 0,
         mem_gib: 0,

@@ -2,6 +2,7 @@
 
 use crate::App;
 use crate::private_ports::has_private_page;
+use crate::volumes::driver_mounts;
 use ipnet::Ipv4Net;
 use sha2::{Digest, Sha256};
 use std::net::Ipv4Addr;
@@ -55,6 +56,7 @@ pub fn target(app: &App, instance: &Instance) -> Result<DriverTarget, Error> {
         },
         public_network,
         wan_ports: instance.wan_ports.clone(),
+        volumes: app.db.read(|rows| driver_mounts(rows, instance.id))?,
     })
 }
 

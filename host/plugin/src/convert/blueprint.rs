@@ -296,6 +296,7 @@ mod tests {
             public_key: None,
             s3_prefill: false,
             ai: false,
+            private_page: false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Conversion of drivers' arguments and results.
 
-use super::{blueprint, clean, nonsense, resource_type_to_guest, short, size_to_guest};
+use super::{blueprint, clean, nonsense, resource_type_to_guest, short, size_to_guest, volumes};
 use crate::bindings::{driver_types as wit, survey};
 use std::time::Duration;
 use tracing::warn;
@@ -18,7 +18,7 @@ const MAX_GPUS: usize = 1024;
 /// Longest text in the probe cache, bytes.
 const MAX_PROBE_CACHE: usize = 1024;
 /// Most instances of a node.
-const MAX_ROWS: usize = 100_000;
+pub const MAX_ROWS: usize = 100_000;
 /// A larger total is invalid.
 const MAX_TOTAL: u32 = 10_000_000;
 /// Shortest and longest time after which a driver can ask for the next call.
@@ -53,6 +53,7 @@ pub fn spec(spec: &Spec) -> wit::Spec {
             .collect(),
         public_network: target.public_network.as_ref().map(network),
         wan_ports: target.wan_ports.clone(),
+        volumes: target.volumes.iter().map(volumes::mount).collect(),
         gpu_devices: spec.gpu_devices.clone(),
         may_exist: spec.may_exist,
         blueprint: blueprint::to_guest(&spec.blueprint),
@@ -69,6 +70,7 @@ pub fn target(target: &DriverTarget) -> wit::Target {
         network: network(&target.network),
         public_network: target.public_network.as_ref().map(network),
         wan_ports: target.wan_ports.clone(),
+        volumes: target.volumes.iter().map(volumes::mount).collect(),
     }
 }
 
@@ -92,10 +94,13 @@ pub fn report(report: wit::Report, asked: Generation) -> Result<DriverReport, Pl
     Ok(DriverReport {
         generation: asked,
         phase: phase(report.phase),
-        again: report
-            .again_ms
-            .map(|ms| Duration::from_millis(ms.into()).clamp(AGAIN.0, AGAIN.1)),
+        again: again(report.again_ms),
     })
+}
+
+/// The delay before a further call, within its bounds.
+pub fn again(ms: Option<u32>) -> Option<Duration> {
+    ms.map(|ms| Duration::from_millis(ms.into()).clamp(AGAIN.0, AGAIN.1))
 }
 
 fn phase(phase: wit::Phase) -> Phase {
@@ -172,6 +177,8 @@ pub fn health(health: wit::Health) -> Result<NodeHealth, PluginError> {
             stats: features.stats,
             network: features.network,
             kvm: features.kvm,
+            volumes: features.volumes,
+            late_attach: features.late_attach,
         },
         totals,
         gpus: health

@@ -99,5 +99,6 @@ pub fn request(request: &BlueprintRequest) -> wit::BlueprintRequest {
         public_key: request.public_key.clone(),
         s3_prefill: request.s3_prefill,
         ai: request.ai,
+        private_page: request.private_page,
     }
 }

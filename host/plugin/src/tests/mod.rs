@@ -113,6 +113,7 @@ fn spec(n: u32) -> Spec {
             },
             public_network: None,
             wan_ports: Vec::new(),
+            volumes: Vec::new(),
         },
         hostname: format!("h{n}"),
         published: if n < 40_000 {

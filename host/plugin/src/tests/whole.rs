@@ -116,6 +116,7 @@ async fn every_flavor_has_a_blueprint_for_each_of_its_kinds() {
                 public_key: Some("ssh-ed25519 AAAA x".into()),
                 s3_prefill: flavor.s3_prefill,
                 ai: flavor.ai,
+                private_page: false,
             };
             let blueprint = plugins.blueprint(&request).await.unwrap();
             assert_eq!(

@@ -169,6 +169,7 @@ fn a_transfer_has_three_targets() {
         read: "/c/demo/export".to_owned(),
         changes: "/c/demo/changes".to_owned(),
         write: "/c/0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-part/archive?path=/".to_owned(),
+        kept: Vec::new(),
     };
     assert_eq!(transfer(&container(), "content", "demo"), Ok(wanted));
     for (call, name, given, words) in [

@@ -38,6 +38,8 @@ pub struct Mount {
     pub source: String,
     /// The path in the container.
     pub destination: String,
+    /// The name of the volume.
+    pub name: Option<String>,
 }
 
 /// State of a container.

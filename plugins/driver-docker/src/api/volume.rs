@@ -1,18 +1,38 @@
-//! Requests about the volume that marks the engine's store.
+//! Requests about volumes: those of instances, and the one that marks the engine's store.
 
-use super::{Api, Reply};
+use super::model::{Details, Labels, Summary};
+use super::{Api, Reply, accepted};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use wharf_guest::Call;
-use wharf_guest::Error;
+use wharf_guest::{Call, Error};
+
+/// Making and removing a container's disk is slow on a busy engine, ms.
+const DISK_WORK_MS: u32 = 60_000;
 
 /// A volume.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 pub struct Volume {
     /// Its labels; null if it has none.
-    #[serde(default)]
-    pub labels: Option<BTreeMap<String, String>>,
+    pub labels: Labels,
+    /// Where its content is; null if the engine keeps it.
+    pub options: Option<BTreeMap<String, String>>,
+}
+
+/// A list of volumes.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Volumes {
+    /// Null if there are none.
+    pub volumes: Option<Vec<Volume>>,
+}
+
+/// The part of [`Api::make_volume`]'s body that a volume keeps.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct VolumeCreation {
+    /// Where its content is.
+    pub driver_opts: BTreeMap<String, String>,
 }
 
 impl Api<'_> {
@@ -24,5 +44,76 @@ impl Api<'_> {
     /// Reads the volume with the mark.
     pub fn store(&self) -> Result<Reply<Volume>, Error> {
         self.read(&Call::named("read-store"))
+    }
+
+    /// Reads the volume of the call.
+    pub fn volume(&self) -> Result<Reply<Volume>, Error> {
+        self.read(&Call::named("read-volume"))
+    }
+
+    /// Reads a volume of the call's instance.
+    pub fn mounted(&self, volume: &str) -> Result<Reply<Volume>, Error> {
+        self.read(&Call::named("read-mount").with("mount", volume))
+    }
+
+    /// Lists this installation's volumes.
+    pub fn volumes(&self) -> Result<Reply<Volumes>, Error> {
+        self.read(&Call::named("list-volumes"))
+    }
+
+    /// Lists the containers that hold this installation's volumes.
+    pub fn holders(&self) -> Result<Reply<Vec<Summary>>, Error> {
+        self.read(&Call::named("list-holders"))
+    }
+
+    /// Reads the container that holds the volume of the call.
+    pub fn holder(&self) -> Result<Reply<Details>, Error> {
+        self.read(&Call::named("read-holder"))
+    }
+
+    /// Tells the host the size of an image's layers, for the limit of the holder's disk.
+    pub fn measure_layers(&self, image: &str) -> Result<Reply<()>, Error> {
+        let call = Call::named("read-layers").with("image", image);
+        self.send(&call.timeout_ms(DISK_WORK_MS))
+    }
+
+    /// Creates the holder.
+    pub fn make_holder(&self, image: &str) -> Result<Reply<()>, Error> {
+        let call = Call::named("create-holder").with("image", image);
+        self.send(&call.timeout_ms(DISK_WORK_MS))
+    }
+
+    /// Runs the holder's command, and tells the host the place of its disk.
+    pub fn run_holder(&self) -> Result<Reply<()>, Error> {
+        for request in ["start-holder", "wait-for-holder", "read-root", "read-place"] {
+            let answer = Call::named(request).timeout_ms(DISK_WORK_MS);
+            if let Err(refusal) = accepted(answer.send(self.engine)?) {
+                return Ok(Err(refusal));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// The volume that [`Self::make_volume`] would make; none if its holder has not told a place.
+    pub fn planned_volume(&self) -> Result<Option<VolumeCreation>, Error> {
+        match Call::named("create-volume").show(self.engine) {
+            Ok(written) => written.json().map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Makes the volume. Success if one of this name exists already, also with other options.
+    pub fn make_volume(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("create-volume"))
+    }
+
+    /// Removes the volume. Its content stays with its holder.
+    pub fn remove_volume(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("delete-volume"))
+    }
+
+    /// Removes the holder with the content of the volume.
+    pub fn remove_holder(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("delete-holder").timeout_ms(DISK_WORK_MS))
     }
 }

@@ -87,6 +87,9 @@ pub struct Amount {
 pub struct Server {
     /// `trusted` for a client whose certificate is known.
     pub auth: String,
+    /// The extensions of the interface that it has.
+    #[serde(deserialize_with = "or_default")]
+    pub api_extensions: Vec<String>,
     /// The rest.
     pub environment: Environment,
 }

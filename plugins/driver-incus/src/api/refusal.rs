@@ -117,10 +117,16 @@ impl Refusal {
         ])
     }
 
-    /// Instances use the network.
+    /// Instances use the network or the volume.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
-        self.says(&["currently in use"])
+        self.says(&["currently in use", "still in use"])
+    }
+
+    /// The project's own limit of its disks does not allow for more.
+    #[must_use]
+    pub fn is_over_project(&self) -> bool {
+        self.says(&["reached maximum aggregate value"])
     }
 
     /// Another network has the address.

@@ -196,6 +196,51 @@ impl Api<'_> {
     }
 }
 
+/// Volumes.
+impl Api<'_> {
+    /// Lists the names of the volumes on this member.
+    pub fn volumes(&self) -> Result<Reply<Vec<String>>, Error> {
+        let listed = self.list::<String>(&Call::named("list-volumes"))?;
+        Ok(listed.map(|paths| paths.iter().map(|path| name(path)).collect()))
+    }
+
+    /// Reads the volume of the call.
+    pub fn volume(&self) -> Result<Reply<Volume>, Error> {
+        self.get("read-volume")
+    }
+
+    /// Reads its usage, which the engine looks up in the pool.
+    pub fn volume_usage(&self) -> Result<Reply<VolumeState>, Error> {
+        self.get("use-of-volume")
+    }
+
+    /// Makes it.
+    pub fn make_volume(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("create-volume").timeout_ms(CHANGE_MS))
+    }
+
+    /// Removes it with its content.
+    pub fn remove_volume(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("delete-volume").timeout_ms(CHANGE_MS))
+    }
+
+    /// The devices of the volumes that the instance of the call should have.
+    pub fn attached(&self) -> Result<Instance, Error> {
+        Call::named("attach").show(self.engine)?.json()
+    }
+
+    /// Gives the instance these devices.
+    pub fn attach(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("attach").timeout_ms(CHANGE_MS))
+    }
+
+    /// Takes a volume from the instance.
+    pub fn detach(&self, device: &str) -> Result<Reply<()>, Error> {
+        let call = Call::named("detach").with("device", device);
+        self.send(&call.timeout_ms(CHANGE_MS))
+    }
+}
+
 /// Networks of owners, and forwards of published ports.
 impl Api<'_> {
     /// Reads the network of the owner.

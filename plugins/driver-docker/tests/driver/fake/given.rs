@@ -51,6 +51,7 @@ pub fn spec(n: u8) -> Spec {
         }],
         public_network: None,
         wan_ports: Vec::new(),
+        volumes: Vec::new(),
         gpu_devices: Vec::new(),
         may_exist: false,
         blueprint: Blueprint {
@@ -92,5 +93,6 @@ pub fn target(spec: &Spec) -> Target {
         network: spec.network.clone(),
         public_network: spec.public_network.clone(),
         wan_ports: spec.wan_ports.clone(),
+        volumes: spec.volumes.clone(),
     }
 }

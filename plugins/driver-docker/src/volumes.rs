@@ -1,0 +1,233 @@
+//! Volumes. Engines limit the disks of containers only, so a container that runs no user's code holds each
+//! volume: a directory on the holder's disk. Instances mount it by a volume of the engine.
+//!
+//! 1. The holder is created with a disk of the volume's size, and runs one fixed command. It makes the
+//!    directory, and tries to exceed the size. Only if the engine refuses that, it tells the place of the disk.
+//! 2. The volume of the engine is created, whose content is the directory. It exists only in a complete volume.
+//!
+//! Each step can be repeated, so an interrupted call is continued by the next one.
+
+use crate::api::Refusal;
+use crate::api::model::{Info, label};
+use crate::api::volume::{Volume as EngineVolume, VolumeCreation};
+use crate::context::Context;
+use crate::product::Product;
+use crate::settings::{BtrfsQuotas, DiskLimit};
+use std::collections::BTreeMap;
+use wharf_guest::{Error, Mount, ObservedVolume, Spec, Volume, VolumeReport, VolumeState, log};
+
+/// Label: the installation that owns the volume, on its holder and on the engine's volume.
+const HOLDER: &str = "io.wharf.holder";
+/// Label: the volume's UUID.
+const VOLUME: &str = "io.wharf.volume";
+/// Label: the volume's size in GiB.
+const SIZE: &str = "io.wharf.size";
+/// The names of the engine's volumes begin with it.
+pub const PREFIX: &str = "wharf-volume-";
+/// The storage whose limits hold for a directory, and whose place a holder can tell.
+const STORAGE: &str = "btrfs";
+
+/// Whether the node makes volumes. Their sizes hold only where those of disks do. With user namespaces of its
+/// own, each container of Podman would see other owners in one volume.
+#[must_use]
+pub fn are_made(ctx: &Context, product: &Product, info: &Info) -> bool {
+    info.driver == STORAGE
+        && !info.is_rootless()
+        && !info.has_snapshotter()
+        && ctx.settings.disk_limit != DiskLimit::Off
+        && !(product.is_podman() && ctx.settings.userns.is_some())
+}
+
+/// See the `volumes` interface.
+///
+/// # Errors
+/// See the `volumes` interface.
+pub fn make(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeReport, Error> {
+    let made = match ctx.api.volume()? {
+        Ok(made) => Some(made),
+        Err(refusal) if refusal.is_no_volume() => None,
+        Err(refusal) => return Err(refusal.during("reading the volume")),
+    };
+    let held = match ctx.api.holder()? {
+        Ok(held) => Some(held),
+        Err(refusal) if refusal.is_not_found() => None,
+        Err(refusal) => return Err(refusal.during("reading the holder of the volume")),
+    };
+    let size = volume.size_gib.to_string();
+    let is_own = |labels| {
+        label(labels, HOLDER) == Some(ctx.installation)
+            && label(labels, SIZE) == Some(size.as_str())
+    };
+    let labels = made.as_ref().map(|made| &made.labels);
+    let labels = labels
+        .into_iter()
+        .chain(held.as_ref().map(|held| &held.config.labels));
+    if !labels.into_iter().all(is_own) {
+        let why = format!("volume {} exists with another size or owner", volume.id);
+        return Err(Error::Conflict(why));
+    }
+    match (made, held) {
+        (Some(_), Some(_)) => return Ok(settled(VolumeState::Ready)),
+        (Some(_), None) => return Ok(failed(&volume.id, "the container that held it is gone")),
+        (None, Some(_)) => {}
+        (None, None) => {
+            if let Some(report) = hold(ctx, volume, images)? {
+                return Ok(report);
+            }
+        }
+    }
+    if let Err(refusal) = ctx.api.run_holder()? {
+        return Err(refusal.during("making the directory of the volume"));
+    }
+    let Some(planned) = ctx.api.planned_volume()? else {
+        remove_holder(ctx)?;
+        return Err(Error::Unsupported(
+            "volumes: the engine does not hold the size of a disk, or the image of the holder has no \
+             `fallocate`"
+                .to_owned(),
+        ));
+    };
+    let making = ctx.api.make_volume()?;
+    making.map_err(|refusal| refusal.during("making the volume"))?;
+    let made = ctx.api.volume()?;
+    let made = made.map_err(|refusal| refusal.during("reading the new volume"))?;
+    if !is_at(&made, &planned) {
+        let why = format!("volume {} exists with other content", volume.id);
+        return Err(Error::Conflict(why));
+    }
+    Ok(settled(VolumeState::Ready))
+}
+
+/// Creates the holder from the first image that the engine has; returns a report if there is nothing to hold.
+fn hold(ctx: &Context, volume: &Volume, images: &[String]) -> Result<Option<VolumeReport>, Error> {
+    for image in images {
+        let image = ctx.settings.image(image);
+        let held = match ctx.settings.btrfs_quotas {
+            BtrfsQuotas::Full => ctx.api.measure_layers(&image)?,
+            BtrfsQuotas::Simple => Ok(()),
+        };
+        let held = match held {
+            Ok(()) => ctx.api.make_holder(&image)?,
+            Err(refusal) => Err(refusal),
+        };
+        match held {
+            Ok(()) => return Ok(None),
+            // Another call made it meanwhile.
+            Err(refusal) if refusal.is_name_taken() => return Ok(None),
+            Err(refusal) if refusal.is_no_image() => {}
+            Err(refusal) if refusal.is_no_disk_limit() => {
+                return Err(Error::Unsupported(format!("volumes: {}", refusal.message)));
+            }
+            Err(refusal) if refusal.is_final() => {
+                let why = format!("the engine refuses to hold it: {}", refusal.message);
+                return Ok(Some(failed(&volume.id, &why)));
+            }
+            Err(refusal) => return Err(refusal.during("creating the holder of the volume")),
+        }
+    }
+    Err(Error::Unsupported(
+        "volumes: the engine has none of the images of the flavors, one of which holds a volume; put one \
+         on the node"
+            .to_owned(),
+    ))
+}
+
+/// Whether a volume has the content of this creation.
+fn is_at(made: &EngineVolume, planned: &VolumeCreation) -> bool {
+    let device = |options: &BTreeMap<String, String>| options.get("device").cloned();
+    made.options.as_ref().and_then(device) == device(&planned.driver_opts)
+}
+
+/// See the `volumes` interface. The engine's volume goes first, because the engine removes a holder although
+/// instances have the volume.
+///
+/// # Errors
+/// See the `volumes` interface.
+pub fn unmake(ctx: &Context) -> Result<VolumeReport, Error> {
+    match ctx.api.remove_volume()? {
+        Ok(()) => {}
+        Err(refusal) if refusal.is_no_volume() => {}
+        Err(refusal) if refusal.is_volume_in_use() => return Ok(settled(VolumeState::InUse)),
+        Err(refusal) => return Err(refusal.during("removing the volume")),
+    }
+    remove_holder(ctx)?;
+    Ok(settled(VolumeState::Absent))
+}
+
+fn remove_holder(ctx: &Context) -> Result<(), Error> {
+    match ctx.api.remove_holder()? {
+        Ok(()) => Ok(()),
+        Err(refusal) if refusal.is_not_found() => Ok(()),
+        // Docker is removing it for another call.
+        Err(refusal) if refusal.status == 409 => Err(Error::RetryLater(500)),
+        Err(refusal) => Err(refusal.during("removing the holder of the volume")),
+    }
+}
+
+/// See the `volumes` interface.
+///
+/// # Errors
+/// See the `volumes` interface.
+pub fn list(ctx: &Context) -> Result<Vec<ObservedVolume>, Error> {
+    let volumes = ctx.api.volumes()?;
+    let volumes = volumes.map_err(|refusal| refusal.during("listing the volumes"))?;
+    let holders = ctx.api.holders()?;
+    let holders = holders.map_err(|refusal| refusal.during("listing the holders of volumes"))?;
+    let id = |labels| label(labels, VOLUME).map(str::to_owned);
+    let mut states = BTreeMap::new();
+    for held in holders.iter().filter_map(|holder| id(&holder.labels)) {
+        states.insert(held, VolumeState::Making(String::new()));
+    }
+    for volume in volumes.volumes.iter().flatten() {
+        let Some(id) = id(&volume.labels) else {
+            continue;
+        };
+        let state = match states.get(&id) {
+            Some(_) => VolumeState::Ready,
+            None => VolumeState::Failed("the container that held it is gone".to_owned()),
+        };
+        states.insert(id, state);
+    }
+    let observed = |(id, state)| ObservedVolume { id, state };
+    Ok(states.into_iter().map(observed).collect())
+}
+
+/// Returns the first volume of an instance that the engine does not have. Engines would make it, without a
+/// size.
+///
+/// # Errors
+/// When the engine does not answer.
+pub fn missing<'a>(ctx: &Context, spec: &'a Spec) -> Result<Option<&'a Mount>, Error> {
+    for mount in &spec.volumes {
+        match ctx.api.mounted(&mount.volume)? {
+            Ok(_) => {}
+            Err(refusal) if refusal.is_no_volume() => return Ok(Some(mount)),
+            Err(refusal) => return Err(refusal.during("reading a volume")),
+        }
+    }
+    Ok(None)
+}
+
+fn settled(state: VolumeState) -> VolumeReport {
+    VolumeReport {
+        state,
+        again_ms: None,
+    }
+}
+
+fn failed(id: &str, why: &str) -> VolumeReport {
+    log!(Warn, "volume {id}: {why}");
+    settled(VolumeState::Failed(why.to_owned()))
+}
+
+impl Refusal {
+    /// The engine has no such volume.
+    fn is_no_volume(&self) -> bool {
+        self.status == 404 || self.says(&["no such volume"])
+    }
+
+    /// A container has the volume, also one that is stopped.
+    fn is_volume_in_use(&self) -> bool {
+        self.status == 409 || self.says(&["volume is in use", "is being used"])
+    }
+}
