@@ -8,6 +8,7 @@ use wharf_db::{Changes, Rows, View};
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
 use wharf_domain::ids::UserId;
 use wharf_domain::time::Timestamp;
+use wharf_ground::apart::apart;
 
 /// Keys that are looked at together, and the most that one write removes.
 const BATCH: usize = 1000;
@@ -34,7 +35,7 @@ impl ApiKeys {
         loop {
             let db = self.db.clone();
             let look = move || db.read(|rows| batch(rows, after.as_deref(), ended_before));
-            let looked = tokio::task::spawn_blocking(look).await;
+            let looked = apart(look).await;
             let (last, dead) = looked.map_err(|e| Error::caused("retention was aborted", e))??;
             if last.is_none() {
                 return Ok(removed);

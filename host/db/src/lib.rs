@@ -57,14 +57,16 @@ pub use schema::{DbSchema, FeatureTables, MigrationStep};
 pub use scrub::Scrubbed;
 pub use table::{Declared, Entries, Facts, Table, TableRow};
 pub use tables::{
-    AUDIT, CLAIMS, CORRECTIONS, EVENTS, INSTANCES, KEY_FINGERPRINT, MOVES, OF_USER,
-    PROVISIONING_SPECS, RECORDED,
+    AUDIT, BILLED_AS, CLAIMS, CORRECTIONS, EVENTS, INSTANCES, KEY_FINGERPRINT, MOVES, OF_USER,
+    PROVISIONING_SPECS, RECORDED, VOLUME_NAMES, VOLUME_PLACES, VOLUMES, VOLUMES_ON,
 };
 pub use tree::{Rows, Snapshot};
 pub use wakes::TopicCounts;
+pub use writer::BatchWriter;
 
 use budget::Budget;
 use commit::WriteAllowance;
+use redb::StorageBackend;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -217,13 +219,44 @@ impl Db {
         Ok(Self { pages, ..opened })
     }
 
+    /// Opens or makes the database on a backend, in place of a file. Writes wait until the caller commits
+    /// them by [`BatchWriter::step`].
+    pub fn open_on(
+        backend: impl StorageBackend,
+        schema: &'static DbSchema,
+        projection: Box<dyn Projection>,
+        clock: TimeSource,
+        bounds: DbBounds,
+    ) -> Result<(Self, BatchWriter), DbOpenError> {
+        let open::Opened { rows, pages } = open::open_on(backend, schema)?;
+        let allowance = WriteAllowance {
+            disk: Arc::default(),
+            budget: Budget::new(bounds.records_per_user),
+        };
+        let opened = guard::guarded(|| Self::stepped(rows, schema, projection, clock, allowance));
+        let (db, batches) = opened.map_err(codec::internal)??;
+        Ok((Self { pages, ..db }, batches))
+    }
+
     fn on(
+        file: redb::Database,
+        schema: &'static DbSchema,
+        projection: Box<dyn Projection>,
+        clock: TimeSource,
+        allowance: WriteAllowance,
+    ) -> Result<Self, DbOpenError> {
+        let (db, batches) = Self::stepped(file, schema, projection, clock, allowance)?;
+        db.writer.start(batches)?;
+        Ok(db)
+    }
+
+    fn stepped(
         file: redb::Database,
         schema: &'static DbSchema,
         mut projection: Box<dyn Projection>,
         clock: TimeSource,
         allowance: WriteAllowance,
-    ) -> Result<Self, DbOpenError> {
+    ) -> Result<(Self, BatchWriter), DbOpenError> {
         recorded::fill(&file, schema)?;
         let file = Arc::new(file);
         projection.load(&Snapshot::open(&file)?)?;
@@ -234,15 +267,16 @@ impl Db {
             schema,
             allowance,
         };
-        let writer = writer::Writer::start(written, projection, clock, Arc::clone(&wakes))?;
-        Ok(Self {
+        let (writer, batches) = writer::Writer::new(written, projection, clock, Arc::clone(&wakes));
+        let db = Self {
             file,
             schema,
             writer,
             wakes,
             disk,
             pages: None,
-        })
+        };
+        Ok((db, batches))
     }
 
     /// Gives the space of removed rows back to the file system, and that of the files that earlier

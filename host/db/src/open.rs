@@ -131,7 +131,22 @@ pub fn rows_in(path: &Path) -> Result<Database, DbOpenError> {
 /// Opens or makes a file whose pages have checksums.
 pub fn open_checked(path: &Path, file: File) -> Result<Opened, DbOpenError> {
     let file = FileBackend::new(file).map_err(|error| of_redb(path, error))?;
-    let pages = Pages::open(file)
+    open_backend(path, file)
+}
+
+/// Opens or makes a database on a backend, in place of a file.
+pub fn open_on(
+    backend: impl StorageBackend,
+    schema: &'static DbSchema,
+) -> Result<Opened, DbOpenError> {
+    let path = Path::new("");
+    let opened = open_backend(path, backend)?;
+    initialise(path, &opened.rows, schema, true)?;
+    Ok(opened)
+}
+
+fn open_backend(path: &Path, backend: impl StorageBackend) -> Result<Opened, DbOpenError> {
+    let pages = Pages::open(backend)
         .map_err(|error| of_redb(path, DatabaseError::Storage(StorageError::Io(error))))?;
     let rows = open_rows(path, Checked(Arc::clone(&pages)))?;
     Ok(Opened {

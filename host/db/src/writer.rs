@@ -9,8 +9,8 @@ use super::metrics::DbMetrics;
 use super::projection::Projection;
 use super::wakes::Wakes;
 use prometheus_client::metrics::gauge::Gauge;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{oneshot, watch};
@@ -28,21 +28,29 @@ pub struct Writer(Arc<Shared>);
 struct Shared {
     /// Present until it is dropped.
     queue: Option<Sender<Box<dyn BatchMember>>>,
-    /// Present until it is dropped.
-    thread: Option<JoinHandle<()>>,
+    /// The thread that commits; none if the caller of [`BatchWriter::step`] does.
+    thread: OnceLock<JoinHandle<()>>,
     commits: Arc<AtomicU64>,
     lost: watch::Receiver<bool>,
     metrics: DbMetrics,
 }
 
+/// The end of a writer that commits.
+pub struct BatchWriter {
+    committer: Committer,
+    jobs: Receiver<Box<dyn BatchMember>>,
+    queued: Gauge,
+    batch: Vec<Box<dyn BatchMember>>,
+}
+
 impl Writer {
-    /// Starts the thread.
-    pub fn start(
+    /// A writer, and the end that commits what it takes.
+    pub fn new(
         written: Written,
         projection: Box<dyn Projection>,
         clock: TimeSource,
         wakes: Arc<Wakes>,
-    ) -> Result<Self, Error> {
+    ) -> (Self, BatchWriter) {
         let commits = Arc::<AtomicU64>::default();
         let (losing, lost) = watch::channel(false);
         let metrics = DbMetrics::new();
@@ -51,20 +59,31 @@ impl Writer {
             wakes,
             metrics: metrics.clone(),
         };
-        let committer = Committer::new(written, projection, clock, signals, losing);
-        let queued = metrics.queued.clone();
         let (queue, jobs) = channel(QUEUE);
-        let thread = std::thread::Builder::new()
-            .name("db-writer".to_owned())
-            .spawn(move || serve(committer, jobs, &queued))
-            .map_err(internal)?;
-        Ok(Self(Arc::new(Shared {
+        let batches = BatchWriter {
+            committer: Committer::new(written, projection, clock, signals, losing),
+            jobs,
+            queued: metrics.queued.clone(),
+            batch: Vec::new(),
+        };
+        let writer = Self(Arc::new(Shared {
             queue: Some(queue),
-            thread: Some(thread),
+            thread: OnceLock::new(),
             commits,
             lost,
             metrics,
-        })))
+        }));
+        (writer, batches)
+    }
+
+    /// Commits on a thread of its own from now on.
+    pub fn start(&self, batches: BatchWriter) -> Result<(), Error> {
+        let thread = std::thread::Builder::new()
+            .name("db-writer".to_owned())
+            .spawn(move || batches.run())
+            .map_err(internal)?;
+        self.0.thread.get_or_init(|| thread);
+        Ok(())
     }
 
     /// See [`super::Db::commits`].
@@ -124,11 +143,26 @@ impl Drop for Shared {
     }
 }
 
-fn serve(mut committer: Committer, mut jobs: Receiver<Box<dyn BatchMember>>, queued: &Gauge) {
-    let mut batch = Vec::new();
-    while jobs.blocking_recv_many(&mut batch, BATCH) > 0 {
-        queued.dec_by(i64::try_from(batch.len()).unwrap_or(i64::MAX));
-        committer.run(&mut batch);
-        batch.drain(..).for_each(|job| job.answer());
+impl BatchWriter {
+    /// Commits until the queue ends.
+    fn run(mut self) {
+        while self.jobs.blocking_recv_many(&mut self.batch, BATCH) > 0 {
+            self.commit();
+        }
+    }
+
+    /// Waits for a batch and commits it. Returns false at the end of the queue.
+    pub async fn step(&mut self) -> bool {
+        let taken = self.jobs.recv_many(&mut self.batch, BATCH).await > 0;
+        self.commit();
+        taken
+    }
+
+    /// Commits the batch, and answers its members.
+    fn commit(&mut self) {
+        self.queued
+            .dec_by(i64::try_from(self.batch.len()).unwrap_or(i64::MAX));
+        self.committer.run(&mut self.batch);
+        self.batch.drain(..).for_each(|job| job.answer());
     }
 }

@@ -40,6 +40,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 pub struct Clock {
     pace: Arc<Mutex<Pace>>,
     boot_id: Arc<str>,
+    source: Arc<dyn Fn() -> Reading + Send + Sync>,
 }
 
 /// The state of the clock, for the operator.
@@ -59,10 +60,24 @@ impl Clock {
     /// Starts at the system's time. [`Self::resume`] continues the time of the database.
     pub fn new(config: &ClockConfig) -> Self {
         let boot_id = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
+        Self::of(config, boot_id.trim(), read)
+    }
+
+    /// A clock that reads these clocks of a machine, with the id of its boot.
+    pub fn of(
+        config: &ClockConfig,
+        boot_id: &str,
+        source: impl Fn() -> Reading + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            pace: Arc::new(Mutex::new(Pace::new(config, read()))),
-            boot_id: boot_id.trim().into(),
+            pace: Arc::new(Mutex::new(Pace::new(config, source()))),
+            boot_id: boot_id.into(),
+            source: Arc::new(source),
         }
+    }
+
+    fn read(&self) -> Reading {
+        (self.source)()
     }
 
     /// Continues from the time at which the database was last in use.
@@ -81,10 +96,10 @@ impl Clock {
                     wall: row.at,
                     boot: row.boot_ms,
                 };
-                self.pace.lock().continue_boot(anchor, read());
+                self.pace.lock().continue_boot(anchor, self.read());
             }
             (Some(ClockRow { at, .. }), _) | (None, Some(at)) => {
-                self.pace.lock().continue_after_gap(at, read());
+                self.pace.lock().continue_after_gap(at, self.read());
             }
             (None, None) => {}
         }
@@ -93,13 +108,13 @@ impl Clock {
 
     /// Returns the time, which does not decrease unless [`Self::adopt`] sets it back.
     pub fn now(&self) -> Timestamp {
-        self.pace.lock().now(read())
+        self.pace.lock().now(self.read())
     }
 
     /// Returns Wharf's own time and that of the system's clock. They are equal while they differ by less
     /// than a second, so that records of one moment agree.
     pub fn times(&self) -> CommitTimes {
-        let reading = read();
+        let reading = self.read();
         let now = self.pace.lock().now(reading);
         let difference = reading.wall.0.saturating_sub(now.0);
         if difference.abs() < 1000 {
@@ -119,7 +134,7 @@ impl Clock {
 
     /// Returns the time and the difference to the system's clock.
     pub fn state(&self) -> ClockState {
-        let (reading, mut pace) = (read(), self.pace.lock());
+        let (reading, mut pace) = (self.read(), self.pace.lock());
         ClockState {
             now: pace.now(reading),
             system: reading.wall,
@@ -130,7 +145,7 @@ impl Clock {
     /// Sets Wharf's time to the system's clock, for the operator.
     pub async fn adopt(&self, db: &Db) -> Result<ClockState, Error> {
         let before = self.state();
-        self.pace.lock().adopt(read());
+        self.pace.lock().adopt(self.read());
         tracing::warn!(
             before = before.now.to_rfc3339(),
             now = before.system.to_rfc3339(),
@@ -156,7 +171,7 @@ impl Clock {
     }
 
     fn row(&self) -> ClockRow {
-        let reading = read();
+        let reading = self.read();
         ClockRow {
             at: self.pace.lock().now(reading),
             boot_ms: reading.boot,

@@ -22,6 +22,7 @@ pub async fn run(db: Db, clock: Clock, mut stop: watch::Receiver<bool>) {
     let passed = |since: Option<Instant>, pause| since.is_none_or(|at| at.elapsed() >= pause);
     loop {
         tokio::select! {
+            biased;
             _ = stop.changed() => return,
             _ = compare.tick() => {}
         }

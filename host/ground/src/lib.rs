@@ -1,5 +1,6 @@
 //! The ground of all use cases: Wharf's time, the audit log, users and callers, encryption, randomness.
 
+pub mod apart;
 pub mod audit;
 pub mod caller;
 pub mod clock;

@@ -17,6 +17,7 @@ pub async fn run(db: Db, clock: Clock, mut stop: watch::Receiver<bool>) {
     let mut scrubs = interval(EVERY);
     loop {
         tokio::select! {
+            biased;
             _ = stop.changed() => return,
             _ = scrubs.tick() => {}
         }

@@ -32,7 +32,7 @@ impl App {
         if self.db.disk().is_low() {
             return Err(Error::DiskFull);
         }
-        let draft = self.draft(caller.user, request, password()?).await?;
+        let draft = self.draft(caller, request, password(&self.random)?).await?;
         let (rates, size) = (draft.rates, draft.placement.size);
         let n_gpus = u32::from(draft.placement.gpu_model.is_some());
         let hourly = |state: InstanceState| ledger::hourly(rates, size, n_gpus, state.billed());

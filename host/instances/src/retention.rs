@@ -7,12 +7,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::interval;
 use wharf_config::RetentionConfig;
-use wharf_db::{Changes, CommitTimes, EventRow, RECORDED, Read, Rows as _, View};
+use wharf_db::{Changes, CommitTimes, EventRow, RECORDED, Read, Rows as _, VOLUMES, View};
 use wharf_domain::error::Error;
-use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::ids::{InstanceId, UserId, VolumeId};
 use wharf_domain::ledger::months;
 use wharf_domain::month::Month;
 use wharf_domain::time::Timestamp;
+use wharf_ground::apart::apart;
 use wharf_ground::users::USERS;
 
 /// A day in milliseconds.
@@ -29,10 +30,12 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     let mut sweeps = interval(SWEEP_EVERY);
     loop {
         tokio::select! {
+            biased;
             _ = stop.changed() => return,
             _ = sweeps.tick() => {}
         }
         let swept = tokio::select! {
+            biased;
             _ = stop.changed() => return,
             swept = sweep(&app) => swept,
         };
@@ -89,7 +92,7 @@ async fn sweep(app: &App) -> Result<usize, Error> {
                 Ok::<_, Error>((batch.last().copied(), due))
             })
         };
-        let looked = tokio::task::spawn_blocking(look).await;
+        let looked = apart(look).await;
         let (last, due) = looked.map_err(|e| Error::caused("retention was aborted", e))??;
         if last.is_none() {
             return Ok(removed);
@@ -188,7 +191,7 @@ fn changes(
     cutoffs: Cutoffs,
 ) -> Result<Changes, Error> {
     let mut changes = Changes::none();
-    if rows.instance(id)?.is_some() {
+    if rows.instance(id)?.is_some() || rows.get(&VOLUMES, VolumeId(id.0))?.is_some() {
         return Ok(changes);
     }
     let (entries, corrections) = (rows.ledger(id)?, rows.corrections(id)?);

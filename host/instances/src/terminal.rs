@@ -1,24 +1,23 @@
 //! Terminals: Wharf signs in to the instance over SSH with the instance's own password.
 
 use super::App;
+use super::connection_record::Opening;
 use super::find::{Selector, find};
 use super::private_ports::{NO_SHELL, has_shell};
-use wharf_db::{Changes, Read};
-use wharf_domain::audit::AuditRecord;
+use wharf_db::Read;
 use wharf_domain::error::Error;
 use wharf_domain::instance::Instance;
 use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
-use wharf_ground::random::random_text;
 use wharf_terminal::{
     Attachment, IsKnown, Opener, OverLimit, SshTarget, TerminalBounds, TerminalSize,
 };
 
-/// The name of the operation in the audit log.
-const OPERATION: &str = "terminal.open";
-
-/// The action, for a refusal.
-const VERB: &str = "open a terminal of";
+/// The opening of a terminal.
+const OPENING: Opening = Opening {
+    operation: "terminal.open",
+    verb: "open a terminal of",
+};
 
 /// Length of a terminal's id in bytes. It cannot be guessed, and it opens nothing without the key.
 const ID: usize = 16;
@@ -63,52 +62,31 @@ impl App {
         if let Some(id) = &request.session
             && self.terminals.has(id, &opener)
         {
-            self.record_terminal(caller, selector, "attached").await?;
+            self.record_opening(caller, selector, OPENING, (None, "attached"))
+                .await?;
             // It may have ended meanwhile.
             if let Some(attachment) = self.terminals.attach(id, &opener, request.size) {
                 return Ok(attachment);
             }
         }
         let bounds = self.terminal_bounds();
-        let admitted = (self.terminals).admit(random_text::<ID>()?, opener, request.size, bounds);
+        let admitted =
+            (self.terminals).admit(self.random.text::<ID>()?, opener, request.size, bounds);
         let admitted = admitted.map_err(refused)?;
-        let instance = self.record_terminal(caller, selector, "opened").await?;
+        let instance = self
+            .record_opening(caller, selector, OPENING, (None, "opened"))
+            .await?;
         let is_known = self.host_key_check(caller, instance.id);
         Ok(admitted.begin(self.ssh_target(&instance, is_known)?))
     }
 
     fn terminal_instance(&self, caller: &Caller, selector: &Selector) -> Result<Instance, Error> {
-        let instance = (self.db).read(|rows| reachable(rows, caller, selector, VERB))?;
+        let instance = (self.db).read(|rows| reachable(rows, caller, selector, &OPENING))?;
         let bounds = self.terminal_bounds();
         match bounds.of_one_user.min(bounds.in_all) {
             0 => Err(Error::NotApplicable("this service offers no terminals")),
             _ => Ok(instance),
         }
-    }
-
-    /// Writes the audit record, if the instance still is reachable.
-    async fn record_terminal(
-        &self,
-        caller: &Caller,
-        selector: &Selector,
-        result: &'static str,
-    ) -> Result<Instance, Error> {
-        let (caller, selector) = (caller.clone(), selector.clone());
-        let written = self.db.write(move |view| {
-            let instance = reachable(view.rows, &caller, &selector, VERB)?;
-            let record = AuditRecord {
-                at: view.system,
-                origin: caller.origin(),
-                operation: OPERATION.to_owned(),
-                owner: Some(instance.owner),
-                instance: Some(instance.id),
-                subject: None,
-                result: result.to_owned(),
-            };
-            let changes = Changes::none().audit(record);
-            Ok((instance, changes))
-        });
-        written.await
     }
 
     /// The SSH server on the user's own path, which the readiness probe takes too.
@@ -141,7 +119,7 @@ pub(super) fn reachable(
     rows: &impl Read,
     caller: &Caller,
     selector: &Selector,
-    verb: &'static str,
+    opening: &Opening,
 ) -> Result<Instance, Error> {
     let instance = find(rows, caller.user, selector)?;
     if !has_shell(rows, &instance)? {
@@ -150,7 +128,7 @@ pub(super) fn reachable(
     match instance.state() {
         InstanceState::Running => Ok(instance),
         state => Err(Error::State {
-            verb,
+            verb: opening.verb,
             state,
             needed: "running",
         }),

@@ -3,6 +3,7 @@
 use crate::file_permissions::{self, WrongPermissions};
 use crate::http;
 use crate::node_tls::{self, WrongNodeTls};
+use crate::proofs::{self, WithoutProof};
 use wharf_config::ConfigError;
 use wharf_ground::config::SharedConfig;
 use wharf_instances::App;
@@ -13,6 +14,8 @@ enum ReloadError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Permissions(#[from] WrongPermissions),
+    #[error(transparent)]
+    Proof(#[from] WithoutProof),
     #[error(transparent)]
     Tls(#[from] http::InterfaceError),
     #[error(transparent)]
@@ -38,11 +41,13 @@ fn try_reload(
 ) -> Result<Vec<String>, ReloadError> {
     let (config, changed) = present.get().reload()?;
     file_permissions::check(&config)?;
+    proofs::check(&config, app.plugins())?;
     let renewed = node_tls::read_all(&config.node)?;
     interface.reload(&config)?;
     for (node, tls) in renewed {
-        if let Some(driver) = app.driver(&node) {
-            driver.transport().renew(tls);
+        let driver = app.driver(&node);
+        if let Some(transport) = driver.and_then(|driver| driver.transport()) {
+            transport.renew(tls);
         }
     }
     present.replace(config);

@@ -1,7 +1,9 @@
 //! The comparison of a node's list with the rows.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use super::store::Listed;
+use super::volume_differences::{VolumeDifferences, volume_differences};
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::Weak;
 use wharf_db::{Db, Read};
 use wharf_domain::driver::{Observed, Phase, Tag};
@@ -18,12 +20,14 @@ pub struct Differences {
     pub orphans: Vec<Tag>,
     /// Objects that this database never had.
     pub unknown: Vec<InstanceId>,
-    /// Number of rows.
+    /// The differences of volumes.
+    pub volumes: VolumeDifferences,
+    /// Number of rows, those of volumes included.
     pub rows: usize,
-    /// Number of rows whose object is listed.
+    /// Number of rows whose object is listed, those of volumes included.
     pub present: usize,
     /// Rows that should run and have run, and whose object is not listed.
-    pub lost: HashMap<InstanceId, Generation>,
+    pub lost: BTreeMap<InstanceId, Generation>,
 }
 
 impl Differences {
@@ -33,6 +37,12 @@ impl Differences {
             && self.orphans.is_empty()
             && self.unknown.is_empty()
             && self.lost.is_empty()
+            && self.volumes.is_empty()
+    }
+
+    /// Number of objects that are known to be absent.
+    pub fn absent(&self) -> usize {
+        self.lost.len() + self.volumes.missing.len()
     }
 }
 
@@ -40,12 +50,12 @@ impl Differences {
 pub fn differences(
     db: &Db,
     node: &NodeId,
-    listed: Vec<Observed>,
+    listed: Listed,
     observer: &Weak<()>,
 ) -> Result<Differences, Error> {
-    let mut there: HashMap<InstanceId, Observed> = HashMap::new();
+    let mut there: BTreeMap<InstanceId, Observed> = BTreeMap::new();
     let mut older = Vec::new();
-    for observed in listed {
+    for observed in listed.instances {
         let incarnation = observed.tag.incarnation;
         match there.insert(observed.tag.instance, observed) {
             Some(other) if other.tag.incarnation > incarnation => {
@@ -102,6 +112,12 @@ pub fn differences(
                 found.orphans.push(observed.tag);
             }
         }
+        if let Some(listed) = &listed.volumes {
+            let volumes = volume_differences(rows, node, listed)?;
+            found.rows += volumes.rows;
+            found.present += volumes.present;
+            found.volumes = volumes;
+        }
         Ok(())
     })?;
     Ok(found)
@@ -113,8 +129,8 @@ fn readable<T>(row: Result<T, Error>) -> Option<T> {
         .ok()
 }
 
-/// A digest of the list that does not depend on its order.
-pub fn digest(listed: &[Observed]) -> u64 {
+/// A digest of a list that does not depend on its order.
+pub fn digest<T: Hash>(listed: &[T]) -> u64 {
     let hash = BuildHasherDefault::<DefaultHasher>::default();
     let lines = listed.iter().map(|observed| hash.hash_one(observed));
     lines.fold(0, u64::wrapping_add)

@@ -5,9 +5,11 @@ use crate::App;
 use crate::moves::consents;
 use crate::moves::drained;
 use crate::moves::{MoveProspect, prospect};
+use crate::volumes::has_mounts;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use wharf_db::{MOVES, Read as _, Rows as _};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
@@ -69,7 +71,8 @@ impl Drainer {
                     continue;
                 };
                 let (moving, consents) = (rows.get(&MOVES, id)?, consents(rows, row.owner)?);
-                match prospect(&row, moving.is_some(), consents) {
+                let bound = has_mounts(rows, id)?;
+                match prospect(&row, moving.is_some(), consents, bound) {
                     MoveProspect::Moving => under_way += 1,
                     MoveProspect::Movable { .. } => movable.push(id),
                     _ => {}

@@ -5,7 +5,8 @@ use super::{host_key, reach};
 use crate::private_ports::{has_private_page, has_shell};
 use std::convert::Infallible;
 use std::future;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use wharf_db::Read;
 use wharf_domain::blueprint::Health;
 use wharf_domain::driver::{DriverReport, Phase, PluginError};
@@ -108,9 +109,10 @@ impl Attempt<'_> {
             Ok(Some(path)) => {
                 // A newer intent ends the wait.
                 tokio::select! {
+                    biased;
+                    () = self.notify.notified() => return NextAttempt::Look,
                     up = reach::wait(&path, REACH) => up,
                     never = self.host_key_beside(&path.health, &mut key) => match never {},
-                    () = self.notify.notified() => return NextAttempt::Look,
                 }
             }
             Ok(None) => *phase == Phase::Ready,

@@ -1,7 +1,8 @@
 //! A larger disk before a start, on nodes that grow a disk only while its instance is stopped.
 
 use super::attempt::{Attempt, FIRST_PAUSE, GrowthEvent, NextAttempt};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use wharf_db::Changes;
 use wharf_domain::driver::{DriverReport, Phase, PluginError};
 use wharf_domain::error::Error;

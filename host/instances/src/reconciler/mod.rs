@@ -2,6 +2,7 @@
 //! what to do. Every step is idempotent, so the rows continue what a crash interrupted.
 
 mod allocation;
+mod attach;
 mod attempt;
 mod differences;
 mod drainer;
@@ -21,6 +22,9 @@ mod store;
 mod supervise;
 mod tasks;
 mod threads;
+mod volume_differences;
+mod volume_observer;
+mod volumes;
 mod worker;
 mod writer;
 
@@ -60,6 +64,20 @@ pub async fn run(
             supervise(&name, start).await;
         });
     }
+    for (node, driver) in &app.drivers {
+        if !driver.has_volumes() {
+            continue;
+        }
+        let (app, node, driver) = (Arc::clone(&app), node.clone(), driver.clone());
+        observers.spawn(async move {
+            let name = format!("the keeper of the volumes of node {node}");
+            let start = || {
+                let app = Arc::clone(&app);
+                volumes::VolumeKeeper::new(app, node.clone(), driver.clone()).run()
+            };
+            supervise(&name, start).await;
+        });
+    }
     for node in app.drivers.keys() {
         let (app, node) = (Arc::clone(&app), node.clone());
         observers.spawn(async move {
@@ -76,11 +94,9 @@ pub async fn run(
     let mut tick = interval(TICK);
     loop {
         tokio::select! {
+            // In this order, so that nudges hold up no tick.
+            biased;
             _ = stop.changed() => break,
-            nudge = nudged.recv() => match nudge {
-                Some(nudge) => tasks.wake(&app, nudge.instance, Some(nudge.request_id)),
-                None => break,
-            },
             _ = tick.tick() => {
                 app.inventory.offer_again(app.clock.now());
                 match app.db.read(|rows| rows.pending()) {
@@ -91,6 +107,10 @@ pub async fn run(
                         tracing::error!(error = %error.chain(), "cannot read the pending instances");
                     }
                 }
+            },
+            nudge = nudged.recv() => match nudge {
+                Some(nudge) => tasks.wake(&app, nudge.instance, Some(nudge.request_id)),
+                None => break,
             },
         }
     }

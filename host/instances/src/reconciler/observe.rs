@@ -1,10 +1,11 @@
 //! The observer of a node: its features, and whether its instances are as the rows say.
 
-use super::differences::{Differences, digest};
+use super::differences::Differences;
 use super::images::ImageSurvey;
 use super::spec;
-use super::store::{NodeStore, StoreFailure, StoreVerdict};
+use super::store::{Listed, NodeStore, StoreFailure, StoreVerdict};
 use super::tasks::Tasks;
+use super::volume_observer::VolumeLooks;
 use super::writer::ObservationWriter;
 use crate::App;
 use crate::nodes::NodeState;
@@ -13,7 +14,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
-use wharf_domain::driver::{DriverTarget, Features, Observed, Phase, PluginError, StoreMark, Tag};
+use wharf_domain::driver::{DriverTarget, Features, Phase, PluginError, StoreMark, Tag};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent};
@@ -38,11 +39,12 @@ pub struct Observer {
     reachable: Option<bool>,
     /// The number of commits and the digest of the list at the last comparison that found no
     /// difference, and the mark of the store.
-    agreed: Option<(u64, u64, StoreMark)>,
+    agreed: Option<(u64, (u64, Option<u64>), StoreMark)>,
     /// The engine refused to keep a mark, which was logged.
     unmarked: bool,
     /// Objects without a row at the last look.
     orphans: HashSet<Tag>,
+    volumes: VolumeLooks,
     /// Unknown objects that were logged: they have this installation's label, but it never made them.
     unknown: HashSet<InstanceId>,
 }
@@ -70,6 +72,7 @@ impl Observer {
             agreed: None,
             unmarked: false,
             orphans: HashSet::new(),
+            volumes: VolumeLooks::default(),
             unknown: HashSet::new(),
         }
     }
@@ -84,6 +87,7 @@ impl Observer {
             self.look_and_tell().await;
             self.app.metrics.observed(&self.node);
             tokio::select! {
+                biased;
                 _ = tick.tick() => {}
                 () = self.app.nodes.should_look(&self.node) => {
                     tokio::time::sleep(AT_LEAST).await;
@@ -124,7 +128,7 @@ impl Observer {
         if self.reachable != Some(true) {
             self.images.look_again();
         }
-        let listed = self.driver.list().await?;
+        let listed = Listed::of(&self.driver).await?;
         // Read after the list: another store in between is detected.
         let mark = self.driver.identify().await?;
         let verified_at = self.driver.interruptions();
@@ -176,6 +180,7 @@ impl Observer {
             containers: features.containers,
             vms: features.vms,
             gpus: features.gpus,
+            volumes: features.volumes,
         };
         self.app.inventory.set_supports(&self.node, supports);
     }
@@ -183,11 +188,11 @@ impl Observer {
     async fn compare(
         &mut self,
         mark: StoreMark,
-        listed: Vec<Observed>,
+        listed: Listed,
         verified_at: u64,
     ) -> Result<bool, StoreFailure> {
         // Read before the rows are: a commit in between makes the next look compare again.
-        let seen = (self.app.db.commits(), digest(&listed), mark.clone());
+        let seen = (self.app.db.commits(), listed.digest(), mark.clone());
         if self.agreed.as_ref() == Some(&seen) {
             self.survey(verified_at).await?;
             self.tell(NodeState::Reachable, verified_at);
@@ -225,6 +230,7 @@ impl Observer {
             suspects,
             orphans,
             unknown,
+            volumes,
             ..
         } = judged.found;
         let mut dealt_with = true;
@@ -240,6 +246,10 @@ impl Observer {
         for id in unknown {
             self.leave_alone(id);
         }
+        let looks = mem::take(&mut self.volumes);
+        self.volumes = looks
+            .deal_with(&self.app, &self.node, &self.driver, volumes)
+            .await?;
         Ok(dealt_with)
     }
 

@@ -1,9 +1,10 @@
 //! The readiness probe: whether an instance is reachable on its user's own path.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use wharf_config::host::in_url;
 use wharf_domain::blueprint::Health;
 

@@ -1,7 +1,8 @@
 //! The step that gives a running instance another size.
 
 use super::attempt::{Attempt, NextAttempt};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{Phase, PluginError};
 use wharf_domain::event::EventKind;

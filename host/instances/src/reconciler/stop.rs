@@ -1,7 +1,8 @@
 //! The steps that stop and delete an instance.
 
 use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use wharf_domain::driver::{DriverReport, Phase, PluginError};
 use wharf_domain::instance::ResourceType;
 
@@ -12,6 +13,9 @@ const SECOND_LOOK: Duration = Duration::from_secs(5);
 impl Attempt<'_> {
     /// Stops the instance and releases its compute.
     pub async fn stop(&mut self) -> NextAttempt {
+        if let Err(next) = self.set_volumes().await {
+            return next;
+        }
         let limits = self.app.config().limits;
         let grace = Duration::from_millis(match self.target.resource_type {
             ResourceType::Container => limits.stop_grace_ms,

@@ -3,16 +3,18 @@
 //! An engine whose data disk is not mounted has an empty store, and a tunnel may lead to another engine.
 //! Neither proves that an instance has ended.
 
-use super::differences::{Differences, differences};
+use super::differences::{Differences, differences, digest};
+use super::volume_observer::miss;
 use super::writer::ObservationWriter;
 use crate::App;
 use crate::nodes::Outage;
 use crate::nodes::{NODES, NodeRow};
 use std::sync::Arc;
 use wharf_db::{Changes, Rows as _};
-use wharf_domain::driver::{Observed, PluginError, StoreMark};
+use wharf_domain::driver::{Observed, ObservedVolume, PluginError, StoreMark};
 use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
+use wharf_ground::apart::apart;
 use wharf_plugin::NodeDriver;
 
 /// The number of instances whose joint absence is an outage, even if the store has its mark. A single
@@ -37,6 +39,35 @@ pub enum StoreVerdict {
     Mark(Option<String>),
     /// It is not known to be the node's own.
     Outage(Outage),
+}
+
+/// A node's own account of its objects.
+pub struct Listed {
+    pub instances: Vec<Observed>,
+    /// None if the driver did not tell. That says nothing about a volume.
+    pub volumes: Option<Vec<ObservedVolume>>,
+}
+
+impl Listed {
+    /// Asks the node.
+    pub async fn of(driver: &NodeDriver) -> Result<Self, PluginError> {
+        let instances = driver.list().await?;
+        let volumes = match driver.list_volumes().await {
+            Ok(volumes) => Some(volumes),
+            Err(error @ (PluginError::Unreachable(_) | PluginError::Busy)) => return Err(error),
+            Err(error) => {
+                tracing::debug!(node = %driver.name(), %error, "cannot list the volumes");
+                None
+            }
+        };
+        Ok(Self { instances, volumes })
+    }
+
+    /// A digest that does not depend on the order.
+    pub fn digest(&self) -> (u64, Option<u64>) {
+        let volumes = self.volumes.as_ref().map(|volumes| digest(volumes));
+        (digest(&self.instances), volumes)
+    }
 }
 
 /// A verdict and its reasons.
@@ -68,7 +99,7 @@ impl From<Error> for StoreFailure {
 impl NodeStore<'_> {
     /// Asks the node and judges its store.
     pub async fn examine(&self) -> Result<JudgedStore, StoreFailure> {
-        let listed = self.driver.list().await?;
+        let listed = Listed::of(self.driver).await?;
         let mark = self.driver.identify().await?;
         self.judge(mark, listed).await
     }
@@ -77,18 +108,23 @@ impl NodeStore<'_> {
     pub async fn judge(
         &self,
         mark: StoreMark,
-        listed: Vec<Observed>,
+        listed: Listed,
     ) -> Result<JudgedStore, StoreFailure> {
         let judged = self.judge_once(mark, listed).await?;
         if !matches!(judged.verdict, StoreVerdict::Outage(_)) {
             return Ok(judged);
         }
         // Instances may have become reachable since the list. A second list has them.
-        let listed = self.driver.list().await?;
+        let listed = Listed::of(self.driver).await?;
         let mark = self.driver.identify().await?;
         let mut again = self.judge_once(mark, listed).await?;
-        let before = judged.found.lost;
-        again.found.lost.retain(|id, _| before.contains_key(id));
+        let before = judged.found;
+        again
+            .found
+            .lost
+            .retain(|id, _| before.lost.contains_key(id));
+        let missing = &mut again.found.volumes.missing;
+        missing.retain(|id| before.volumes.missing.contains(id));
         again.verdict = verdict(&again.row, &again.mark, &again.found);
         Ok(again)
     }
@@ -96,14 +132,14 @@ impl NodeStore<'_> {
     async fn judge_once(
         &self,
         mark: StoreMark,
-        listed: Vec<Observed>,
+        listed: Listed,
     ) -> Result<JudgedStore, StoreFailure> {
         let (db, node) = (self.app.db.clone(), self.node.clone());
         // Thousands of rows are read on a blocking thread. The read ends with this task, since a
         // database that is being read cannot be closed.
         let alive = Arc::new(());
         let caller = Arc::downgrade(&alive);
-        let compared = tokio::task::spawn_blocking(move || {
+        let compared = apart(move || {
             let row = db
                 .read(|rows| rows.get(&NODES, &*node.0))?
                 .unwrap_or_default();
@@ -158,6 +194,14 @@ impl NodeStore<'_> {
             let why = "absent from the engine that the operator accepted";
             writer.died(why.to_owned()).await?;
         }
+        for id in &judged.found.volumes.missing {
+            miss(
+                self.app,
+                *id,
+                "absent from the engine that the operator accepted",
+            )
+            .await?;
+        }
         let mark = match &judged.mark {
             StoreMark::Is(mark) => Some(mark.clone()),
             StoreMark::Missing => self.mark(None).await?,
@@ -170,7 +214,12 @@ impl NodeStore<'_> {
 
     /// Marks the store, and returns the mark that it has then.
     async fn mark(&self, mark: Option<String>) -> Result<Option<String>, PluginError> {
-        let mark = mark.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        let mark = match mark {
+            Some(mark) => mark,
+            None => (self.app.random.id(self.app.clock.now()))
+                .map_err(|error| PluginError::Fault(error.chain().to_string()))?
+                .to_string(),
+        };
         self.driver.mark(&mark).await?;
         Ok(match self.driver.identify().await? {
             StoreMark::Is(mark) => Some(mark),
@@ -193,7 +242,7 @@ impl NodeStore<'_> {
 
 /// Judges a store. Pure.
 fn verdict(row: &NodeRow, mark: &StoreMark, found: &Differences) -> StoreVerdict {
-    let vanished = |at_least: usize| found.present == 0 && found.lost.len() >= at_least;
+    let vanished = |at_least: usize| found.present == 0 && found.absent() >= at_least;
     match (&row.mark, mark) {
         (_, mark) if mark.is_volatile() => StoreVerdict::Own,
         (Some(pinned), StoreMark::Is(mark)) if pinned == mark => {

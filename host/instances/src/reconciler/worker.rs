@@ -8,8 +8,9 @@ use super::tasks::Tasks;
 use super::writer::ObservationWriter;
 use crate::{App, moves};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 use tracing::{Instrument, error_span};
 use wharf_db::{MOVES, Read as _, Rows as _};
 use wharf_domain::event::EventKind;
@@ -285,8 +286,9 @@ async fn begin<'a>(permits: &'a Semaphore, notify: &Notify) -> Option<SemaphoreP
         return Some(permit);
     }
     tokio::select! {
-        permit = permits.acquire() => permit.ok(),
+        biased;
         () = notify.notified() => None,
+        permit = permits.acquire() => permit.ok(),
     }
 }
 

@@ -14,7 +14,8 @@ use super::App;
 use super::find::{Selector, find};
 use crate::nodes::NodeState;
 use samples::{Measured, SHORTEST_WINDOW, Sample};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use wharf_domain::driver::{PluginError, ResourceUsage, Tag};
 use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
@@ -130,6 +131,7 @@ impl App {
         bound: Duration,
     ) -> Result<Sample, PluginError> {
         tokio::select! {
+            biased;
             read = self.sample(instance, driver) => read,
             () = self.silence(driver) => Err(PluginError::Unreachable("it answers no request".to_owned())),
             () = tokio::time::sleep(bound) => Err(PluginError::Unreachable("no answer in time".to_owned())),

@@ -2,7 +2,8 @@
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use wharf_domain::driver::ResourceUsage;
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
 use wharf_domain::instance::Instance;

@@ -1,0 +1,6 @@
+//! The acts by the part of the product that they are about.
+
+pub mod instance;
+pub mod machine;
+pub mod operator;
+pub mod page;

@@ -1,0 +1,232 @@
+//! Acts of the operator.
+
+use crate::act::Args;
+use crate::acts;
+use crate::model::Ask;
+use crate::setup::USERS;
+use crate::sim::Sim;
+use wharf_domain::ids::NodeId;
+use wharf_domain::quota::{Amounts, UserLimit};
+use wharf_operations::Operator;
+use wharf_operations::suspend::Suspended;
+
+acts![
+    drain 4,
+    end_drain 3,
+    lose 2,
+    accept 2,
+    limit 3,
+    disable 2,
+    enable 2,
+    suspend 2,
+    resume 2,
+    suspend_user 1,
+    resume_user 2,
+    reload 2,
+    adopt_clock 1,
+];
+
+const WHO: &str = "operator";
+
+fn node(sim: &Sim, args: Args) -> Option<String> {
+    let config = sim.app.config();
+    let n = args.number(0, config.node.len() as u64);
+    let node = config.node.get(usize::try_from(n).ok()?)?;
+    Some(node.name.clone())
+}
+
+async fn drain_to(sim: Sim, args: Args, drained: bool) {
+    let Some(node) = node(&sim, args) else {
+        return;
+    };
+    let words = format!(
+        "{} {node}",
+        if drained {
+            "drains"
+        } else {
+            "ends the drain of"
+        }
+    );
+    let operator = Operator::of(&sim.app, &sim.accounts);
+    let ask = drained.then(|| Ask::Drain(NodeId(node.clone())));
+    sim.ask(WHO, words, ask, operator.drain_node(&node, drained), |_| {
+        None
+    })
+    .await;
+}
+
+async fn drain(sim: Sim, args: Args) {
+    drain_to(sim, args, true).await;
+}
+
+async fn end_drain(sim: Sim, args: Args) {
+    drain_to(sim, args, false).await;
+}
+
+async fn lose(sim: Sim, args: Args) {
+    let Some(node) = node(&sim, args) else {
+        return;
+    };
+    let operator = Operator::of(&sim.app, &sim.accounts);
+    let ask = Ask::Lose(NodeId(node.clone()));
+    let words = format!("gives {node} up as lost");
+    sim.ask(WHO, words, Some(ask), operator.lose_node(&node), |_| None)
+        .await;
+}
+
+async fn accept(sim: Sim, args: Args) {
+    let Some(node) = node(&sim, args) else {
+        return;
+    };
+    let operator = Operator::of(&sim.app, &sim.accounts);
+    let ask = Ask::Accept(NodeId(node.clone()));
+    let words = format!("accepts the engine of {node}");
+    sim.ask(WHO, words, Some(ask), operator.accept_node(&node), |()| {
+        None
+    })
+    .await;
+}
+
+fn user(args: Args) -> &'static str {
+    args.of(0, &USERS).unwrap_or_default()
+}
+
+async fn limit(sim: Sim, args: Args) {
+    let email = user(args);
+    let limit = match args.number(1, 4) {
+        0 => UserLimit::Unlimited,
+        1 => UserLimit::Default,
+        _ => UserLimit::At(args.number(2, 6)),
+    };
+    let mut limits = Amounts::<Option<UserLimit>>::default();
+    match args.number(3, 4) {
+        0 => limits.n_instances = Some(limit),
+        1 => limits.n_vcpus = Some(limit),
+        2 => limits.n_ports = Some(limit),
+        _ => limits.disk_size_gib = Some(limit),
+    }
+    let words = format!("limits {email}: {limits:?}");
+    let operator = Operator::of(&sim.app, &sim.accounts);
+    sim.ask(WHO, words, None, operator.limit_user(email, limits), |_| {
+        None
+    })
+    .await;
+}
+
+async fn set_disabled(sim: Sim, args: Args, disabled: bool) {
+    let email = user(args);
+    let words = format!("{} {email}", if disabled { "disables" } else { "enables" });
+    sim.ask(
+        WHO,
+        words,
+        None,
+        sim.accounts.set_disabled(email, disabled),
+        |()| None,
+    )
+    .await;
+}
+
+async fn disable(sim: Sim, args: Args) {
+    set_disabled(sim, args, true).await;
+}
+
+async fn enable(sim: Sim, args: Args) {
+    set_disabled(sim, args, false).await;
+}
+
+/// An instance of any user.
+fn instance(sim: &Sim, args: Args) -> Option<wharf_domain::instance::Instance> {
+    let caller = args.of(0, &[0, 1, 2])?;
+    let caller = sim.outside.users.get(caller)?;
+    sim.pick(caller, args.number(1, u64::MAX))
+}
+
+async fn suspend(sim: Sim, args: Args) {
+    let Some(instance) = instance(&sim, args) else {
+        return;
+    };
+    let id = instance.id;
+    let operator = Operator::of(&sim.app, &sim.accounts);
+    let of = Suspended::Instance(id.to_string());
+    let words = format!("suspends {id}");
+    sim.ask(
+        WHO,
+        words,
+        Some(Ask::Suspend(id)),
+        operator.suspend(of, "unpaid"),
+        |_| None,
+    )
+    .await;
+}
+
+async fn resume(sim: Sim, args: Args) {
+    let Some(instance) = instance(&sim, args) else {
+        return;
+    };
+    let id = instance.id;
+    let operator = Operator::of(&sim.app, &sim.accounts);
+    let of = Suspended::Instance(id.to_string());
+    let words = format!("ends the suspension of {id}");
+    sim.ask(
+        WHO,
+        words,
+        Some(Ask::Resume(id)),
+        operator.resume(of),
+        |_| None,
+    )
+    .await;
+}
+
+async fn suspend_user(sim: Sim, args: Args) {
+    let email = user(args);
+    let operator = Operator::of(&sim.app, &sim.accounts);
+    let of = Suspended::User(email.to_owned());
+    let words = format!("suspends {email}");
+    let ask = user_id(args).map(Ask::SuspendUser);
+    sim.ask(WHO, words, ask, operator.suspend(of, "unpaid"), |_| None)
+        .await;
+}
+
+async fn resume_user(sim: Sim, args: Args) {
+    let email = user(args);
+    let operator = Operator::of(&sim.app, &sim.accounts);
+    let of = Suspended::User(email.to_owned());
+    let words = format!("ends the suspension of {email}");
+    sim.ask(WHO, words, None, operator.resume(of), |_| None)
+        .await;
+}
+
+fn user_id(args: Args) -> Option<wharf_domain::ids::UserId> {
+    args.of(0, &[1, 2, 3]).map(wharf_domain::ids::UserId)
+}
+
+/// Reads the configuration again. A reload keeps the nodes.
+async fn reload(sim: Sim, args: Args) {
+    let setup = sim.outside.setup;
+    let number = usize::try_from(args.number(0, setup.configs.len() as u64)).unwrap_or_default();
+    let Some(config) = setup.configs.get(number) else {
+        return;
+    };
+    if config.node.len() != sim.app.config().node.len() {
+        return;
+    }
+    sim.outside
+        .trace
+        .line(WHO, &format!("reloads, with configuration {number}"));
+    *sim.outside.config.lock() = number;
+    sim.config.replace(wharf_config::Config::clone(config));
+}
+
+async fn adopt_clock(sim: Sim, _: Args) {
+    let clock = sim.app.clock().clone();
+    let db = sim.db.clone();
+    let adopted = async move { clock.adopt(&db).await };
+    sim.ask(
+        WHO,
+        "adopts the system's clock".to_owned(),
+        None,
+        adopted,
+        |_| None,
+    )
+    .await;
+}

@@ -1,0 +1,23 @@
+//! The simulator: one seed makes a script of what users, the operator and the machine do, and the faults of engines
+//! and of the disk. The real use cases, the real reconciler and the real database run it on one thread, in virtual
+//! time, and after each event the model checks that all promises hold. A seed has one trace.
+//!
+//! - [`script`], [`act`], [`acts`], [`shrink`]: what happens.
+//! - [`run`], [`process`], [`sim`], [`setup`], [`time`], [`trace`]: the run of a script.
+//! - [`world`], [`disk`], [`dice`]: engines and the disk, with their faults.
+//! - [`model`]: what must be true.
+
+pub mod act;
+pub mod acts;
+pub mod dice;
+pub mod disk;
+pub mod model;
+pub mod process;
+pub mod run;
+pub mod script;
+pub mod setup;
+pub mod shrink;
+pub mod sim;
+pub mod time;
+pub mod trace;
+pub mod world;

@@ -1,0 +1,261 @@
+//! The reasons for which the rows of an instance may change.
+
+use super::{Ask, Known, Look, Model, Wrong, check, failed};
+use crate::world::{BOOTED, Life, MachineKey, Truth};
+use wharf_db::Read as _;
+use wharf_domain::capacity::Claim;
+use wharf_domain::event::EventKind;
+use wharf_domain::ids::{InstanceId, NodeId};
+use wharf_domain::instance::{Intent, Progress};
+
+impl Model {
+    /// Checks that the difference since the last look has a reason.
+    pub(super) fn explain(
+        &self,
+        id: InstanceId,
+        before: Option<&Known>,
+        after: Option<&Known>,
+        look: &Look<'_>,
+    ) -> Result<(), Wrong> {
+        match (before, after) {
+            (None, Some(after)) => self.explain_new(after, look),
+            (Some(before), None) => {
+                let given_up = self.given_up(id, before);
+                let asked = before.row.intent == Intent::Delete || given_up;
+                check(asked, || {
+                    "its row is gone, and nobody deleted it".to_owned()
+                })?;
+                if given_up || before.claim.is_none() {
+                    return Ok(());
+                }
+                look.world.truth(|truth| is_free(truth, before, |_| true))
+            }
+            (Some(before), Some(after)) => {
+                self.explain_intent(id, before, after, look)?;
+                explain_end(before, after, look)?;
+                self.explain_row(id, before, after)?;
+                self.explain_claim(id, before, after, look)?;
+                explain_settled(before, after, look)
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn explain_new(&self, new: &Known, look: &Look<'_>) -> Result<(), Wrong> {
+        let (owner, size) = (new.row.owner, new.row.size);
+        let asked = self.is_asked(|asked| *asked == Ask::Create { owner, size });
+        check(asked, || "it is new, and nobody asked for it".to_owned())?;
+        // People read the time of the system's clock, whatever Wharf's own says.
+        let right = new.row.created_at == look.app.clock().system();
+        check(right, || {
+            format!("its creation is at {:?}", new.row.created_at)
+        })
+    }
+
+    /// Whether the operator gives up what an instance holds without a look at its node.
+    fn given_up(&self, id: InstanceId, known: &Known) -> bool {
+        let nodes = [
+            Some(&known.row.node),
+            known.moving.as_ref().map(|moving| &moving.claim.node),
+        ];
+        self.is_asked(|asked| match asked {
+            Ask::Forget(of) => *of == id,
+            Ask::Lose(node) => nodes.contains(&Some(node)),
+            _ => false,
+        })
+    }
+
+    fn explain_intent(
+        &self,
+        id: InstanceId,
+        before: &Known,
+        after: &Known,
+        look: &Look<'_>,
+    ) -> Result<(), Wrong> {
+        let (from, to) = (before.row.intent, after.row.intent);
+        if from == to {
+            return Ok(());
+        }
+        let of = |asked: &Ask| asked.instance() == Some(id);
+        let node = &before.row.node;
+        let explained = match to {
+            Intent::Delete => self.is_asked(|asked| of(asked) && matches!(asked, Ask::Delete(_))),
+            Intent::Start => self.is_asked(|asked| *asked == Ask::Start(id)),
+            // The node takes a start that was asked for, or a move ends, or a suspension.
+            Intent::Run => {
+                from == Intent::Start
+                    || before.moving.is_some()
+                    || self.is_asked(|asked| matches!(asked, Ask::Resume(of) | Ask::Recreate(of) | Ask::Start(of) if *of == id))
+            }
+            Intent::Stop => {
+                from == Intent::Start
+                    || self.is_asked(|asked| matches!(asked, Ask::Stop(of) | Ask::Suspend(of) | Ask::Start(of) if *of == id))
+                    || self.is_asked(|asked| *asked == Ask::SuspendUser(before.row.owner))
+                    || self.is_asked(|asked| matches!(asked, Ask::Accept(of) | Ask::Lose(of) if of == node))
+                    || after.moving.is_some()
+                    || before.moving.is_some()
+                    // Only its end in the world remains as a reason. It must be later than the proof that it was up.
+                    || look.world.truth(|truth| truth.last_down(id)) >= before.up_since
+            }
+        };
+        let explained = explained && from != Intent::Delete || self.given_up(id, before);
+        check(explained, || {
+            format!("its intent is {to:?} after {from:?}, without a reason")
+        })
+    }
+
+    fn explain_row(&self, id: InstanceId, before: &Known, after: &Known) -> Result<(), Wrong> {
+        let (old, new) = (&before.row, &after.row);
+        check(old.owner == new.owner && old.rates == new.rates, || {
+            "its owner or rates changed".to_owned()
+        })?;
+        let counters = old.generation <= new.generation
+            && old.incarnation <= new.incarnation
+            && old.events <= new.events
+            && old.ledger_entries <= new.ledger_entries;
+        check(counters, || "a counter went back".to_owned())?;
+        check(
+            old.intent == new.intent
+                || old.generation < new.generation
+                || new.intent == Intent::Run,
+            || "its intent changed without a new generation".to_owned(),
+        )?;
+        let resized = old.size == new.size
+            || self.is_asked(|asked| matches!(asked, Ask::Change { id: of, size: Some(size), .. } if *of == id && *size == new.size));
+        check(resized, || {
+            format!("its size is {:?}, which nobody asked for", new.size)
+        })?;
+        let renamed = old.name == new.name
+            || self.is_asked(|asked| matches!(asked, Ask::Change { id: of, name: Some(name), .. } if *of == id && *name == new.name.as_str()));
+        check(renamed, || {
+            format!("its name is {}, which nobody asked for", new.name.as_str())
+        })?;
+        let opened =
+            old.wan_ports == new.wan_ports || self.is_asked(|asked| *asked == Ask::Ports(id));
+        check(opened, || {
+            "its open ports changed, and nobody asked for it".to_owned()
+        })
+    }
+
+    fn explain_claim(
+        &self,
+        id: InstanceId,
+        before: &Known,
+        after: &Known,
+        look: &Look<'_>,
+    ) -> Result<(), Wrong> {
+        let Some(old) = &before.claim else {
+            return Ok(());
+        };
+        if self.given_up(id, before) {
+            return Ok(());
+        }
+        let Some(new) = &after.claim else {
+            return Err("its claim is gone, and its row is not".to_owned());
+        };
+        look.world.truth(|truth| {
+            if allocations(old) != allocations(new) {
+                if after.row.incarnation == before.row.incarnation {
+                    let moved = before.moving.is_some() && old.node != new.node;
+                    check(moved, || {
+                        "its addresses changed without a new incarnation".to_owned()
+                    })?;
+                }
+                // A move takes the object with it, and a new incarnation leaves none behind.
+                let moved = after.row.incarnation == before.row.incarnation;
+                is_free(truth, before, |node| !moved || *node == old.node)?;
+            }
+            if old.size != new.size || !old.compute {
+                // A machine that runs has no more than its claim.
+                let key = (id, after.row.incarnation);
+                let mut machines = truth
+                    .machines_of(id)
+                    .filter(|(_, of, machine)| *of == key && machine.runs());
+                let fits = machines.all(|(_, _, machine)| machine.size.max(new.size) == new.size);
+                check(fits || !new.compute, || {
+                    "its claim is smaller than its machine".to_owned()
+                })?;
+            }
+            if old.compute && !new.compute {
+                let key = (id, before.row.incarnation);
+                let mut machines = truth.machines_of(id);
+                let runs = machines.any(|(_, of, machine)| of == key && machine.runs());
+                check(!runs || truth.came_late(key), || {
+                    "its compute was freed while it runs".to_owned()
+                })?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// What only one instance can have.
+fn allocations(claim: &Claim) -> impl PartialEq + use<> {
+    let Claim {
+        node,
+        ssh_port,
+        web_port,
+        lan_ipv4,
+        public_ipv4,
+        ..
+    } = claim.clone();
+    (node, ssh_port, web_port, lan_ipv4, public_ipv4)
+}
+
+/// Checks that the world has no machine of an instance on these nodes, and that no call under way can make one.
+fn is_free(truth: &Truth<'_>, of: &Known, on: impl Fn(&NodeId) -> bool) -> Result<(), Wrong> {
+    let key: MachineKey = (of.row.id, of.row.incarnation);
+    let mut machines = truth.machines_of(key.0);
+    let there = machines.find(|(node, found, _)| *found == key && on(node));
+    if let Some((node, ..)) = there.filter(|_| !truth.came_late(key)) {
+        return Err(format!(
+            "its claim was dropped while node {node} has its machine"
+        ));
+    }
+    check(!truth.may_come_up(key), || {
+        "its claim was dropped while a call that makes it is under way".to_owned()
+    })
+}
+
+/// Checks that an instance did not count as dead because its node booted: it is to run again then.
+fn explain_end(before: &Known, after: &Known, look: &Look<'_>) -> Result<(), Wrong> {
+    let (id, new) = (
+        after.row.id,
+        after.row.events.saturating_sub(before.row.events),
+    );
+    let events = look.app.db().read(|rows| rows.events(id));
+    let events = events.map_err(|error| failed(&error))?.into_iter().rev();
+    let died = events
+        .take(new as usize)
+        .any(|event| matches!(event.what, EventKind::Died(_)));
+    let is_of_node = Life::Stopped(Some(BOOTED.to_owned()));
+    let booted = |truth: &mut Truth<'_>| {
+        truth
+            .machines_of(id)
+            .any(|(_, _, machine)| machine.life == is_of_node)
+    };
+    check(!died || !look.world.truth(booted), || {
+        "it counts as dead, and its node has booted".to_owned()
+    })
+}
+
+/// Checks that an instance that is up is what its row says.
+fn explain_settled(before: &Known, after: &Known, look: &Look<'_>) -> Result<(), Wrong> {
+    let row = &after.row;
+    if !after.is_up() || before.is_up() && before.row.generation == row.generation {
+        return Ok(());
+    }
+    debug_assert!(row.progress == Progress::Settled);
+    let key = (row.id, row.incarnation);
+    look.world.truth(|truth| {
+        let mut machines = truth.machines_of(row.id);
+        let machine = machines.find(|(node, found, _)| *found == key && **node == row.node);
+        let Some((_, _, machine)) = machine else {
+            return Err("it counts as up, and its node has no machine".to_owned());
+        };
+        check(
+            machine.ports.contains(&row.ssh_port) && machine.address == row.lan_ipv4,
+            || "its machine has other ports or addresses than its row".to_owned(),
+        )
+    })
+}

@@ -1,0 +1,319 @@
+//! What must be true. The model remembers what users asked for and what the rows said at the last look. Each
+//! difference since then needs a reason: a request, or what happened in the world.
+
+mod change;
+mod damage;
+mod money;
+mod rights;
+mod settled;
+
+use crate::world::{Moment, World};
+use money::Meter;
+use std::collections::{BTreeMap, BTreeSet};
+use wharf_db::{CLAIMS, MOVES, MoveRow, Read as _, Rows as _};
+use wharf_domain::capacity::{Claim, Size};
+use wharf_domain::error::Error;
+use wharf_domain::ids::{InstanceId, NodeId, UserId};
+use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_ground::caller::Caller;
+use wharf_instances::App;
+
+/// A contradiction, in words for a person.
+pub type Wrong = String;
+
+/// A request of a user or of the operator. It explains changes while it is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
+    Create {
+        owner: UserId,
+        size: Size,
+    },
+    Stop(InstanceId),
+    Start(InstanceId),
+    Delete(InstanceId),
+    Change {
+        id: InstanceId,
+        size: Option<Size>,
+        name: Option<String>,
+    },
+    Ports(InstanceId),
+    Recreate(InstanceId),
+    /// The page of an instance, or a port of it, is shared or not any more.
+    Share {
+        id: InstanceId,
+        port: Option<u16>,
+        shared: bool,
+    },
+    /// The operator's: a suspension and its end.
+    Suspend(InstanceId),
+    SuspendUser(UserId),
+    Resume(InstanceId),
+    Forget(InstanceId),
+    /// Instances leave the node, as far as their owners permit it.
+    Drain(NodeId),
+    Lose(NodeId),
+    /// What is absent from the node has ended.
+    Accept(NodeId),
+}
+
+impl Ask {
+    /// The instance of a request about one.
+    fn instance(&self) -> Option<InstanceId> {
+        match self {
+            Self::Stop(id)
+            | Self::Start(id)
+            | Self::Delete(id)
+            | Self::Change { id, .. }
+            | Self::Ports(id)
+            | Self::Recreate(id)
+            | Self::Share { id, .. }
+            | Self::Suspend(id)
+            | Self::Resume(id)
+            | Self::Forget(id) => Some(*id),
+            Self::Create { .. } | Self::Drain(_) | Self::Lose(_) | Self::Accept(_) | Self::SuspendUser(_) => None,
+        }
+    }
+
+    /// The name of the operation in the audit log, if each success has one record.
+    fn operation(&self) -> Option<&'static str> {
+        match self {
+            Self::Create { .. } => Some("instance.create"),
+            Self::Stop(_) => Some("instance.stop"),
+            Self::Delete(_) => Some("instance.delete"),
+            Self::Recreate(_) => Some("instance.recreate"),
+            _ => None,
+        }
+    }
+}
+
+/// The end of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was acknowledged, with the instance that it made.
+    Done(Option<InstanceId>),
+    /// It was refused, and has no effect.
+    Refused,
+    /// The process ended before the answer.
+    Unknown,
+}
+
+/// A request that the model was told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AskId(u64);
+
+#[derive(Debug, Clone)]
+struct Open {
+    ask: Ask,
+    /// The end of the time in which it may still take effect; `None` while it is under way.
+    until: Option<Moment>,
+}
+
+/// An instance as the last look found it.
+#[derive(Debug, Clone)]
+struct Known {
+    row: Instance,
+    claim: Option<Claim>,
+    moving: Option<MoveRow>,
+    /// The moment since which it is known to be up.
+    up_since: Moment,
+}
+
+impl Known {
+    fn is_up(&self) -> bool {
+        let row = &self.row;
+        row.intent == Intent::Run && row.provisioned && row.progress == Progress::Settled
+    }
+}
+
+/// What the model looks at.
+pub struct Look<'a> {
+    pub app: &'a App,
+    pub world: &'a World,
+    pub users: &'a [Caller],
+}
+
+/// The model.
+#[derive(Debug, Clone, Default)]
+pub struct Model {
+    instances: BTreeMap<InstanceId, Known>,
+    meters: BTreeMap<InstanceId, Meter>,
+    open: BTreeMap<AskId, Open>,
+    asks: u64,
+    /// Who owns a label for good.
+    labels: BTreeMap<String, UserId>,
+    shares: BTreeSet<(InstanceId, Option<u16>)>,
+    holdings: BTreeMap<UserId, rights::Holding>,
+    /// Acknowledged requests by owner and operation, and those whose end is not known.
+    acknowledged: BTreeMap<(UserId, &'static str), (u64, u64)>,
+}
+
+/// The time in which a request may still take effect after the process that had it ended.
+const AFTERMATH: Moment = Moment::from_secs(120);
+
+fn failed(error: &Error) -> Wrong {
+    format!("a look failed: {}", error.chain())
+}
+
+fn check(holds: bool, wrong: impl FnOnce() -> Wrong) -> Result<(), Wrong> {
+    if holds { Ok(()) } else { Err(wrong()) }
+}
+
+impl Model {
+    /// Notes a request that is about to be made.
+    pub fn asked(&mut self, ask: Ask) -> AskId {
+        self.asks += 1;
+        let id = AskId(self.asks);
+        self.open.insert(id, Open { ask, until: None });
+        id
+    }
+
+    /// The process has ended. What it was asked for may take effect or not.
+    pub fn crashed(&mut self, now: Moment) {
+        let open: Vec<_> = self
+            .open
+            .iter()
+            .filter(|(_, open)| open.until.is_none())
+            .map(|(id, _)| *id)
+            .collect();
+        open.into_iter()
+            .for_each(|id| drop(self.answered(id, Outcome::Unknown, now)));
+    }
+
+    /// Notes the answer to a request. A look that follows the answer must come before.
+    pub fn answered(&mut self, id: AskId, outcome: Outcome, now: Moment) -> Result<(), Wrong> {
+        let Some(open) = self.open.remove(&id) else {
+            return Ok(());
+        };
+        let ask = open.ask.clone();
+        let owner = match &ask {
+            Ask::Create { owner, .. } => Some(*owner),
+            other => other
+                .instance()
+                .and_then(|id| self.instances.get(&id))
+                .map(|k| k.row.owner),
+        };
+        if let Some(key) = owner.zip(ask.operation()) {
+            let (done, unknown) = self.acknowledged.entry(key).or_default();
+            *done += u64::from(matches!(outcome, Outcome::Done(_)));
+            *unknown += u64::from(outcome == Outcome::Unknown);
+        }
+        match outcome {
+            Outcome::Unknown => {
+                let until = Some(now + AFTERMATH);
+                self.open.insert(id, Open { until, ..open });
+            }
+            Outcome::Done(made) => {
+                if let Ask::Share {
+                    id,
+                    port,
+                    shared: false,
+                } = ask
+                {
+                    self.shares.remove(&(id, port));
+                }
+                return self.holds(&ask, made);
+            }
+            Outcome::Refused => {}
+        }
+        Ok(())
+    }
+
+    /// Whether an acknowledged request is durable. Another request may have changed the instance since.
+    fn holds(&self, ask: &Ask, made: Option<InstanceId>) -> Result<(), Wrong> {
+        if let Some(id) = made {
+            check(self.instances.contains_key(&id), || {
+                format!("{id} was acknowledged and is missing")
+            })?;
+        }
+        let known = ask.instance().map(|id| (id, self.instances.get(&id)));
+        let Some((id, known)) =
+            known.filter(|(id, _)| !self.is_asked(|o| o.instance() == Some(*id)))
+        else {
+            return Ok(());
+        };
+        let holds = match (ask, known) {
+            (Ask::Delete(_), known) => known.is_none_or(|k| k.row.intent == Intent::Delete),
+            (Ask::Stop(_), Some(known)) => known.row.intent == Intent::Stop,
+            (
+                Ask::Change {
+                    size: Some(size), ..
+                },
+                Some(known),
+            ) => known.row.size == *size,
+            (
+                Ask::Change {
+                    name: Some(name), ..
+                },
+                Some(known),
+            ) => known.row.name.as_str() == name,
+            _ => true,
+        };
+        check(holds, || {
+            format!("{id}: {ask:?} was acknowledged and does not hold")
+        })
+    }
+
+    /// Whether a request is under way, or may still take effect.
+    fn is_asked(&self, fits: impl Fn(&Ask) -> bool) -> bool {
+        self.open.values().any(|open| fits(&open.ask))
+    }
+
+    /// Looks at everything. To be called after each event, and before time passes.
+    pub fn look(&mut self, look: &Look<'_>) -> Result<(), Wrong> {
+        let now = look.world.now();
+        self.open
+            .retain(|_, open| open.until.is_none_or(|until| now < until));
+        if let Some(finding) = look.app.db().check().first() {
+            return Err(format!("fsck: {}", finding.text));
+        }
+        let found = self.found(look)?;
+        let ids: BTreeSet<_> = self.instances.keys().chain(found.keys()).copied().collect();
+        let mut next = BTreeMap::new();
+        for id in ids {
+            let (before, after) = (self.instances.get(&id), found.get(&id));
+            self.explain(id, before, after, look)
+                .map_err(|why| format!("{id}: {why}"))?;
+            if let Some(after) = after {
+                let mut after = after.clone();
+                let was_up = before.is_some_and(Known::is_up);
+                after.up_since = before.map_or(now, |known| known.up_since);
+                if after.is_up() && !was_up {
+                    after.up_since = now;
+                }
+                next.insert(id, after);
+            }
+        }
+        self.instances = next;
+        self.check_money(look)?;
+        self.check_rights(look)
+    }
+
+    fn found(&self, look: &Look<'_>) -> Result<BTreeMap<InstanceId, Known>, Wrong> {
+        let read = look.app.db().read(|rows| {
+            let mut found = BTreeMap::new();
+            rows.each_instance(|row| {
+                let known = Known {
+                    row,
+                    claim: None,
+                    moving: None,
+                    up_since: Moment::ZERO,
+                };
+                found.insert(known.row.id, known);
+            })?;
+            for row in rows.all(&CLAIMS)? {
+                let (_, id, claim) = row?;
+                found
+                    .entry(id)
+                    .and_modify(|known| known.claim = Some(claim));
+            }
+            for row in rows.under(&MOVES, &())? {
+                let (id, moving) = row?;
+                found
+                    .entry(id)
+                    .and_modify(|known| known.moving = Some(moving));
+            }
+            Ok(found)
+        });
+        read.map_err(|error| failed(&error))
+    }
+}

@@ -1,0 +1,214 @@
+//! One process of Wharf: it opens the database on the simulated disk, starts the reconciler and all that a server
+//! has beside it, and lives until something ends it.
+
+use crate::dice::Dice;
+use crate::script::Step;
+use crate::setup::USERS;
+use crate::sim::{EndOfProcess, Outside, Sim, UserKey};
+use crate::world::WorldDriver;
+use anyhow::{Context, Result, anyhow};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use wharf_accounts::Accounts;
+use wharf_accounts::key::KeyRequest;
+use wharf_db::{BatchWriter, Db, DbBounds};
+use wharf_domain::audit::Origin;
+use wharf_domain::error::Error;
+use wharf_domain::ids::NodeId;
+use wharf_domain::scope::Scopes;
+use wharf_ground::clock::Clock;
+use wharf_ground::clock_watch;
+use wharf_ground::config::SharedConfig;
+use wharf_ground::random::Random;
+use wharf_ground::vault::Vault;
+use wharf_instances::{App, AppParts, SharedInventory, reconciler, retention};
+use wharf_operations::schema::SCHEMA;
+use wharf_plugin::NodeDriver;
+
+/// The time in which everything settles once there are no more faults.
+const SETTLES: Duration = Duration::from_secs(15 * 60);
+
+/// The way in which a process has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The script is over, and everything has settled.
+    Done,
+    /// It ends for this reason, and another one follows.
+    By(EndOfProcess),
+    /// The database takes no more writes, and another process follows.
+    Lost,
+}
+
+/// Runs a process from its start to its end.
+pub async fn run(outside: &Arc<Outside>, steps: &Mutex<VecDeque<Step>>) -> Result<Ended> {
+    let (sim, _stopping) = match start(outside).await {
+        Ok(started) => started,
+        Err(_) if outside.disk.lock().is_struck() => return Ok(Ended::Lost),
+        Err(error) => return Err(error),
+    };
+    outside.trace.line("wharf", "is ready");
+    sim.check();
+    let script = async {
+        while let Some(step) = take(steps) {
+            sleep(step.pause).await;
+            tokio::spawn((step.act.run)(sim.clone(), step.args));
+        }
+        settle(&sim).await;
+    };
+    tokio::select! {
+        biased;
+        () = outside.failure.happens() => Ok(Ended::Done),
+        () = outside.world.crashes() => Ok(Ended::By(EndOfProcess::Kill)),
+        end = outside.end.asked() => Ok(Ended::By(end)),
+        () = sim.db.lost() => Ok(Ended::Lost),
+        () = script => Ok(Ended::Done),
+    }
+}
+
+fn take(steps: &Mutex<VecDeque<Step>>) -> Option<Step> {
+    steps.lock().pop_front()
+}
+
+/// Ends all faults, and waits until everything has settled.
+async fn settle(sim: &Sim) {
+    let outside = &sim.outside;
+    sleep(Duration::from_secs(60)).await;
+    outside.trace.line("world", "has no more faults");
+    outside.disk.lock().strike(None);
+    outside.world.calm(&pinned(&sim.db));
+    sleep(SETTLES).await;
+    sim.check();
+    let settled = outside.model.lock().settled(&sim.look());
+    if let Err(why) = settled {
+        outside.failure.set(format!("after the faults: {why}"));
+    }
+}
+
+/// The mark of each node's store that Wharf knows.
+fn pinned(db: &Db) -> BTreeMap<NodeId, String> {
+    use wharf_db::Rows as _;
+    use wharf_instances::nodes::NODES;
+    let read = db.read(|rows| {
+        let mut pinned = BTreeMap::new();
+        for row in rows.all(&NODES)? {
+            let (node, (), row) = row?;
+            pinned.extend(row.mark.map(|mark| (NodeId(node), mark)));
+        }
+        Ok(pinned)
+    });
+    read.unwrap_or_default()
+}
+
+/// Starts everything that a server has behind its interface.
+async fn start(outside: &Arc<Outside>) -> Result<(Sim, watch::Sender<bool>)> {
+    let setup = outside.setup;
+    let number = *outside.config.lock();
+    let config = setup.configs.get(number).context("no such configuration")?;
+    let shared = SharedConfig::new(Arc::clone(config));
+    let inventory = SharedInventory::of(config);
+    let time = outside.time.clone();
+    let clock = Clock::of(&config.clock, &time.boot_id(), move || time.reading());
+    let db_clock = clock.clone();
+    let disk = outside.disk.lock().clone();
+    let (db, batches) = Db::open_on(
+        disk,
+        &SCHEMA,
+        Box::new(inventory.clone()),
+        Box::new(move || db_clock.times()),
+        DbBounds::default(),
+    )
+    .map_err(|error| anyhow!(error.chain()))?;
+    clock.resume(&db).map_err(failed)?;
+    let writing = Arc::new(Mutex::new(None));
+    tokio::spawn(write(batches, Arc::clone(&writing)));
+    let accounts = Accounts::load(db.clone(), clock.clone(), shared.clone()).map_err(failed)?;
+    let vault = Vault::open(setup.data_dir(), &db).await?;
+    let drivers = config.node.iter().map(|node| {
+        let node = NodeId(node.name.clone());
+        let driver = WorldDriver::new(&outside.world, node.clone());
+        (node, NodeDriver::new(driver))
+    });
+    let process = *outside.processes.lock();
+    let random = Mutex::new(Dice::of_part(outside.seed, &format!("random {process}")));
+    let (app, nudged) = App::new(AppParts {
+        config: shared.clone(),
+        db: db.clone(),
+        inventory,
+        clock: clock.clone(),
+        random: Random::of(move |bytes| {
+            let mut random = random.lock();
+            for part in bytes.chunks_mut(8) {
+                part.iter_mut()
+                    .zip(random.roll().to_le_bytes())
+                    .for_each(|(to, from)| *to = from);
+            }
+            Ok(())
+        }),
+        plugins: setup.plugins.clone(),
+        drivers: drivers.collect(),
+        vault,
+        installation: "simulation".to_owned(),
+        guests: tokio::runtime::Handle::current(),
+    });
+    let sim = Sim {
+        app: Arc::clone(&app),
+        db: db.clone(),
+        accounts: Arc::new(accounts),
+        config: shared,
+        outside: Arc::clone(outside),
+    };
+    if outside.keys.lock().is_empty() {
+        make_users(&sim).await?;
+    }
+    *writing.lock() = Some(sim.clone());
+    let (stopping, stopped) = watch::channel(false);
+    tokio::spawn(reconciler::run(Arc::clone(&app), nudged, stopped.clone()));
+    tokio::spawn(retention::run(Arc::clone(&app), stopped.clone()));
+    tokio::spawn(clock_watch::run(db, clock, stopped));
+    Ok((sim, stopping))
+}
+
+fn failed(error: Error) -> anyhow::Error {
+    anyhow!(error.chain().to_string())
+}
+
+/// Commits the batches of the database, and looks after each commit.
+async fn write(mut batches: BatchWriter, sim: Arc<Mutex<Option<Sim>>>) {
+    while batches.step().await {
+        let sim = sim.lock().clone();
+        if let Some(sim) = sim {
+            sim.check();
+        }
+    }
+}
+
+/// Gives each user two keys, of which the first may be disabled.
+async fn make_users(sim: &Sim) -> Result<()> {
+    for email in USERS {
+        let mut keys = Vec::new();
+        for name in ["one", "two"] {
+            let request = KeyRequest {
+                email: email.to_owned(),
+                name: name.to_owned(),
+                scopes: Scopes::OF_USERS,
+                expires_at: None,
+            };
+            let made = sim
+                .accounts
+                .keys
+                .new_key(request, &Origin::operator())
+                .await;
+            let made = made.map_err(failed)?;
+            keys.push(UserKey {
+                id: made.id,
+                text: made.key.expose().to_owned(),
+            });
+        }
+        sim.outside.keys.lock().push(keys);
+    }
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! A running process of Wharf within a run, and what outlives it.
+
+use crate::disk::SimDisk;
+use crate::model::{Ask, Look, Model, Outcome};
+use crate::setup::Setup;
+use crate::time::SimTime;
+use crate::trace::Trace;
+use crate::world::World;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tokio::sync::Notify;
+use wharf_accounts::Accounts;
+use wharf_db::{Db, Read as _};
+use wharf_domain::error::Error;
+use wharf_domain::ids::InstanceId;
+use wharf_domain::instance::Instance;
+use wharf_ground::caller::Caller;
+use wharf_ground::config::SharedConfig;
+use wharf_instances::{App, Selector};
+
+/// What outlives a process of Wharf: the disk, the world, the users' knowledge, and the record of the run.
+pub struct Outside {
+    pub setup: &'static Setup,
+    pub seed: u64,
+    pub disk: Mutex<SimDisk>,
+    pub world: World,
+    pub model: Mutex<Model>,
+    pub trace: Trace,
+    pub time: SimTime,
+    pub failure: Failure,
+    pub end: ProcessEnd,
+    /// The number of the configuration in use.
+    pub config: Mutex<usize>,
+    /// The keys of each user.
+    pub keys: Mutex<Vec<Vec<UserKey>>>,
+    /// The users, who see their own through the use cases.
+    pub users: Vec<Caller>,
+    /// The number of asks so far.
+    pub asks: Mutex<u64>,
+    /// The number of processes that have ended.
+    pub processes: Mutex<u64>,
+}
+
+/// A key of a user.
+#[derive(Debug, Clone)]
+pub struct UserKey {
+    pub id: String,
+    pub text: String,
+}
+
+/// The first failure of a run.
+#[derive(Debug, Default)]
+pub struct Failure {
+    text: Mutex<Option<String>>,
+    changed: Notify,
+}
+
+impl Failure {
+    /// Notes a failure, unless there is one.
+    pub fn set(&self, text: impl Into<String>) {
+        self.text.lock().get_or_insert_with(|| text.into());
+        self.changed.notify_one();
+    }
+
+    pub fn get(&self) -> Option<String> {
+        self.text.lock().clone()
+    }
+
+    /// Completes after a failure.
+    pub async fn happens(&self) {
+        while self.get().is_none() {
+            self.changed.notified().await;
+        }
+    }
+}
+
+/// The way in which a process of Wharf ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndOfProcess {
+    /// It is killed. The disk keeps what was written.
+    Kill,
+    /// The machine loses power. The disk keeps what was synced, and parts of the rest.
+    PowerCut,
+    /// It stops in order, and starts with another configuration.
+    Restart(usize),
+}
+
+/// Tells a process to end.
+#[derive(Debug, Default)]
+pub struct ProcessEnd {
+    asked: Mutex<Option<EndOfProcess>>,
+    changed: Notify,
+}
+
+impl ProcessEnd {
+    pub fn ask(&self, end: EndOfProcess) {
+        self.asked.lock().get_or_insert(end);
+        self.changed.notify_one();
+    }
+
+    /// Completes when the process is to end.
+    pub async fn asked(&self) -> EndOfProcess {
+        loop {
+            if let Some(end) = self.asked.lock().take() {
+                return end;
+            }
+            self.changed.notified().await;
+        }
+    }
+}
+
+/// A process of Wharf within a run. Clones share it.
+#[derive(Clone)]
+pub struct Sim {
+    pub app: Arc<App>,
+    pub db: Db,
+    pub accounts: Arc<Accounts>,
+    pub config: SharedConfig,
+    pub outside: Arc<Outside>,
+}
+
+impl Sim {
+    /// Asks something of Wharf, and tells the trace and the model of the question and of its answer. `made` is
+    /// the instance that the answer made. An ask that is none of the model's changes no instance.
+    pub async fn ask<T>(
+        &self,
+        who: &str,
+        words: String,
+        ask: Option<Ask>,
+        answer: impl Future<Output = Result<T, Error>>,
+        made: impl FnOnce(&T) -> Option<InstanceId>,
+    ) -> Option<T> {
+        let outside = &self.outside;
+        let number = {
+            let mut asks = outside.asks.lock();
+            *asks += 1;
+            *asks
+        };
+        outside.trace.line(who, &format!("#{number} {words}"));
+        let id = ask.map(|ask| outside.model.lock().asked(ask));
+        let answer = answer.await;
+        let (outcome, words) = match &answer {
+            Ok(answer) => (Outcome::Done(made(answer)), "done".to_owned()),
+            Err(error) => (Outcome::Refused, format!("refused: {}", error.chain())),
+        };
+        outside.trace.line(who, &format!("#{number} {words}"));
+        // The model sees what the answer acknowledges before it is told of the answer.
+        self.check();
+        if let Some(id) = id {
+            // A database that takes no more writes may have kept this one.
+            let is_lost = answer.is_err() && !self.db.takes_writes();
+            let outcome = if is_lost { Outcome::Unknown } else { outcome };
+            let answered = outside
+                .model
+                .lock()
+                .answered(id, outcome, outside.time.now());
+            if let Err(why) = answered {
+                outside.failure.set(why);
+            }
+        }
+        answer.ok()
+    }
+
+    /// Checks the state after an event.
+    pub fn check(&self) {
+        let outside = &self.outside;
+        if outside.failure.get().is_some() || !self.db.takes_writes() {
+            return;
+        }
+        let found = outside.model.lock().look(&self.look());
+        if let Err(why) = found {
+            outside.failure.set(why);
+        }
+    }
+
+    /// What the model looks at.
+    pub fn look(&self) -> Look<'_> {
+        Look {
+            app: &self.app,
+            world: &self.outside.world,
+            users: &self.outside.users,
+        }
+    }
+
+    /// The caller with a key of a user; none if Wharf refuses the key.
+    pub fn caller(&self, user: usize, key: u64) -> Option<Caller> {
+        let keys = self.outside.keys.lock();
+        let keys = keys.get(user)?;
+        let n = usize::try_from(key.checked_rem(keys.len() as u64)?).ok()?;
+        let key = keys.get(n)?;
+        self.accounts
+            .keys
+            .authenticate(&key.text, "simulated".into())
+    }
+
+    /// The instances of a user, in the order of their ids.
+    pub fn instances(&self, caller: &Caller) -> Vec<Instance> {
+        let found = self
+            .db
+            .read(|rows| rows.owned_after(caller.user, None, usize::MAX));
+        found.unwrap_or_default()
+    }
+
+    /// The instance that a number selects among those of a user.
+    pub fn pick(&self, caller: &Caller, number: u64) -> Option<Instance> {
+        let instances = self.instances(caller);
+        let n = number.checked_rem(instances.len() as u64)?;
+        instances.into_iter().nth(usize::try_from(n).ok()?)
+    }
+}
+
+/// The way to name an instance.
+pub fn selector(instance: &Instance, by_name: bool) -> Selector {
+    if by_name {
+        Selector::Name(instance.name.as_str().to_owned())
+    } else {
+        Selector::Id(instance.id)
+    }
+}

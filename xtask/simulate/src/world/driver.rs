@@ -1,0 +1,211 @@
+//! The driver of a node of the world.
+
+use super::{Answer, Request, World};
+use async_trait::async_trait;
+use std::time::Duration;
+use tokio::time::Instant;
+use wharf_domain::driver::{
+    DriverReport, DriverTarget, NodeHealth, Observed, ObservedVolume, Phase, PluginError,
+    ResourceUsage, Spec, StoreMark, Surroundings, Tag, VolumeReport,
+};
+use wharf_domain::ids::{Generation, NodeId, VolumeId};
+use wharf_domain::secret::InstanceSecrets;
+use wharf_engine::Transport;
+use wharf_plugin::{DriverCalls, VolumeCalls};
+
+/// The driver of a node of the world.
+#[derive(Debug, Clone)]
+pub struct WorldDriver {
+    world: World,
+    node: NodeId,
+}
+
+/// The time after which a phase that will change is worth another call.
+const AGAIN: Duration = Duration::from_millis(200);
+
+fn unexpected<T>(answer: Answer) -> Result<T, PluginError> {
+    Err(PluginError::Fault(format!("the world answered {answer:?}")))
+}
+
+impl WorldDriver {
+    pub fn new(world: &World, node: NodeId) -> Self {
+        let world = world.clone();
+        Self { world, node }
+    }
+
+    async fn report(
+        &self,
+        request: Request,
+        generation: Generation,
+    ) -> Result<DriverReport, PluginError> {
+        match self.world.call(&self.node, request).await? {
+            Answer::Phase(phase) => Ok(DriverReport {
+                generation,
+                again: matches!(phase, Phase::Booting).then_some(AGAIN),
+                phase,
+            }),
+            other => unexpected(other),
+        }
+    }
+
+    async fn on(
+        &self,
+        request: impl Fn(Box<DriverTarget>) -> Request,
+        target: &DriverTarget,
+    ) -> Result<DriverReport, PluginError> {
+        self.report(request(Box::new(target.clone())), target.generation)
+            .await
+    }
+
+    async fn as_specified(
+        &self,
+        request: impl Fn(Box<Spec>) -> Request,
+        spec: &Spec,
+    ) -> Result<DriverReport, PluginError> {
+        self.report(request(Box::new(spec.clone())), spec.target.generation)
+            .await
+    }
+
+    async fn done(&self, request: Request) -> Result<(), PluginError> {
+        self.world.call(&self.node, request).await.map(drop)
+    }
+}
+
+#[async_trait]
+impl DriverCalls for WorldDriver {
+    fn name(&self) -> &NodeId {
+        &self.node
+    }
+
+    fn engine_kind(&self) -> &str {
+        "simulated"
+    }
+
+    fn has_setting(&self, _: &str) -> bool {
+        false
+    }
+
+    fn transport(&self) -> Option<&Transport> {
+        None
+    }
+
+    fn last_answer(&self) -> Option<Instant> {
+        self.world.last_answer(&self.node)
+    }
+
+    fn interruptions(&self) -> u64 {
+        self.world.interruptions(&self.node)
+    }
+
+    async fn probe(&self) -> Result<NodeHealth, PluginError> {
+        match self.world.call(&self.node, Request::Probe).await? {
+            Answer::Health(health) => Ok(health),
+            other => unexpected(other),
+        }
+    }
+
+    async fn ensure(&self, spec: &Spec, _: &InstanceSecrets) -> Result<DriverReport, PluginError> {
+        self.as_specified(Request::Ensure, spec).await
+    }
+
+    async fn start(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
+        self.on(Request::Start, target).await
+    }
+
+    async fn grow(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
+        self.as_specified(Request::Grow, spec).await
+    }
+
+    fn moves(&self) -> bool {
+        true
+    }
+
+    async fn move_here(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
+        self.as_specified(Request::MoveHere, spec).await
+    }
+
+    async fn stop(&self, target: &DriverTarget, _: Duration) -> Result<DriverReport, PluginError> {
+        self.on(Request::Stop, target).await
+    }
+
+    async fn resize(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
+        self.on(Request::Resize, target).await
+    }
+
+    async fn set_ports(&self, target: &DriverTarget) -> Result<(), PluginError> {
+        self.done(Request::SetPorts(Box::new(target.clone()))).await
+    }
+
+    async fn identify(&self) -> Result<StoreMark, PluginError> {
+        match self.world.call(&self.node, Request::Identify).await? {
+            Answer::Mark(mark) => Ok(mark),
+            other => unexpected(other),
+        }
+    }
+
+    async fn mark(&self, mark: &str) -> Result<(), PluginError> {
+        self.done(Request::Mark(mark.to_owned())).await
+    }
+
+    async fn survey(&self, _: &[String]) -> Result<Option<Surroundings>, PluginError> {
+        match self.world.call(&self.node, Request::Survey).await? {
+            Answer::Surroundings(found) => Ok(Some(found)),
+            other => unexpected(other),
+        }
+    }
+
+    async fn delete(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
+        self.on(Request::Delete, target).await
+    }
+
+    async fn inspect(&self, tag: Tag, generation: Generation) -> Result<DriverReport, PluginError> {
+        self.report(Request::Inspect(tag), generation).await
+    }
+
+    async fn list(&self) -> Result<Vec<Observed>, PluginError> {
+        match self.world.call(&self.node, Request::List).await? {
+            Answer::List(list) => Ok(list),
+            other => unexpected(other),
+        }
+    }
+
+    async fn stats(&self, tag: Tag, _: bool) -> Result<ResourceUsage, PluginError> {
+        match self.world.call(&self.node, Request::Stats(tag)).await? {
+            Answer::Usage(usage) => Ok(usage),
+            other => unexpected(other),
+        }
+    }
+}
+
+/// The engines of the world make no volumes.
+fn no_volumes<T>() -> Result<T, PluginError> {
+    Err(PluginError::Unsupported("volumes".to_owned()))
+}
+
+#[async_trait]
+impl VolumeCalls for WorldDriver {
+    fn has_volumes(&self) -> bool {
+        false
+    }
+
+    async fn make_volume(
+        &self,
+        _: VolumeId,
+        _: u32,
+        _: &[String],
+    ) -> Result<VolumeReport, PluginError> {
+        no_volumes()
+    }
+
+    async fn unmake_volume(&self, _: VolumeId) -> Result<VolumeReport, PluginError> {
+        no_volumes()
+    }
+
+    async fn list_volumes(&self) -> Result<Vec<ObservedVolume>, PluginError> {
+        Ok(Vec::new())
+    }
+
+    async fn set_volumes(&self, _: &DriverTarget) -> Result<(), PluginError> {
+        no_volumes()
+    }
+}

@@ -1,0 +1,451 @@
+//! The world outside Wharf: nodes with engines, their machines, and the faults of both. It tells the truth to the
+//! checks, whatever it told Wharf.
+
+mod driver;
+mod fault;
+mod machine;
+mod node;
+mod request;
+mod truth;
+
+pub use driver::WorldDriver;
+pub use fault::{CALL_BOUND, CONDITION, CrashAt, Fault, FaultPlan, LATE, VERY_LATE};
+pub use machine::{Life, Machine, MachineKey, Moment, Unique, key};
+pub use node::{BOOTED, Node, NodeSetup};
+pub use request::{Answer, Request};
+pub use truth::Truth;
+
+use crate::dice::Dice;
+use crate::time::SimTime;
+use crate::trace::Trace;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+use wharf_domain::driver::{Phase, PluginError, Spec};
+use wharf_domain::ids::{InstanceId, NodeId};
+
+/// A request that an engine carries out later than it should.
+#[derive(Debug)]
+struct Deferred {
+    at: Moment,
+    node: NodeId,
+    request: Request,
+    /// It comes so late that Wharf's second look cannot find it.
+    after_second_look: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    nodes: BTreeMap<NodeId, Node>,
+    plan: FaultPlan,
+    dice: Dice,
+    calls: u64,
+    /// The calls that Wharf waits for, by number.
+    in_flight: BTreeMap<u64, Request>,
+    deferred: Vec<Deferred>,
+    /// The machines that an engine brought up after Wharf's second look.
+    late: BTreeSet<MachineKey>,
+    /// The last moment at which an instance did not run.
+    down: BTreeMap<InstanceId, Moment>,
+    trace: Trace,
+}
+
+/// The world. Clones share it.
+#[derive(Debug, Clone)]
+pub struct World {
+    state: Arc<Mutex<State>>,
+    time: SimTime,
+    crash: Arc<Notify>,
+}
+
+/// A call that Wharf waits for. A call that is dropped is not waited for any more.
+struct InFlight<'a>(&'a World, u64);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().in_flight.remove(&self.1);
+    }
+}
+
+impl World {
+    pub fn new(
+        seed: u64,
+        nodes: impl IntoIterator<Item = NodeSetup>,
+        plan: FaultPlan,
+        time: SimTime,
+        trace: Trace,
+    ) -> Self {
+        let nodes = nodes
+            .into_iter()
+            .map(|setup| (setup.name.clone(), Node::new(setup)));
+        let state = State {
+            nodes: nodes.collect(),
+            plan,
+            dice: Dice::of_part(seed, "world"),
+            calls: 0,
+            in_flight: BTreeMap::new(),
+            deferred: Vec::new(),
+            late: BTreeSet::new(),
+            down: BTreeMap::new(),
+            trace,
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            time,
+            crash: Arc::default(),
+        }
+    }
+
+    pub fn now(&self) -> Moment {
+        self.time.now()
+    }
+
+    /// Completes when a call is to be cut off by the end of the process.
+    pub async fn crashes(&self) {
+        self.crash.notified().await;
+    }
+
+    /// Replaces the plan of faults.
+    pub fn plan(&self, plan: FaultPlan) {
+        self.state.lock().plan = plan;
+    }
+
+    /// Ends all conditions of nodes. Each shows the store with the mark that Wharf has pinned.
+    pub fn calm(&self, pinned: &BTreeMap<NodeId, String>) {
+        self.truth(|truth| {
+            truth.0.plan = FaultPlan::Calm;
+            for (name, node) in &mut truth.0.nodes {
+                node.away_until = Moment::ZERO;
+                node.taken.clear();
+                node.other_until = None;
+                let [_, other] = &node.stores;
+                let mark = pinned.get(name);
+                let shows_other = mark.is_some() && mark == other.mark.as_ref();
+                node.interruptions += u64::from(shows_other != node.shows_other);
+                node.shows_other = shows_other;
+            }
+        });
+    }
+
+    /// The number of calls so far.
+    pub fn calls(&self) -> u64 {
+        self.state.lock().calls
+    }
+
+    /// How often contact with a node was lost.
+    pub fn interruptions(&self, node: &NodeId) -> u64 {
+        self.truth(|truth| truth.0.nodes.get(node).map_or(0, |node| node.interruptions))
+    }
+
+    /// The time of the last answer of a node. None if it is out of reach.
+    pub fn last_answer(&self, node: &NodeId) -> Option<Instant> {
+        let ago = self.truth(|truth| Some(truth.1 - truth.0.nodes.get(node)?.answered?))?;
+        Instant::now().checked_sub(ago)
+    }
+
+    /// The truth of this moment.
+    pub fn truth<T>(&self, ask: impl FnOnce(&mut Truth<'_>) -> T) -> T {
+        let (mut state, now) = (self.state.lock(), self.now());
+        state.pass(now);
+        ask(&mut Truth(&mut state, now))
+    }
+
+    /// Makes a call.
+    pub async fn call(&self, node: &NodeId, request: Request) -> Result<Answer, PluginError> {
+        let (number, fault, crash, latency) = self.begin(node, &request);
+        let _waits = InFlight(self, number);
+        if crash == Some(CrashAt::Before) {
+            return self.end_of_process().await;
+        }
+        sleep(latency).await;
+        let answered = self.answer(node, request, fault).await;
+        if crash == Some(CrashAt::After) {
+            return self.end_of_process().await;
+        }
+        let (mut state, now) = (self.state.lock(), self.now());
+        state.note(number, node, &format!("{answered:?}"));
+        let contact = !matches!(answered, Err(PluginError::Unreachable(_)));
+        if let Some(node) = state.nodes.get_mut(node) {
+            node.answered = contact.then_some(now);
+        }
+        answered
+    }
+
+    fn begin(
+        &self,
+        node: &NodeId,
+        request: &Request,
+    ) -> (u64, Option<Fault>, Option<CrashAt>, Duration) {
+        let (mut state, now) = (self.state.lock(), self.now());
+        state.pass(now);
+        state.calls += 1;
+        let number = state.calls;
+        let (fault, crash) = state.plan.at(number);
+        let latency = Duration::from_millis(state.dice.between(1, 30));
+        state.in_flight.insert(number, request.clone());
+        let mut line = request.name().to_owned();
+        if let Some(tag) = request.tag() {
+            line += &format!(" {}-{}", tag.instance, tag.incarnation);
+        }
+        if let Some(fault) = fault {
+            line += &format!(", {fault:?}");
+        }
+        if let Some(crash) = crash {
+            line += &format!(", the process ends {crash:?}");
+        }
+        state.note(number, node, &line);
+        (number, fault, crash, latency)
+    }
+
+    /// The process ends within this call.
+    async fn end_of_process<T>(&self) -> T {
+        self.crash.notify_one();
+        std::future::pending().await
+    }
+
+    async fn answer(
+        &self,
+        node: &NodeId,
+        request: Request,
+        fault: Option<Fault>,
+    ) -> Result<Answer, PluginError> {
+        let fault = fault.filter(|fault| !self.strike(node, &request, *fault));
+        let carried_out =
+            |request: &Request| self.truth(|truth| truth.0.carry_out(node, request, truth.1));
+        if self.truth(|truth| truth.0.is_away(node, truth.1)) {
+            return Err(self.lost(node));
+        }
+        let late = |after, after_second_look| {
+            let deferred = |truth: &mut Truth<'_>| {
+                truth.0.deferred.push(Deferred {
+                    at: truth.1 + after,
+                    node: node.clone(),
+                    request: request.clone(),
+                    after_second_look,
+                });
+            };
+            self.truth(deferred);
+        };
+        match fault {
+            None => carried_out(&request),
+            Some(Fault::Unreachable) => Err(self.lost(node)),
+            Some(Fault::Refused) => Err(PluginError::Other("the engine failed".to_owned())),
+            Some(Fault::RetryLater) => Err(PluginError::RetryLater(Duration::from_millis(300))),
+            Some(Fault::AnswerLost) => {
+                drop(carried_out(&request));
+                Err(self.lost(node))
+            }
+            Some(Fault::ErrorAfter) => {
+                drop(carried_out(&request));
+                Err(PluginError::Other(
+                    "the engine failed afterwards".to_owned(),
+                ))
+            }
+            Some(Fault::Late) => {
+                late(LATE, false);
+                Err(self.lost(node))
+            }
+            Some(Fault::VeryLate) => {
+                late(VERY_LATE, true);
+                Err(self.lost(node))
+            }
+            Some(Fault::Duplicate) => {
+                late(LATE, true);
+                carried_out(&request)
+            }
+            Some(Fault::HungBefore) => {
+                sleep(CALL_BOUND).await;
+                Err(PluginError::Fault("no answer in time".to_owned()))
+            }
+            Some(Fault::HungAfter) => {
+                drop(carried_out(&request));
+                sleep(CALL_BOUND).await;
+                Err(PluginError::Fault("no answer in time".to_owned()))
+            }
+            Some(_) => {
+                // The answer is stale.
+                let answer = carried_out(&request);
+                sleep(LATE).await;
+                answer
+            }
+        }
+    }
+
+    /// Notes the loss of contact.
+    fn lost(&self, node: &NodeId) -> PluginError {
+        self.truth(|truth| {
+            if let Some(node) = truth.0.nodes.get_mut(node) {
+                node.interruptions += 1;
+            }
+        });
+        PluginError::Unreachable("the connection broke".to_owned())
+    }
+
+    /// Brings about a condition of a node or of a machine. False if the fault is one of the call itself.
+    fn strike(&self, name: &NodeId, request: &Request, fault: Fault) -> bool {
+        let mut state = self.state.lock();
+        let now = self.now();
+        let until = now + CONDITION;
+        let state = &mut *state;
+        if fault == Fault::HalfAway {
+            let cluster = state
+                .nodes
+                .get(name)
+                .and_then(|node| node.setup.cluster.clone());
+            let members = state.nodes.values_mut();
+            let members = members.filter(|node| cluster.is_some() && node.setup.cluster == cluster);
+            members.step_by(2).for_each(|node| node.away_until = until);
+            return true;
+        }
+        let Some(node) = state.nodes.get_mut(name) else {
+            return false;
+        };
+        match fault {
+            Fault::Away => node.away_until = until,
+            Fault::EmptyStore => node.show_other(None, until),
+            Fault::OtherStore => node.show_other(Some("other"), until),
+            Fault::Reboot => node.boot(),
+            Fault::PortTaken | Fault::AddressTaken => {
+                if let Request::Ensure(spec) | Request::MoveHere(spec) = request {
+                    let port = spec
+                        .published
+                        .first()
+                        .map(|port| Unique::Port(port.node_port));
+                    let address = Unique::Address(spec.target.network.address);
+                    let what = port
+                        .filter(|_| fault == Fault::PortTaken)
+                        .unwrap_or(address);
+                    node.taken.push((what, until));
+                }
+            }
+            Fault::Death => {
+                let store = node.shown_mut();
+                let running = store.machines.iter().filter(|(_, machine)| machine.runs());
+                let running: Vec<_> = running.map(|(key, _)| *key).collect();
+                if let Some(key) = state.dice.pick(&running) {
+                    store.stop(*key, Some("it ended by itself"));
+                }
+            }
+            _ => return false,
+        }
+        state.note_down(now);
+        true
+    }
+}
+
+impl State {
+    fn note(&self, number: u64, node: &NodeId, line: &str) {
+        self.trace.line(&node.0, &format!("call {number}: {line}"));
+    }
+
+    fn is_away(&self, node: &NodeId, now: Moment) -> bool {
+        self.nodes.get(node).is_none_or(|node| node.is_away(now))
+    }
+
+    /// Brings the world to a moment: conditions end, and engines carry out what they deferred.
+    fn pass(&mut self, now: Moment) {
+        self.nodes.values_mut().for_each(|node| node.pass(now));
+        self.deferred.sort_by_key(|deferred| deferred.at);
+        while self.deferred.first().is_some_and(|first| first.at <= now) {
+            let due = self.deferred.remove(0);
+            let line = format!("carries out {} only now", due.request.name());
+            self.trace.line(&due.node.0, &line);
+            drop(self.carry_out(&due.node, &due.request, now));
+            let brings_up = due.request.brings_up().then(|| due.request.tag()).flatten();
+            self.late.extend(brings_up.map(key));
+        }
+    }
+
+    /// Carries out a request, in the cluster of its node.
+    fn carry_out(
+        &mut self,
+        name: &NodeId,
+        request: &Request,
+        now: Moment,
+    ) -> Result<Answer, PluginError> {
+        self.note_down(now);
+        let of = request.tag().map(key);
+        let elsewhere = of.and_then(|of| self.elsewhere(name, of));
+        let answer = match (request, elsewhere) {
+            (Request::MoveHere(spec), elsewhere) => self.move_here(name, spec, elsewhere, now),
+            (Request::Stop(_) | Request::Delete(_), Some(other)) => self.on(&other, request, now),
+            (Request::Start(_) | Request::Inspect(_) | Request::Ensure(_), Some(other)) => {
+                Ok(Answer::Phase(Phase::Elsewhere(other.to_string())))
+            }
+            _ => self.on(name, request, now),
+        };
+        self.note_down(now);
+        answer
+    }
+
+    fn on(&mut self, name: &NodeId, request: &Request, now: Moment) -> Result<Answer, PluginError> {
+        let node = self.nodes.get_mut(name).ok_or(PluginError::NotFound)?;
+        node.carry_out(request, now)
+    }
+
+    /// Another member of the cluster of a node that has a machine, if the node itself does not have it.
+    fn elsewhere(&self, name: &NodeId, of: MachineKey) -> Option<NodeId> {
+        let node = self.nodes.get(name)?;
+        if node.shown().machines.contains_key(&of) {
+            return None;
+        }
+        let beside = |other: &&Node| {
+            node.setup.cluster.is_some() && node.setup.cluster == other.setup.cluster
+        };
+        let mut members = self.nodes.values().filter(beside);
+        let member = members.find(|other| other.shown().machines.contains_key(&of));
+        member.map(|other| other.setup.name.clone())
+    }
+
+    fn move_here(
+        &mut self,
+        name: &NodeId,
+        spec: &Spec,
+        from: Option<NodeId>,
+        now: Moment,
+    ) -> Result<Answer, PluginError> {
+        let of = key(spec.target.tag);
+        if let Some(from) = from {
+            if self.is_away(&from, now) {
+                return Err(PluginError::Other(
+                    "the machine's node is offline".to_owned(),
+                ));
+            }
+            let source = self
+                .nodes
+                .get(&from)
+                .and_then(|node| node.shown().machines.get(&of));
+            let machine = source.cloned().ok_or(PluginError::NotFound)?;
+            if machine.runs() {
+                return Ok(Answer::Phase(Phase::Ready));
+            }
+            let node = self.nodes.get_mut(name).ok_or(PluginError::NotFound)?;
+            let taken: Vec<_> = node.taken.iter().map(|(what, _)| what.clone()).collect();
+            node.shown_mut().adopt(spec, &machine, &taken)?;
+            if let Some(node) = self.nodes.get_mut(&from) {
+                node.shown_mut().machines.remove(&of);
+            }
+        }
+        self.on(name, &Request::Inspect(spec.target.tag), now)
+    }
+
+    /// Notes the instances that are known and do not run now.
+    fn note_down(&mut self, now: Moment) {
+        let mut runs: BTreeMap<InstanceId, bool> = BTreeMap::new();
+        let stores = self.nodes.values().flat_map(|node| &node.stores);
+        for (key, machine) in stores.flat_map(|store| &store.machines) {
+            *runs.entry(key.0).or_default() |= machine.runs();
+        }
+        for (id, _) in runs.iter().filter(|(_, runs)| !**runs) {
+            self.down.insert(*id, now);
+        }
+        for (id, at) in &mut self.down {
+            if !runs.contains_key(id) {
+                *at = now;
+            }
+        }
+    }
+}

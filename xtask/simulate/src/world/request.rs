@@ -1,0 +1,79 @@
+//! The calls of drivers, and their answers.
+
+use wharf_domain::driver::{
+    DriverTarget, NodeHealth, Observed, Phase, ResourceUsage, Spec, StoreMark, Surroundings, Tag,
+};
+
+/// A call of a driver.
+#[derive(Debug, Clone)]
+pub enum Request {
+    Probe,
+    List,
+    Identify,
+    Survey,
+    Mark(String),
+    Inspect(Tag),
+    Stats(Tag),
+    Ensure(Box<Spec>),
+    Grow(Box<Spec>),
+    MoveHere(Box<Spec>),
+    Start(Box<DriverTarget>),
+    Stop(Box<DriverTarget>),
+    Resize(Box<DriverTarget>),
+    SetPorts(Box<DriverTarget>),
+    Delete(Box<DriverTarget>),
+}
+
+/// The answer to a call.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    Phase(Phase),
+    Done,
+    Health(NodeHealth),
+    List(Vec<Observed>),
+    Mark(StoreMark),
+    Usage(ResourceUsage),
+    Surroundings(Surroundings),
+}
+
+impl Request {
+    /// Its name in traces.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Probe => "probe",
+            Self::List => "list",
+            Self::Identify => "identify",
+            Self::Survey => "survey",
+            Self::Mark(_) => "mark",
+            Self::Inspect(_) => "inspect",
+            Self::Stats(_) => "stats",
+            Self::Ensure(_) => "ensure",
+            Self::Grow(_) => "grow",
+            Self::MoveHere(_) => "move-here",
+            Self::Start(_) => "start",
+            Self::Stop(_) => "stop",
+            Self::Resize(_) => "resize",
+            Self::SetPorts(_) => "set-ports",
+            Self::Delete(_) => "delete",
+        }
+    }
+
+    /// The instance that it is about.
+    pub fn tag(&self) -> Option<Tag> {
+        match self {
+            Self::Probe | Self::List | Self::Identify | Self::Survey | Self::Mark(_) => None,
+            Self::Inspect(tag) | Self::Stats(tag) => Some(*tag),
+            Self::Ensure(spec) | Self::Grow(spec) | Self::MoveHere(spec) => Some(spec.target.tag),
+            Self::Start(target)
+            | Self::Stop(target)
+            | Self::Resize(target)
+            | Self::SetPorts(target)
+            | Self::Delete(target) => Some(target.tag),
+        }
+    }
+
+    /// Whether it may make an instance run, or make it exist.
+    pub fn brings_up(&self) -> bool {
+        matches!(self, Self::Ensure(_) | Self::Start(_) | Self::MoveHere(_))
+    }
+}
