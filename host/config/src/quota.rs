@@ -1,4 +1,4 @@
-//! `[quota]`: the most that the instances of one user hold together.
+//! `[quota]`: the most that the instances and volumes of one user hold together.
 
 use super::SshPorts;
 use serde::Deserialize;
@@ -21,6 +21,10 @@ pub struct QuotaConfig {
     /// SSH ports, ports of web pages, and open ports of VMs. Default nine tenths of the number of
     /// `ssh_ports`, which leaves a tenth of them to other users.
     pub n_ports: Option<QuotaLimit>,
+    /// Volumes. Default `"unlimited"`.
+    pub n_volumes: QuotaLimit,
+    /// Sizes of volumes in GiB. Default `"unlimited"`.
+    pub volume_gib: QuotaLimit,
 }
 
 /// A limit; `None` means no limit.
@@ -53,6 +57,8 @@ impl Default for QuotaConfig {
             disk_size_gib: unlimited,
             n_gpus: unlimited,
             n_ports: None,
+            n_volumes: unlimited,
+            volume_gib: unlimited,
         }
     }
 }
@@ -75,6 +81,8 @@ impl QuotaConfig {
             disk_size_gib: self.disk_size_gib.0,
             n_gpus: self.n_gpus.0,
             n_ports: self.n_ports.and_then(|limit| limit.0),
+            n_volumes: self.n_volumes.0,
+            volume_gib: self.volume_gib.0,
         }
     }
 }

@@ -44,6 +44,7 @@ impl Draft<'_> {
                     .map(drop)
             }
             Change::CloseLedger(owner, id, months) => self.close_ledger(owner, id, &months),
+            Change::List(owner) => self.count_list(owner, 0),
             Change::TrimEvents(owner, through) => self.trim_events(owner, through),
             Change::DropEvents(id) => self.drop_events(id),
             Change::Audit(record) => self.append_audit(&record),
@@ -153,13 +154,17 @@ impl Draft<'_> {
     ) -> Result<(), Error> {
         let is_listed = |instance: &&Instance| instance.intent != Intent::Delete;
         if let Some(listed) = new.filter(is_listed).or(old.filter(is_listed)) {
-            let counters = self.get(&t::OWNERS, listed.owner)?.unwrap_or_default();
-            let counters = OwnerRow {
-                version: counters.version + 1,
-                last_seq: counters.last_seq.max(listed.seq),
-            };
-            self.put(&t::OWNERS, listed.owner, &counters)?;
+            self.count_list(listed.owner, listed.seq)?;
         }
         Ok(())
+    }
+
+    fn count_list(&mut self, owner: UserId, seq: u64) -> Result<(), Error> {
+        let counters = self.get(&t::OWNERS, owner)?.unwrap_or_default();
+        let counters = OwnerRow {
+            version: counters.version + 1,
+            last_seq: counters.last_seq.max(seq),
+        };
+        self.put(&t::OWNERS, owner, &counters).map(drop)
     }
 }

@@ -2,19 +2,20 @@
 
 use super::draft::Draft;
 use super::key::{KeyPart, TableKey};
-use super::rows::EventRow;
+use super::rows::{BilledAs, EventRow};
 use super::table::{Table, TableRow};
-use super::tables::CLAIMS;
+use super::tables::{BILLED_AS, CLAIMS, VOLUMES};
 use std::fmt;
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
-use wharf_domain::event::{EventKind, Initiator, InstanceEvent};
+use wharf_domain::event::{EventKind, Initiator, InstanceEvent, VolumeEvent};
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::{BilledSize, Instance};
 use wharf_domain::ledger::{LedgerCost, LedgerEntry};
 use wharf_domain::month::Month;
 use wharf_domain::time::Timestamp;
+use wharf_domain::volume::Volume;
 
 /// One change of rows, as the method of [`Changes`] says that adds it.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub(super) enum Change {
     Event(u32, Box<EventRow>),
     Entry(u32, LedgerEntry),
     CloseLedger(UserId, InstanceId, Vec<(Month, LedgerCost)>),
+    List(UserId),
     TrimEvents(UserId, u64),
     DropEvents(InstanceId),
     Audit(Box<AuditRecord>),
@@ -160,9 +162,21 @@ impl Changes {
         self.and(Change::DropInstance(id))
     }
 
+    /// Removes a volume with its shares. Events and ledger stay.
+    pub fn drop_volume(self, volume: &Volume) -> Self {
+        let id = InstanceId(volume.id.0);
+        self.put(&BILLED_AS, id, BilledAs::from(volume))
+            .remove(&VOLUMES, volume.id)
+    }
+
     /// Notes whether an instance is lost with its node.
     pub fn set_lost(self, id: InstanceId, lost: bool) -> Self {
         self.and(Change::Lost(id, lost))
+    }
+
+    /// Notes a change of a part of an owner's list that is in no row of its instances.
+    pub fn relist(self, owner: UserId) -> Self {
+        self.and(Change::List(owner))
     }
 
     /// Replaces the ledger and the corrections of a purged instance by the costs of its months.
@@ -223,6 +237,56 @@ impl Changes {
         self.put_instance(instance)
     }
 
+    /// Adds a volume's new row with the event that led to it and, where its billing changes, a ledger entry.
+    /// Events and ledger have the form of those of an instance with this id.
+    pub fn record_volume(mut self, mut volume: Volume, now: Timestamp, what: VolumeEvent) -> Self {
+        let (at, status) = (now.max(volume.last_event_at), volume.status());
+        let (instance, state) = (InstanceId(volume.id.0), status.billed_as());
+        let what = EventKind::Volume(status, what);
+        let event = EventRow {
+            owner: volume.owner,
+            seq: 0,
+            name: Some(volume.name.as_str().to_owned()),
+            initiator: what.usual_initiator(),
+            event: InstanceEvent {
+                at: now,
+                instance,
+                what,
+                state,
+                size: volume.size(),
+            },
+        };
+        self = self.append_event(volume.events, event);
+        volume.events += 1;
+        volume.last_event_at = at;
+        let is_billed = status.is_billed();
+        if is_billed != volume.billed || volume.ledger_entries == 0 {
+            let entry = LedgerEntry {
+                instance,
+                owner: volume.owner,
+                at,
+                billed: state.billed(),
+                size: volume.size(),
+                n_gpus: 0,
+                rates: volume.rates(),
+            };
+            self = self.and(Change::Entry(volume.ledger_entries, entry));
+            volume.ledger_entries += 1;
+            volume.billed = is_billed;
+        }
+        self.put(&VOLUMES, volume.id, volume)
+    }
+
+    /// Names the actor of all events.
+    pub fn by(mut self, origin: &Origin) -> Self {
+        for change in &mut self.0 {
+            if let Change::Event(_, row) = change {
+                row.initiator = Initiator::Actor(origin.actor.clone());
+            }
+        }
+        self
+    }
+
     /// Adds an event of an instance whose row is not written.
     pub fn event(self, instance: &Instance, now: Timestamp, what: EventKind) -> Self {
         let row = EventRow {
@@ -250,11 +314,7 @@ impl Changes {
     /// Adds the audit record of changes of an instance; none if nothing changes. The events name the
     /// actor.
     pub fn audited(mut self, origin: &Origin, operation: &str, now: Timestamp) -> Self {
-        for change in &mut self.0 {
-            if let Change::Event(_, row) = change {
-                row.initiator = Initiator::Actor(origin.actor.clone());
-            }
-        }
+        self = self.by(origin);
         let Ok(instance) = self.instance() else {
             return self;
         };

@@ -1,20 +1,25 @@
-//! Checks the events and the ledger of every instance, purged ones included. Numbers have no gaps, time
+//! Checks the events and the ledger of every instance and volume, purged ones included. Numbers have no gaps, time
 //! does not run backwards, and the ledger agrees with the events.
 
 use super::findings::Findings;
 use super::fsck::Known;
 use super::tables as t;
 use super::tree::{Rows as _, Snapshot};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::error::Error;
 use wharf_domain::event::InstanceEvent;
-use wharf_domain::ids::InstanceId;
+use wharf_domain::ids::{InstanceId, UserId, VolumeId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::LedgerEntry;
+use wharf_domain::volume::Volume;
 
 /// Adds the contradictions of all histories, those of purged instances included.
 pub(super) fn check(rows: &Snapshot, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
     let mut ids: BTreeSet<InstanceId> = known.keys().copied().collect();
+    let volumes = rows.all(&t::VOLUMES)?.filter_map(Result::ok);
+    let volumes: BTreeMap<VolumeId, Kept> =
+        volumes.map(|(id, (), v)| (id, Kept::from(&v))).collect();
+    ids.extend(volumes.keys().map(|id| InstanceId(id.0)));
     for row in rows.all(&t::EVENTS)? {
         ids.insert(row?.0);
     }
@@ -29,14 +34,44 @@ pub(super) fn check(rows: &Snapshot, known: &Known, wrong: &mut Findings) -> Res
         let ledger = rows
             .under(&t::LEDGER, &id)?
             .collect::<Result<Vec<_>, _>>()?;
-        check_one(id, known.get(&id), &events, &ledger, wrong);
+        let kept = known.get(&id).map(Kept::from);
+        let kept = kept.or_else(|| volumes.get(&VolumeId(id.0)).copied());
+        check_one(id, kept, &events, &ledger, wrong);
     }
     Ok(())
 }
 
+/// The part of a row that its history must agree with.
+#[derive(Clone, Copy)]
+struct Kept {
+    owner: UserId,
+    events: u32,
+    ledger_entries: u32,
+}
+
+impl From<&Instance> for Kept {
+    fn from(row: &Instance) -> Self {
+        Self {
+            owner: row.owner,
+            events: row.events,
+            ledger_entries: row.ledger_entries,
+        }
+    }
+}
+
+impl From<&Volume> for Kept {
+    fn from(row: &Volume) -> Self {
+        Self {
+            owner: row.owner,
+            events: row.events,
+            ledger_entries: row.ledger_entries,
+        }
+    }
+}
+
 fn check_one(
     id: InstanceId,
-    instance: Option<&Instance>,
+    kept: Option<Kept>,
     events: &[(u32, InstanceEvent)],
     ledger: &[(u32, LedgerEntry)],
     wrong: &mut Findings,
@@ -47,12 +82,12 @@ fn check_one(
         }
     };
     let (last_event, last_entry) = (events.last(), ledger.last());
-    if let Some(instance) = instance {
+    if let Some(kept) = kept {
         let counted = |last: Option<u32>| last.map_or(0, |last| last.saturating_add(1));
         let events = counted(last_event.map(|(number, _)| *number));
-        expect(events == instance.events, "its last events are missing");
+        expect(events == kept.events, "its last events are missing");
         let entries = counted(last_entry.map(|(number, _)| *number));
-        let all = entries == instance.ledger_entries;
+        let all = entries == kept.ledger_entries;
         expect(all, "its last ledger entries are missing");
     } else {
         let ended = last_entry.is_none_or(|(_, entry)| {
@@ -71,7 +106,7 @@ fn check_one(
     let forwards = ledger.is_sorted_by_key(|(_, entry)| entry.at);
     expect(forwards, "its ledger runs backwards");
     let own = |entry: &LedgerEntry| {
-        entry.instance == id && instance.is_none_or(|instance| instance.owner == entry.owner)
+        entry.instance == id && kept.is_none_or(|kept| kept.owner == entry.owner)
     };
     let own = ledger.iter().all(|(_, entry)| own(entry));
     expect(own, "its ledger has entries of others");

@@ -9,7 +9,7 @@ use wharf_domain::audit::AuditRecord;
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::event::InstanceEvent;
-use wharf_domain::ids::{InstanceId, NodeId, UserId};
+use wharf_domain::ids::{InstanceId, NodeId, UserId, VolumeId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::{BillCorrection, LedgerCost, LedgerEntry};
 use wharf_domain::month::Month;
@@ -100,10 +100,13 @@ pub trait Read: Rows {
         Ok(())
     }
 
-    /// An instance as its bill shows it, which may be purged.
+    /// An instance or a volume as its bill shows it, which may be purged.
     fn billed_as(&self, id: InstanceId) -> Result<Option<BilledAs>, Error> {
         if let Some(instance) = self.instance(id)? {
             return Ok(Some((&instance).into()));
+        }
+        if let Some(volume) = self.get(&t::VOLUMES, VolumeId(id.0))? {
+            return Ok(Some((&volume).into()));
         }
         if let Some(kept) = self.get(&t::BILLED_AS, id)? {
             return Ok(Some(kept));

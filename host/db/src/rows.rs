@@ -11,6 +11,7 @@ use wharf_domain::event::{Initiator, InstanceEvent};
 use wharf_domain::ids::UserId;
 use wharf_domain::instance::Instance;
 use wharf_domain::secret::Encrypted;
+use wharf_domain::volume::Volume;
 
 /// The part of an instance that only its creation needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,15 +55,32 @@ pub struct EventRow {
     pub initiator: Initiator,
 }
 
-/// An instance as its owner knew it, on the bill.
+/// An instance or a volume as its owner knew it, on the bill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BilledAs {
     /// Its last name; `None` if an earlier version purged the instance.
     pub name: Option<String>,
-    /// Its flavor; `None` if an earlier version purged the instance.
+    /// Its flavor; `None` for a volume, or if an earlier version purged the instance.
     pub flavor: Option<String>,
     /// Its last size.
     pub size: Size,
+}
+
+impl BilledAs {
+    /// Whether it is a volume: an instance has vCPUs.
+    pub fn is_volume(&self) -> bool {
+        self.size.n_vcpus == 0
+    }
+}
+
+impl From<&Volume> for BilledAs {
+    fn from(volume: &Volume) -> Self {
+        Self {
+            name: Some(volume.name.as_str().to_owned()),
+            flavor: None,
+            size: volume.size(),
+        }
+    }
 }
 
 impl From<&Instance> for BilledAs {

@@ -1,5 +1,5 @@
-//! The tables of instances, claims, events, the ledger and the audit log. Each feature declares its own
-//! tables.
+//! The tables of instances, volumes, claims, events, the ledger and the audit log. Each feature declares its
+//! own tables.
 //!
 //! Claims are in a group of their own, because a start reads all of them.
 
@@ -8,15 +8,18 @@ use super::table::Table;
 use super::{audit, events, recorded};
 use uuid::Uuid;
 use wharf_domain::capacity::Claim;
-use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::ids::{InstanceId, UserId, VolumeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::ledger::{BillCorrection, LedgerCost, LedgerEntry};
 use wharf_domain::secret::Fingerprint;
+use wharf_domain::volume::Volume;
 
 /// The bound of a table with one row of each user.
 pub const OF_USER: &str = "One row of each user; the operator and the provider make users";
 const ONE: &str = "One row";
 const ALWAYS: &str = "Always";
+const OF_VOLUMES: &str = "`[quota]`, and the disks of nodes";
+const UNMADE: &str = "Until the node was seen without the deleted volume";
 const OF_INSTANCES: &str = "`[quota]`, and the ports and addresses of nodes";
 const SEEN: &str = "Until the node was seen without the deleted instance";
 const BUDGET: &str = "The budget";
@@ -57,6 +60,29 @@ crate::tables! {
     pub const PENDING: Table<InstanceId, (), ()> = Table::index_of(&INSTANCES, b'p', 0);
     /// Counters of an owner.
     pub const OWNERS: Table<UserId, (), OwnerRow> = Table::bounded(b'o', 0, OF_USER, ALWAYS);
+
+    /// Volumes.
+    pub const VOLUMES: Table<VolumeId, (), Volume> =
+        Table::bounded(b'v', 0, OF_VOLUMES, UNMADE)
+            .indexed(|id, (), row, entries| {
+                entries.put(&VOLUME_PLACES, ((), row.seq), id)?;
+                if !row.is_lost() {
+                    entries.put(&VOLUMES_ON, (&*row.node.0, *id), &())?;
+                }
+                if row.deleted {
+                    return Ok(());
+                }
+                let name = row.name.as_str().to_owned();
+                entries.put(&VOLUME_NAMES, (row.owner, name), id)
+            })
+            .followed();
+    /// Volumes of an owner by name, without deleted ones.
+    pub const VOLUME_NAMES: Table<UserId, String, VolumeId> =
+        Table::index_of(&VOLUMES, b'm', 0);
+    /// Volumes in the order of creation.
+    pub const VOLUME_PLACES: Table<(), u64, VolumeId> = Table::index_of(&VOLUMES, b'V', 0);
+    /// Volumes by node, without lost ones.
+    pub const VOLUMES_ON: Table<String, VolumeId, ()> = Table::index_of(&VOLUMES, b'W', 0);
 
     /// Claims by node.
     pub const CLAIMS: Table<String, InstanceId, Claim> =

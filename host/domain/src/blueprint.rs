@@ -67,3 +67,11 @@ pub struct Blueprint {
     /// Port of the web page inside.
     pub web_port: Option<u16>,
 }
+
+impl Blueprint {
+    /// Returns whether a file has a secret as it is.
+    pub fn has_secret(&self, kind: SecretKind) -> bool {
+        let content = FileContent::Secret(kind);
+        self.files.iter().any(|file| file.content == content)
+    }
+}

@@ -8,6 +8,7 @@ use super::instance::ResourceType;
 use super::name::Name;
 use super::request::CreateRequest;
 use super::secret::{InstanceSecrets, SecretKind, SecretText};
+use super::volume::{MountRequest, check_paths};
 use std::sync::Arc;
 
 /// The flavor of a request that names none.
@@ -86,6 +87,8 @@ pub struct CreateDraft {
     pub s3: [Field<SecretText>; 4],
     /// `ai_provider_api_key`.
     pub ai_provider_api_key: Field<SecretText>,
+    /// `volumes`.
+    pub volumes: Field<Vec<MountRequest>>,
     /// Errors of single fields.
     pub errors: FieldErrors,
 }
@@ -95,6 +98,7 @@ impl CreateDraft {
     pub fn finish(mut self, offer: Offer<'_>) -> Result<CreateRequest, FieldErrors> {
         let flavor = self.check_flavor(offer.flavors);
         self.check_gpu(offer.gpu_models);
+        self.check_volumes();
         self.errors.into_result()?;
         let secrets = S3_FIELDS
             .into_iter()
@@ -125,6 +129,7 @@ impl CreateDraft {
             gpu_model: self.gpu_model.right(),
             public_key: self.public_key.right(),
             secrets: InstanceSecrets(secrets),
+            volumes: self.volumes.right().unwrap_or_default(),
         })
     }
 
@@ -173,6 +178,18 @@ impl CreateDraft {
             }
         }
         Some(Arc::clone(flavor))
+    }
+
+    fn check_volumes(&mut self) {
+        let Some(volumes) = self.volumes.as_right().filter(|all| !all.is_empty()) else {
+            return;
+        };
+        if self.resource_type == Some(ResourceType::Vm) {
+            let message = "volumes are available for containers only";
+            self.errors.add("volumes", message);
+        } else if let Err(message) = check_paths(volumes.iter().map(|mount| &mount.path)) {
+            self.errors.add("volumes", message);
+        }
     }
 
     fn check_gpu(&mut self, models: &[String]) {
@@ -240,6 +257,7 @@ mod tests {
             public_key: Field::Absent,
             s3: [Field::Absent, Field::Absent, Field::Absent, Field::Absent],
             ai_provider_api_key: Field::Absent,
+            volumes: Field::Absent,
             errors: FieldErrors::default(),
         }
     }

@@ -48,6 +48,8 @@ pub struct Shortfall {
     pub freeing: bool,
     /// The flavor, if nodes would run the instance but none has its image.
     pub no_image: Option<String>,
+    /// Names of the volumes that bind the instance to one node.
+    pub volumes: Vec<String>,
 }
 
 impl From<Vec<(&'static str, u64, u64)>> for Shortfall {
@@ -56,6 +58,7 @@ impl From<Vec<(&'static str, u64, u64)>> for Shortfall {
             fields,
             freeing: false,
             no_image: None,
+            volumes: Vec::new(),
         }
     }
 }
@@ -94,6 +97,9 @@ pub enum Error {
     /// The action is not possible for this instance; the text says why.
     #[error("{0}")]
     NotApplicable(&'static str),
+    /// [`Self::NotApplicable`] with a text that names things of the caller.
+    #[error("{0}")]
+    Refused(String),
     /// The operator suspended the instance or its owner.
     #[error("the operator has suspended {suspended}: {reason}")]
     Suspended {

@@ -2,11 +2,12 @@
 
 use super::audit::Actor;
 use super::capacity::Size;
-use super::ids::InstanceId;
+use super::ids::{InstanceId, VolumeId};
 use super::placement::Allocation;
 use super::shortage::Shortage;
 use super::state::InstanceState;
 use super::time::Timestamp;
+use super::volume::{VolumeFailure, VolumeStatus};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -136,6 +137,41 @@ pub enum EventKind {
         /// The e-mail address of the visitor.
         visitor: String,
     },
+    /// An event of a volume, with its state afterwards. The id of the event is that of the volume.
+    Volume(VolumeStatus, VolumeEvent),
+    /// The instance has this volume.
+    VolumeAttached {
+        volume: VolumeId,
+        /// Name of the volume.
+        name: String,
+        path: String,
+        read_only: bool,
+    },
+    /// The instance has this volume no more.
+    VolumeDetached {
+        volume: VolumeId,
+        /// Name of the volume.
+        name: String,
+    },
+}
+
+/// The kind of an event of a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum VolumeEvent {
+    /// The user requested the volume.
+    Created,
+    /// The node has the volume.
+    Ready,
+    /// The volume is of no use any more, with the reason for the operator.
+    Failed(VolumeFailure, String),
+    /// The user renamed the volume.
+    Renamed,
+    /// The user shared the volume with the user of this address.
+    Shared(String),
+    /// The user ended the share with the user of this address.
+    Unshared(String),
+    /// The user deleted the volume.
+    Deleted,
 }
 
 /// The addresses of an instance.
@@ -160,11 +196,20 @@ impl EventKind {
             | Self::ShareCreated(_)
             | Self::ShareChanged(_)
             | Self::ShareRemoved(_)
+            | Self::Volume(
+                _,
+                VolumeEvent::Created
+                | VolumeEvent::Renamed
+                | VolumeEvent::Shared(_)
+                | VolumeEvent::Unshared(_)
+                | VolumeEvent::Deleted,
+            )
             | Self::Deleted => Initiator::Actor(Actor::Key(String::new())),
             Self::Forgotten
             | Self::BillCorrected { .. }
             | Self::NodeDrained
             | Self::Moving
+            | Self::Volume(_, VolumeEvent::Failed(VolumeFailure::Lost, _))
             | Self::Lost => Initiator::Actor(Actor::Operator),
             Self::Ready
             | Self::Released
@@ -176,6 +221,9 @@ impl EventKind {
             | Self::Purged
             | Self::AllocationLost(..)
             | Self::DiskGrowing(_)
+            | Self::Volume(..)
+            | Self::VolumeAttached { .. }
+            | Self::VolumeDetached { .. }
             | Self::Moved(_) => Initiator::Node,
             _ => Initiator::System,
         }

@@ -12,9 +12,9 @@ pub enum WebAuth {
     /// The page asks its visitors itself.
     #[default]
     None,
-    /// `Bearer` and the instance's password.
+    /// `Bearer` and the instance's web token if a file of its blueprint has it, or else the password.
     Bearer,
-    /// `Basic` with the login account and the instance's password.
+    /// `Basic` with the login account, and the secret of `Bearer`.
     Basic,
     /// `token` and the instance's web token.
     Token,
@@ -65,4 +65,6 @@ pub struct BlueprintRequest {
     pub s3_prefill: bool,
     /// Whether the request has the AI key.
     pub ai: bool,
+    /// Whether the page gets a private port, so that its visitors come through the host.
+    pub private_page: bool,
 }

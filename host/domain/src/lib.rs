@@ -27,4 +27,5 @@ pub mod shortage;
 pub mod state;
 pub mod suspension;
 pub mod time;
+pub mod volume;
 pub mod webhook;

@@ -1,4 +1,4 @@
-//! Quotas: the most that the instances of one owner hold together.
+//! Quotas: the most that the instances and volumes of one owner hold together.
 
 use super::capacity::Claim;
 use serde::{Deserialize, Serialize};
@@ -16,9 +16,12 @@ pub struct Amounts<T> {
     pub n_gpus: T,
     /// SSH ports, ports of web pages, and open ports of VMs.
     pub n_ports: T,
+    pub n_volumes: T,
+    /// Sizes of volumes.
+    pub volume_gib: T,
 }
 
-/// The quantities that an owner's instances hold.
+/// The quantities that an owner's instances and volumes hold.
 pub type QuotaUsage = Amounts<u64>;
 
 /// The limits of an owner; `None` means no limit.
@@ -39,7 +42,7 @@ pub type Over = (&'static str, u64, u64);
 
 impl<T> Amounts<T> {
     /// Returns the values with the names of the REST interface.
-    pub fn fields(self) -> [(&'static str, T); 6] {
+    pub fn fields(self) -> [(&'static str, T); 8] {
         [
             ("n_instances", self.n_instances),
             ("n_vcpus", self.n_vcpus),
@@ -47,6 +50,8 @@ impl<T> Amounts<T> {
             ("disk_size_gib", self.disk_size_gib),
             ("n_gpus", self.n_gpus),
             ("n_ports", self.n_ports),
+            ("n_volumes", self.n_volumes),
+            ("volume_gib", self.volume_gib),
         ]
     }
 
@@ -60,6 +65,8 @@ impl<T> Amounts<T> {
             disk_size_gib: f(self.disk_size_gib, other.disk_size_gib),
             n_gpus: f(self.n_gpus, other.n_gpus),
             n_ports: f(self.n_ports, other.n_ports),
+            n_volumes: f(self.n_volumes, other.n_volumes),
+            volume_gib: f(self.volume_gib, other.volume_gib),
         }
     }
 }
@@ -75,6 +82,16 @@ impl QuotaUsage {
             disk_size_gib: u64::from(claim.size.disk_size_gib),
             n_gpus: compute * claim.gpus.len() as u64,
             n_ports: 1 + u64::from(claim.web_port.is_some()),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the quantities that a volume holds.
+    pub fn of_volume(size_gib: u32) -> Self {
+        Self {
+            n_volumes: 1,
+            volume_gib: u64::from(size_gib),
+            ..Self::default()
         }
     }
 

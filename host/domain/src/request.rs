@@ -6,6 +6,7 @@ use super::flavor::Flavor;
 use super::instance::{Instance, ResourceType};
 use super::name::Name;
 use super::secret::InstanceSecrets;
+use super::volume::MountRequest;
 use std::sync::Arc;
 
 /// A request to create an instance.
@@ -27,6 +28,8 @@ pub struct CreateRequest {
     pub public_key: Option<String>,
     /// S3 and AI secrets.
     pub secrets: InstanceSecrets,
+    /// Volumes; containers only.
+    pub volumes: Vec<MountRequest>,
 }
 
 /// A request to change an instance; an absent field stays as it is.

@@ -24,6 +24,7 @@ pub async fn run(
     let mut look = interval(LOOK_EVERY);
     loop {
         tokio::select! {
+            biased;
             _ = stop.changed() => break,
             _ = look.tick() => {}
         }

@@ -5,6 +5,7 @@ use super::labels;
 use super::private_ports::{PRIVATE_PAGES, web_is_private};
 use super::quota;
 use super::suspension;
+use super::volumes::{Reader, name_volumes, new_mounts};
 use super::{App, IdempotencyKey, InstanceView, SharedInventory};
 use std::sync::Arc;
 use wharf_db::{Changes, PROVISIONING_SPECS, ProvisioningSpec, Read as _, View};
@@ -12,7 +13,7 @@ use wharf_domain::blueprint::Blueprint;
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
-use wharf_domain::ids::{Generation, InstanceId, UserId};
+use wharf_domain::ids::{Generation, InstanceId};
 use wharf_domain::instance::{BilledSize, Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::Rates;
 use wharf_domain::name::Name;
@@ -22,8 +23,9 @@ use wharf_domain::request::CreateRequest;
 use wharf_domain::secret::{Encrypted, InstanceSecrets, SecretKind, SecretText};
 use wharf_domain::state::InstanceState;
 use wharf_domain::time::Timestamp;
+use wharf_domain::volume::MountRequest;
 use wharf_ground::caller::Caller;
-use wharf_ground::random::{fill, random_text};
+use wharf_ground::random::Random;
 use wharf_ground::vault::Vault;
 use wharf_plugin::first_boot;
 
@@ -51,8 +53,8 @@ impl App {
         request: CreateRequest,
         key: Option<IdempotencyKey>,
     ) -> Result<InstanceView, Error> {
-        let password = password()?;
-        let mut draft = self.draft(caller.user, request, password.clone()).await?;
+        let password = password(&self.random)?;
+        let mut draft = self.draft(caller, request, password.clone()).await?;
         draft.key = key;
         let id = draft.id;
         let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
@@ -69,13 +71,14 @@ impl App {
 
     pub(super) async fn draft(
         &self,
-        owner: UserId,
+        caller: &Caller,
         request: CreateRequest,
         password: SecretText,
     ) -> Result<InstanceDraft, Error> {
         let flavor = request.flavor;
         let login_user = self.config().login_user.clone();
         let has = |kind| request.secrets.get(kind).is_some();
+        let private_page = flavor.web && web_is_private(&self.config());
         let blueprint = self
             .blueprint(BlueprintRequest {
                 flavor: Arc::clone(&flavor),
@@ -86,13 +89,14 @@ impl App {
                 public_key: request.public_key.clone(),
                 s3_prefill: has(SecretKind::S3PrefillBucket),
                 ai: has(SecretKind::AiProviderApiKey),
+                private_page,
             })
             .await?;
         // Ids in order of time keep the rows of one commit on few pages.
-        let id = InstanceId(uuid::Uuid::now_v7());
+        let id = InstanceId(self.random.id(self.clock.system())?);
         let mut secrets = request.secrets;
         if flavor.web {
-            let token = SecretText::new(random_text::<WEB_TOKEN>()?);
+            let token = SecretText::new(self.random.text::<WEB_TOKEN>()?);
             secrets.0.push((SecretKind::WebToken, token));
         }
         Ok(InstanceDraft {
@@ -100,7 +104,7 @@ impl App {
             vault: self.vault.clone(),
             password,
             placement: PlacementRequest {
-                owner,
+                owner: caller.user,
                 resource_type: request.resource_type,
                 size: request.size,
                 cpu_tier: request.cpu_tier,
@@ -112,14 +116,17 @@ impl App {
                     .iter()
                     .map(|i| i.reference.clone())
                     .collect(),
+                node: None,
             },
+            reader: caller.into(),
+            volumes: request.volumes,
             rates: self
                 .config()
                 .rates
                 .rates(request.cpu_tier, request.gpu_model.as_deref()),
             names: match request.name {
                 Some(name) => Names::Given(name),
-                None => Names::Generated(random()?),
+                None => Names::Generated(self.random.number()?),
             },
             flavor,
             login_user,
@@ -127,7 +134,7 @@ impl App {
             secrets,
             deadline: self.deadline(self.clock.now()),
             key: None,
-            web_is_private: web_is_private(&self.config()),
+            private_page,
         })
     }
 
@@ -157,6 +164,8 @@ enum Names {
 pub(super) struct InstanceDraft {
     id: InstanceId,
     pub(super) placement: PlacementRequest,
+    reader: Reader,
+    volumes: Vec<MountRequest>,
     pub(super) rates: Rates,
     names: Names,
     flavor: Arc<Flavor>,
@@ -167,8 +176,8 @@ pub(super) struct InstanceDraft {
     secrets: InstanceSecrets,
     deadline: Timestamp,
     key: Option<IdempotencyKey>,
-    /// Whether its page gets a private port.
-    web_is_private: bool,
+    /// Whether it gets a page at a private port.
+    private_page: bool,
 }
 
 impl InstanceDraft {
@@ -187,7 +196,13 @@ impl InstanceDraft {
         suspension::check_user(view.rows, self.placement.owner)?;
         let name = self.name(view)?;
         let limits = quota::limits(view.rows, self.placement.owner, defaults)?;
-        let placement = quota::place(inventory, limits, &self.placement)?;
+        let mounts = new_mounts(view.rows, &self.reader, &self.volumes)?;
+        let request = PlacementRequest {
+            node: mounts.node(),
+            ..self.placement.clone()
+        };
+        let placement = quota::place(inventory, limits, &request)
+            .map_err(|error| name_volumes(error, &mounts))?;
         let seq = view.rows.next_seq(self.placement.owner)?;
         // Encrypted within the write, so that a rotation of the key misses no new row.
         let password = self.vault.encrypt_text(self.id, &self.password)?;
@@ -197,7 +212,7 @@ impl InstanceDraft {
             blueprint: Arc::clone(&self.blueprint),
             secrets: self.vault.encrypt_all(self.id, &self.secrets)?,
         };
-        let changes = if self.web_is_private && instance.web_port.is_some() {
+        let changes = if self.private_page {
             Changes::none().put(&PRIVATE_PAGES, self.id, ())
         } else {
             Changes::none()
@@ -207,6 +222,7 @@ impl InstanceDraft {
             .put(&PROVISIONING_SPECS, self.id, provisioning_spec)
             .with(labels::assign(view.rows, &instance)?)
             .record(instance, view.now, wharf_domain::event::EventKind::Created);
+        let changes = mounts.record(changes, view.now)?;
         let instance = changes.instance()?;
         let changes = match &self.key {
             Some(key) => changes.with(key.kept(instance.clone(), view)?),
@@ -296,17 +312,11 @@ fn flavor_error(error: PluginError) -> Error {
     }
 }
 
-fn random() -> Result<u64, Error> {
-    let mut bytes = [0; 8];
-    fill(&mut bytes)?;
-    Ok(u64::from_le_bytes(bytes))
-}
-
-pub(super) fn password() -> Result<SecretText, Error> {
+pub(super) fn password(random: &Random) -> Result<SecretText, Error> {
     let mut text = String::with_capacity(PASSWORD_LENGTH);
     while text.len() < PASSWORD_LENGTH {
         let mut bytes = [0; 2 * PASSWORD_LENGTH];
-        fill(&mut bytes)?;
+        random.fill(&mut bytes)?;
         // Skipping bytes from 224 on, the last multiple of 56, makes all characters equally likely.
         let even = bytes.iter().filter(|b| usize::from(**b) < 224);
         let characters = even.filter_map(|b| ALPHABET.get(usize::from(*b) % ALPHABET.len()));

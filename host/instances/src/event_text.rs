@@ -1,6 +1,6 @@
 //! The words for events.
 
-use wharf_domain::event::EventKind;
+use wharf_domain::event::{EventKind, VolumeEvent};
 use wharf_domain::money::usd;
 use wharf_domain::placement::Allocation;
 use wharf_domain::shortage::Shortage;
@@ -53,8 +53,31 @@ pub fn describe(what: &EventKind) -> (&'static str, Option<String>) {
         EventKind::PageVisited { page, visitor } => {
             ("page-visited", Some(format!("{page} by {visitor}")))
         }
+        EventKind::Volume(_, what) => describe_volume(what),
+        EventKind::VolumeAttached {
+            name,
+            path,
+            read_only,
+            ..
+        } => {
+            let how = if *read_only { ", read-only" } else { "" };
+            ("volume-attached", Some(format!("{name} at {path}{how}")))
+        }
+        EventKind::VolumeDetached { name, .. } => ("volume-detached", Some(name.clone())),
         EventKind::RestartShort(short) => ("restart-failed", Some(shortages(short))),
         EventKind::ResizeShort(short) => ("resize-refused", Some(shortages(short))),
+    }
+}
+
+fn describe_volume(what: &VolumeEvent) -> (&'static str, Option<String>) {
+    match what {
+        VolumeEvent::Created => ("volume-created", None),
+        VolumeEvent::Ready => ("volume-ready", None),
+        VolumeEvent::Failed(_, why) => ("volume-failed", Some(why.clone())),
+        VolumeEvent::Renamed => ("volume-renamed", None),
+        VolumeEvent::Shared(user) => ("volume-shared", Some(user.clone())),
+        VolumeEvent::Unshared(user) => ("volume-unshared", Some(user.clone())),
+        VolumeEvent::Deleted => ("volume-deleted", None),
     }
 }
 

@@ -9,14 +9,14 @@ use serde::Serialize;
 use tokio::sync::watch;
 use wharf_db::{EventRow, Read, Snapshot, TopicCounts};
 use wharf_domain::error::Error;
-use wharf_domain::event::EventKind;
+use wharf_domain::event::{EventKind, InstanceEvent, VolumeEvent};
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::money::usd;
 use wharf_domain::time::Timestamp;
 use wharf_ground::caller::Caller;
 
 /// The types of events.
-pub const KINDS: [&str; 23] = [
+pub const KINDS: [&str; 32] = [
     "created",
     "ready",
     "failed",
@@ -40,6 +40,15 @@ pub const KINDS: [&str; 23] = [
     "share-changed",
     "share-removed",
     "page-visited",
+    "volume-created",
+    "volume-ready",
+    "volume-failed",
+    "volume-renamed",
+    "volume-attached",
+    "volume-detached",
+    "volume-shared",
+    "volume-unshared",
+    "volume-deleted",
 ];
 
 /// An event as its owner sees it.
@@ -49,9 +58,11 @@ pub struct OwnerEvent {
     pub id: u64,
     /// Time in ISO 8601.
     pub at: Option<String>,
-    /// UUID of the instance.
+    /// UUID of the instance; `None` in events of volumes alone.
     pub instance: Option<String>,
-    /// Name of the instance after the event.
+    /// UUID of the volume; `None` in events of instances alone.
+    pub volume: Option<String>,
+    /// Name of the instance or volume after the event.
     pub name: Option<String>,
     #[serde(rename = "type")]
     pub kind: &'static str,
@@ -90,6 +101,7 @@ impl OwnerEvent {
             id,
             at: None,
             instance: None,
+            volume: None,
             name: None,
             kind: "reset",
             state: None,
@@ -106,18 +118,27 @@ impl From<EventRow> for OwnerEvent {
     fn from(row: EventRow) -> Self {
         let event = row.event;
         let (kind, id) = row.initiator.parts();
+        // A volume has a disk alone.
+        let of_volume = event.size.n_vcpus == 0;
         Self {
             id: row.seq,
             at: Some(event.at.to_rfc3339()),
-            instance: Some(event.instance.to_string()),
+            instance: (!of_volume).then(|| event.instance.to_string()),
+            volume: volume_of(&event),
             name: row.name.clone(),
             kind: kind_of(&event.what),
-            state: Some(event.state.as_str()),
-            n_vcpus: Some(event.size.n_vcpus),
-            mem_gib: Some(f64::from(event.size.mem_gib)),
+            state: Some(match &event.what {
+                EventKind::Volume(status, _) => status.as_str(),
+                _ => event.state.as_str(),
+            }),
+            n_vcpus: (!of_volume).then_some(event.size.n_vcpus),
+            mem_gib: (!of_volume).then(|| f64::from(event.size.mem_gib)),
             disk_size_gib: Some(event.size.disk_size_gib),
             message: Some(match (&event.what, &row.name) {
                 (EventKind::Renamed, Some(name)) => format!("The instance is now called {name}."),
+                (EventKind::Volume(_, VolumeEvent::Renamed), Some(name)) => {
+                    format!("The volume is now called {name}.")
+                }
                 (what, _) => message(what),
             }),
             actor: Some(EventActor { kind, id }),
@@ -210,6 +231,17 @@ impl App {
     /// Changes after each commit with a change of another list of a user.
     pub fn topics_of(&self, owner: UserId) -> watch::Receiver<TopicCounts> {
         self.db.topics_of(owner)
+    }
+}
+
+/// The volume of an event.
+fn volume_of(event: &InstanceEvent) -> Option<String> {
+    match &event.what {
+        EventKind::VolumeAttached { volume, .. } | EventKind::VolumeDetached { volume, .. } => {
+            Some(volume.to_string())
+        }
+        _ if event.size.n_vcpus == 0 => Some(event.instance.to_string()),
+        _ => None,
     }
 }
 
@@ -335,11 +367,42 @@ fn message(what: &EventKind) -> String {
              nothing. Create it again with an empty disk, under its name and with its settings, or delete it."
         }
         EventKind::Recreated => "The instance is being created again, with an empty disk.",
+        EventKind::Volume(_, what) => return volume_message(what),
+        EventKind::VolumeAttached {
+            name,
+            path,
+            read_only,
+            ..
+        } => {
+            let how = if *read_only { ", read-only" } else { "" };
+            return format!("The instance has the volume {name} at {path}{how}.");
+        }
+        EventKind::VolumeDetached { name, .. } => {
+            return format!("The instance does not have the volume {name} any more.");
+        }
         EventKind::Forgotten => "The operator removed the instance from the books.",
         EventKind::BillCorrected { nano_usd, reason } => {
             let amount = usd(*nano_usd);
             return format!("The operator corrected the bill by {amount} USD: {reason}");
         }
+    };
+    text.to_owned()
+}
+
+/// The words for the owner of a volume.
+fn volume_message(what: &VolumeEvent) -> String {
+    let text = match what {
+        VolumeEvent::Created => "The volume was requested and is being made.",
+        VolumeEvent::Ready => "The volume is ready.",
+        VolumeEvent::Failed(failure, _) => {
+            return format!("{} It costs nothing.", failure.reason());
+        }
+        VolumeEvent::Renamed => "The volume was renamed.",
+        VolumeEvent::Shared(user) => return format!("{user} can read the volume."),
+        VolumeEvent::Unshared(user) => {
+            return format!("{user} cannot attach the volume any more.");
+        }
+        VolumeEvent::Deleted => "The volume was deleted with its data.",
     };
     text.to_owned()
 }

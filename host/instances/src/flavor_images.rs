@@ -30,6 +30,7 @@ pub async fn images(plugins: &Plugins, login_user: &str) -> Vec<FlavorImages> {
                 public_key: None,
                 s3_prefill: false,
                 ai: false,
+                private_page: false,
             };
             // A flavor without a blueprint for these values has no image to miss.
             let Ok(blueprint) = plugins.blueprint(&request).await else {

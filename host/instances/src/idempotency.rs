@@ -18,7 +18,7 @@ use wharf_ground::caller::Caller;
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// The most expired requests that one write removes. A write adds one, so they do not accumulate.
-const REMOVALS: usize = 16;
+pub(super) const REMOVALS: usize = 16;
 
 tables! {
     /// Create requests by their owner and idempotency key.
@@ -68,6 +68,15 @@ impl IdempotencyKey {
             key: Sha256::digest(key).into(),
             body: salted.chain_update(body).finalize().into(),
         }
+    }
+
+    pub(super) fn digest(&self) -> IdempotencyDigest {
+        self.key
+    }
+
+    /// The digest of the request's body.
+    pub(super) fn body(&self) -> [u8; 32] {
+        self.body
     }
 
     /// Returns the instance of an earlier request with the key.
@@ -124,11 +133,11 @@ fn keep(
     Ok(changes.put(&IDEMPOTENT, ((), key), create))
 }
 
-fn millis(at: Timestamp) -> u64 {
+pub(super) fn millis(at: Timestamp) -> u64 {
     u64::try_from(at.0).unwrap_or_default()
 }
 
-fn expiry(now: Timestamp) -> Timestamp {
+pub(super) fn expiry(now: Timestamp) -> Timestamp {
     Timestamp(now.0.saturating_sub(KEPT_MS))
 }
 

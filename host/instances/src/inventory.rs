@@ -4,17 +4,19 @@ use super::moves::{DRAINED, drained};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wharf_db::{CLAIMS, Followed, MOVES, Projection, Read as _, Rows as _, Snapshot};
-use wharf_domain::capacity::{Claim, Size};
+use wharf_config::{Config, GpuConfig, NodeConfig};
+use wharf_db::{CLAIMS, Followed, MOVES, Projection, Read as _, Rows as _, Snapshot, VOLUMES};
+use wharf_domain::capacity::{Claim, CpuTier, GpuDevice, Size};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{NodeId, UserId};
 use wharf_domain::instance::ResourceType;
 use wharf_domain::placement::{
-    Allocation, Inventory, KeptOut, MovePlace, MoveRequest, NodeUsage, Placement, PlacementRequest,
-    Supports,
+    Allocation, Cluster, Inventory, KeptOut, MovePlace, MoveRequest, NodeSetup, NodeUsage,
+    Placement, PlacementRequest, Pools, Supports,
 };
 use wharf_domain::quota::QuotaUsage;
 use wharf_domain::time::Timestamp;
+use wharf_domain::volume::Volume;
 
 /// The inventory. A decision holds only within the use case that asks for it. The database runs
 /// use cases one at a time, and applies the claims of one before it runs the next.
@@ -26,6 +28,11 @@ pub struct SharedInventory {
 }
 
 impl SharedInventory {
+    /// The inventory of the nodes of a configuration. Nothing is claimed yet.
+    pub fn of(config: &Config) -> Self {
+        Self::new(empty_inventory(config))
+    }
+
     /// Nothing is claimed yet: the database adds the claims when it is opened.
     pub fn new(empty: Inventory) -> Self {
         Self {
@@ -40,6 +47,11 @@ impl SharedInventory {
             .lock()
             .place(request)
             .map_err(Error::Insufficient)
+    }
+
+    /// A node for a new volume, or the largest size that a node has room for; `None` if no node makes volumes.
+    pub fn place_volume(&self, size_gib: u32, cpu_tier: CpuTier) -> Result<NodeId, Option<u32>> {
+        self.inventory.lock().place_volume(size_gib, cpu_tier)
     }
 
     /// The free capacity of the largest node for such instances.
@@ -165,6 +177,14 @@ impl Projection for SharedInventory {
                 .lock()
                 .reserve(&moving.claim, moving.keeps_ssh_port, true);
         }
+        for row in rows.all(&VOLUMES)? {
+            match row {
+                Ok((_, (), volume)) => hold(&mut self.inventory.lock(), Some(&volume), true),
+                Err(error) => {
+                    tracing::error!(error = %error.chain(), "the claim of a volume is not known");
+                }
+            }
+        }
         for node in drained(rows)? {
             self.inventory.lock().set_drained(&node, true);
         }
@@ -202,8 +222,62 @@ impl Projection for SharedInventory {
                     inventory.reserve(&row.claim, row.keeps_ssh_port, reserved);
                 }
             }
+        } else if let Some((_, before, after)) = VOLUMES.change(change) {
+            hold(&mut inventory, after, true);
+            hold(&mut inventory, before, false);
         } else if let Some(((node, ()), _, after)) = DRAINED.change(change) {
             inventory.set_drained(&NodeId(node.clone()), after.is_some());
         }
     }
+}
+
+/// Adds or removes the claim of a volume. A lost one has none.
+fn hold(inventory: &mut Inventory, volume: Option<&Volume>, held: bool) {
+    if let Some(volume) = volume.filter(|volume| !volume.is_lost()) {
+        inventory.hold_volume(&volume.node, volume.owner, volume.size_gib, held);
+    }
+}
+
+/// The inventory of all nodes without claims.
+fn empty_inventory(config: &Config) -> Inventory {
+    let setups = config.node.iter().map(|node| NodeSetup {
+        id: NodeId(node.name.clone()),
+        capacity: Size {
+            n_vcpus: node.capacity.n_vcpus,
+            mem_gib: node.capacity.mem_gib,
+            disk_size_gib: node.capacity.disk_size_gib,
+        },
+        claimable_vcpus: node.claimable_vcpus(),
+        gpus: gpus(node),
+        retired: node.retired,
+        cpu_tiers: node.cpu_tiers.clone(),
+        ssh_host: config.ssh_host_of(node),
+        cluster: node.cluster.clone().map(|name| Cluster {
+            name,
+            driver: node.driver.clone(),
+        }),
+        lan_cidr: node.lan_cidr,
+        lan_subnet_prefix: node.lan_subnet_prefix,
+        public_ipv4: node.public_ipv4.clone(),
+    });
+    let pools = Pools {
+        ssh: (config.ssh_ports.from, config.ssh_ports.to),
+        web: (config.web.from, config.web.to),
+    };
+    Inventory::new(setups.collect(), pools)
+}
+
+fn gpus(node: &NodeConfig) -> Vec<GpuDevice> {
+    let of_model = |gpu: &GpuConfig| {
+        let model = gpu.model.clone();
+        let device = move |device| GpuDevice {
+            model: model.clone(),
+            device,
+        };
+        gpu.device_names()
+            .into_iter()
+            .map(device)
+            .collect::<Vec<_>>()
+    };
+    node.gpus.iter().flat_map(of_model).collect()
 }

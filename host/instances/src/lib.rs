@@ -2,6 +2,7 @@
 //! notified and updates the node.
 
 mod condition;
+mod connection_record;
 pub mod connection_watch;
 pub mod costs;
 mod create;
@@ -37,6 +38,7 @@ mod terminal;
 mod tunnel;
 mod update;
 mod usage;
+pub mod volumes;
 mod waiters;
 
 pub use condition::InstanceCondition;
@@ -77,6 +79,7 @@ use wharf_domain::time::Timestamp;
 use wharf_ground::caller::Caller;
 use wharf_ground::clock::Clock;
 use wharf_ground::config::SharedConfig;
+use wharf_ground::random::Random;
 use wharf_ground::vault::Vault;
 use wharf_plugin::{NodeDriver, Plugins};
 use wharf_terminal::{InstancePorts, Terminals, Tunnels};
@@ -93,6 +96,9 @@ pub const TABLES: &[FeatureTables] = &[
     restart::TABLES,
     moves::TABLES,
     nodes::TABLES,
+    volumes::MOUNT_TABLES,
+    volumes::SHARE_TABLES,
+    volumes::IDEMPOTENCY_TABLES,
 ];
 
 /// Tells the reconciler that an instance's row has changed.
@@ -125,6 +131,7 @@ pub struct App {
     pub(crate) nodes: Nodes,
     pub(crate) inventory: SharedInventory,
     pub(crate) clock: Clock,
+    pub(crate) random: Random,
     pub(crate) metrics: metrics::Metrics,
     terminals: Arc<Terminals>,
     tunnels: Arc<Tunnels>,
@@ -148,6 +155,8 @@ pub struct AppParts {
     pub inventory: SharedInventory,
     /// The clock that the database uses.
     pub clock: Clock,
+    /// The source of ids, generated names and passwords.
+    pub random: Random,
     pub plugins: Plugins,
     /// Driver of each node.
     pub drivers: BTreeMap<NodeId, NodeDriver>,
@@ -171,12 +180,13 @@ impl App {
             installation: parts.installation,
             terminals: Arc::default(),
             tunnels: Arc::default(),
-            tunnel_ports: InstancePorts::default(),
-            page_ports: InstancePorts::default(),
+            tunnel_ports: InstancePorts::of_tunnels(),
+            page_ports: InstancePorts::of_pages(),
             config: parts.config,
             db: parts.db,
             inventory: parts.inventory,
             clock: parts.clock,
+            random: parts.random,
             metrics: metrics::Metrics::default(),
             plugins: parts.plugins,
             nodes: Nodes::new(parts.drivers.keys().cloned()),

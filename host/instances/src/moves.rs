@@ -6,7 +6,7 @@
 
 use super::nodes::NodeState;
 use super::suspension::{SUSPENDED, SUSPENDED_USERS};
-use super::{App, SharedInventory};
+use super::{App, SharedInventory, volumes};
 use wharf_config::Config;
 use wharf_db::{CLAIMS, Changes, MOVES, MoveRow, Read, Rows, Table, View, tables};
 use wharf_domain::audit::Origin;
@@ -106,6 +106,8 @@ pub enum MoveProspect {
     },
     /// It runs, and its owner does not let it be stopped.
     Stays,
+    /// Its volumes are on the node, and do not move.
+    Bound,
     /// An earlier change is under way.
     Busy,
     /// It has failed, so that there is nothing to move.
@@ -114,13 +116,14 @@ pub enum MoveProspect {
     Deleted,
 }
 
-/// The prospect of an instance. Pure.
-pub fn prospect(instance: &Instance, moving: bool, consents: bool) -> MoveProspect {
+/// The prospect of an instance; `bound` if it has volumes. Pure.
+pub fn prospect(instance: &Instance, moving: bool, consents: bool, bound: bool) -> MoveProspect {
     match (instance.intent, instance.progress) {
         (Intent::Delete, _) => MoveProspect::Deleted,
         _ if moving => MoveProspect::Moving,
         _ if instance.failed => MoveProspect::Failed,
         (_, Progress::Pending) | (Intent::Start, _) => MoveProspect::Busy,
+        _ if bound => MoveProspect::Bound,
         (Intent::Stop, _) => MoveProspect::Movable { runs: false },
         (Intent::Run, _) if consents => MoveProspect::Movable { runs: true },
         (Intent::Run, _) => MoveProspect::Stays,
@@ -157,6 +160,7 @@ pub(super) fn requirements(
         flavor: instance.flavor.clone(),
         web: instance.web_port.is_some(),
         images: images.unwrap_or_default(),
+        node: volumes::bound_node(rows, instance)?,
     })
 }
 
@@ -207,7 +211,8 @@ impl App {
                 return Ok((false, Changes::none()));
             };
             let (moving, consents) = (view.rows.get(&MOVES, id)?, consents(view.rows, row.owner)?);
-            let prospect = prospect(&row, moving.is_some(), consents);
+            let bound = volumes::has_mounts(view.rows, id)?;
+            let prospect = prospect(&row, moving.is_some(), consents, bound);
             let place = if is_drained(view.rows, &row.node)? {
                 place(&inventory, view.rows, &row, prospect, &to)?
             } else {

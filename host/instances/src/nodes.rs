@@ -83,6 +83,8 @@ struct NodeEntry {
     changed: Notify,
     /// Notified when the observer should look.
     look: Notify,
+    /// Notified of a change of a volume.
+    volumes: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -147,6 +149,21 @@ impl Nodes {
     pub async fn should_look(&self, node: &NodeId) {
         match self.0.get(node) {
             Some(node) => node.look.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Makes the keeper of a node's volumes read their rows.
+    pub fn work_on_volumes(&self, node: &NodeId) {
+        if let Some(node) = self.0.get(node) {
+            node.volumes.notify_one();
+        }
+    }
+
+    /// Completes when the keeper of a node's volumes should read their rows.
+    pub async fn volume_work(&self, node: &NodeId) {
+        match self.0.get(node) {
+            Some(node) => node.volumes.notified().await,
             None => std::future::pending().await,
         }
     }

@@ -69,29 +69,35 @@ impl App {
     pub fn page_credential(&self, instance: &Instance) -> Result<Option<SecretText>, Error> {
         let mut flavors = self.plugins.flavors().iter();
         let flavor = flavors.find(|flavor| flavor.name == instance.flavor);
-        let value = match flavor.map_or(WebAuth::None, |flavor| flavor.web_auth) {
-            WebAuth::None => None,
-            WebAuth::Bearer => {
-                let password = self.vault.decrypt_text(instance.id, &instance.password)?;
-                Some(format!("Bearer {}", password.expose()))
-            }
-            WebAuth::Basic => {
-                let password = self.vault.decrypt_text(instance.id, &instance.password)?;
-                let pair = format!("{}:{}", instance.login_user, password.expose());
-                Some(format!("Basic {}", STANDARD.encode(pair)))
-            }
-            WebAuth::Token => {
-                let spec = (self.db).read(|rows| rows.provisioning_spec(instance.id))?;
-                let Some(spec) = spec else {
-                    return Ok(None);
-                };
+        let auth = flavor.map_or(WebAuth::None, |flavor| flavor.web_auth);
+        let spec = match auth {
+            WebAuth::None => return Ok(None),
+            _ => (self.db).read(|rows| rows.provisioning_spec(instance.id))?,
+        };
+        // An instance of an earlier version has no token: its page asks for the password.
+        let token = match spec.filter(|spec| spec.blueprint.has_secret(SecretKind::WebToken)) {
+            Some(spec) => {
                 let (id, password) = (instance.id, &instance.password);
                 let secrets = self.vault.decrypt_all(id, &spec.secrets, password)?;
-                // An instance of an earlier version has none: its page asks for the password.
-                let token = secrets.get(SecretKind::WebToken);
-                token.map(|token| format!("token {}", token.expose()))
+                secrets.get(SecretKind::WebToken).cloned()
             }
+            None => None,
         };
-        Ok(value.map(SecretText::new))
+        let secret = match token {
+            Some(token) => token,
+            None if auth == WebAuth::Token => return Ok(None),
+            None => self.vault.decrypt_text(instance.id, &instance.password)?,
+        };
+        let secret = secret.expose();
+        let value = match auth {
+            WebAuth::None => return Ok(None),
+            WebAuth::Bearer => format!("Bearer {secret}"),
+            WebAuth::Basic => {
+                let pair = format!("{}:{secret}", instance.login_user);
+                format!("Basic {}", STANDARD.encode(pair))
+            }
+            WebAuth::Token => format!("token {secret}"),
+        };
+        Ok(Some(SecretText::new(value)))
     }
 }

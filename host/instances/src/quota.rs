@@ -1,8 +1,9 @@
 //! Quotas, checked within the write that would exceed them. An instance counts until its claim is
-//! freed, so a deleted one counts until its node was seen without it.
+//! freed, so a deleted one counts until its node was seen without it, and so does a volume.
 
 use super::{App, SharedInventory};
-use wharf_db::{Rows, Table, tables};
+use serde::{Deserialize, Serialize};
+use wharf_db::{Draft, Rows, Table, tables};
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
@@ -14,8 +15,47 @@ use wharf_ground::caller::Caller;
 tables! {
     /// Limits of a user that differ from the configuration.
     pub const USER_LIMITS: Table<UserId, (), Amounts<UserLimit>> =
-        Table::bounded(b'q', 0, "One row of a user, set by the operator",
+        Table::bounded(b'q', 2, "One row of a user, set by the operator",
             "Until the operator changes it");
+}
+
+/// The limits of users as they were until format 9, without volumes.
+const LIMITS_9: Table<UserId, (), Limits9> = Table::bounded(b'q', 0, "", "");
+
+/// A row of [`LIMITS_9`].
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Limits9 {
+    n_instances: UserLimit,
+    n_vcpus: UserLimit,
+    mem_gib: UserLimit,
+    disk_size_gib: UserLimit,
+    n_gpus: UserLimit,
+    n_ports: UserLimit,
+}
+
+/// Gives the limits of users the quantities of volumes.
+pub fn limit_volumes(rows: &mut Draft<'_>) -> Result<(), Error> {
+    let mut limits = Vec::new();
+    for row in rows.all(&LIMITS_9)? {
+        match row {
+            Ok((user, (), limit)) => limits.push((user, limit)),
+            Err(error) => tracing::error!(error = %error.chain(), "a limit cannot be read"),
+        }
+    }
+    for (user, limit) in limits {
+        let own = Amounts {
+            n_instances: limit.n_instances,
+            n_vcpus: limit.n_vcpus,
+            mem_gib: limit.mem_gib,
+            disk_size_gib: limit.disk_size_gib,
+            n_gpus: limit.n_gpus,
+            n_ports: limit.n_ports,
+            ..Amounts::default()
+        };
+        rows.remove(&LIMITS_9, user)?;
+        rows.put(&USER_LIMITS, user, &own)?;
+    }
+    Ok(())
 }
 
 /// The limits of a user, within a write.
@@ -65,6 +105,7 @@ fn wanted(request: &PlacementRequest) -> QuotaUsage {
         disk_size_gib: request.size.disk_size_gib.into(),
         n_gpus: request.gpu_model.is_some().into(),
         n_ports: 1 + u64::from(request.web) + open_ports,
+        ..QuotaUsage::default()
     }
 }
 
@@ -91,6 +132,17 @@ fn merge(fields: &mut Vec<Over>, short: Vec<Over>) {
             None => fields.push((field, requested, available)),
         }
     }
+}
+
+/// Whether the quota allows another volume.
+pub(super) fn volume(
+    inventory: &SharedInventory,
+    limits: QuotaLimits,
+    owner: UserId,
+    size_gib: u32,
+) -> Result<(), Error> {
+    let (used, none) = (inventory.used(owner), QuotaUsage::default());
+    into_result(over(limits, used, none, QuotaUsage::of_volume(size_gib)))
 }
 
 /// Whether the quota lets a claim grow.

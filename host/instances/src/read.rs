@@ -5,13 +5,15 @@ use super::find::{Selector, find};
 use super::flavor_images::FlavorImages;
 use super::host_keys::known_keys;
 use super::labels::label_of;
+use super::volumes::{MountedVolume, mounted};
 use std::sync::Arc;
 use wharf_config::Config;
 use wharf_config::host::in_url;
-use wharf_db::Read;
+use wharf_db::{Read, Rows};
 use wharf_domain::error::Error;
 use wharf_domain::flavor::Flavor;
 use wharf_domain::host_key::HostKey;
+use wharf_domain::ids::InstanceId;
 use wharf_domain::instance::Instance;
 use wharf_domain::name::Name;
 use wharf_domain::secret::SecretText;
@@ -27,6 +29,8 @@ pub struct InstanceView {
     pub password: SecretText,
     /// Address of the page, if it has one.
     pub web_url: Option<String>,
+    /// By path.
+    pub volumes: Vec<MountedVolume>,
 }
 
 /// Makes views for one caller, also within a write.
@@ -41,6 +45,7 @@ impl Viewer {
         InstanceView {
             password: self.vault.password(&instance),
             web_url: self.web_url(&instance, || label_of(rows, instance.id, None)),
+            volumes: volumes_of(rows, instance.id),
             instance,
             owner_email: Arc::clone(&self.owner_email),
         }
@@ -67,6 +72,14 @@ impl Viewer {
     }
 }
 
+/// The volumes of an instance; none if they cannot be read.
+fn volumes_of(rows: &impl Rows, id: InstanceId) -> Vec<MountedVolume> {
+    let volumes = mounted(rows, id).inspect_err(
+        |error| tracing::error!(error = %error.chain(), "the volumes of an instance cannot be read"),
+    );
+    volumes.unwrap_or_default()
+}
+
 impl App {
     pub(super) fn viewer(&self, caller: &Caller) -> Viewer {
         Viewer {
@@ -90,6 +103,7 @@ impl App {
         let label = || self.db.read(|rows| label_of(rows, instance.id, None));
         InstanceView {
             web_url: self.viewer(caller).web_url(&instance, label),
+            volumes: (self.db.read(|rows| Ok(volumes_of(rows, instance.id)))).unwrap_or_default(),
             instance,
             owner_email: Arc::clone(&caller.email),
             password,

@@ -2,6 +2,7 @@
 //! node has taken the start. Until then the instance is stopped and not billed.
 
 use super::find::{Selector, find};
+use super::volumes::{Usable, usable};
 use super::waiters::Waiter;
 use super::{App, InstanceCondition, InstanceView, moves, quota, suspension};
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,10 @@ impl App {
                     state,
                     needed: "shut_off or exited",
                 });
+            }
+            if let Usable::No(name) = usable(view.rows, id)? {
+                let text = format!("volume {name} of this instance is in the state error");
+                return Err(Error::Refused(text));
             }
             if instance.intent == Intent::Start {
                 // An earlier request started it; both get one answer.

@@ -2,11 +2,11 @@
 //! any other port through the SSH server inside, with the instance's own password.
 
 use super::App;
+use super::connection_record::Opening;
 use super::find::Selector;
 use super::host_keys::{known_keys, known_only};
 use super::terminal::{opener, reachable};
-use wharf_db::{Changes, Read as _};
-use wharf_domain::audit::AuditRecord;
+use wharf_db::Read as _;
 use wharf_domain::blueprint::SSH_PORT;
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
@@ -14,11 +14,15 @@ use wharf_domain::instance::Instance;
 use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
 use wharf_terminal::{
-    InstancePorts, OverLimit, PortReader, PortUnreached, PortWriter, TerminalEnd, TunnelPermit,
+    InstancePorts, OverLimit, PortReader, PortUnreached, PortUser, PortWriter, TerminalEnd,
+    TunnelPermit,
 };
 
-/// The name of the operation in the audit log.
-const OPERATION: &str = "tunnel.open";
+/// The opening of a tunnel.
+const OPENING: Opening = Opening {
+    operation: "tunnel.open",
+    verb: "open a tunnel to",
+};
 
 /// An open tunnel. Its connection ends when the halves are dropped.
 pub struct Tunnel {
@@ -48,7 +52,9 @@ impl App {
             .admit(opener(caller, &instance), limit)
             .map_err(refused)?;
         let (reader, writer) = self.dial_port(caller, &instance, port).await?;
-        self.record_tunnel(caller, selector, port).await?;
+        let opened = (Some(port.to_string()), "opened");
+        self.record_opening(caller, selector, OPENING, opened)
+            .await?;
         Ok(Tunnel {
             permit,
             reader,
@@ -60,8 +66,8 @@ impl App {
     /// host key that is not known is refused, because the visitor is not the owner.
     pub async fn dial_page(
         &self,
-        id: InstanceId,
-        incarnation: u64,
+        (id, incarnation): (InstanceId, u64),
+        visitor: PortUser,
         port: u16,
     ) -> Result<(PortReader, PortWriter), Error> {
         let found = (self.db).read(|rows| Ok((rows.instance(id)?, known_keys(rows, id)?)));
@@ -71,7 +77,8 @@ impl App {
         });
         let instance = instance.ok_or(Error::NotFound)?;
         let target = self.ssh_target(&instance, known_only(known))?;
-        let connected = self.page_ports.open((id, incarnation), port, target);
+        let key = (id, incarnation);
+        let connected = self.page_ports.open(key, visitor, port, target);
         connected.await.map_err(unconnected)
     }
 
@@ -89,42 +96,21 @@ impl App {
             let is_known = self.host_key_check(caller, instance.id);
             let target = self.ssh_target(instance, is_known)?;
             let key = (instance.id, instance.incarnation);
-            self.tunnel_ports.open(key, port, target).await
+            let user = PortUser {
+                user: caller.user,
+                network: None,
+            };
+            self.tunnel_ports.open(key, user, port, target).await
         };
         connected.map_err(unconnected)
     }
 
     fn tunnel_instance(&self, caller: &Caller, selector: &Selector) -> Result<Instance, Error> {
-        let verb = "open a tunnel to";
-        let instance = (self.db).read(|rows| reachable(rows, caller, selector, verb))?;
+        let instance = (self.db).read(|rows| reachable(rows, caller, selector, &OPENING))?;
         match self.config().limits.tunnels_per_user {
             0 => Err(Error::NotApplicable("this service offers no tunnels")),
             _ => Ok(instance),
         }
-    }
-
-    /// Writes the audit record, if the instance still is reachable.
-    async fn record_tunnel(
-        &self,
-        caller: &Caller,
-        selector: &Selector,
-        port: u16,
-    ) -> Result<(), Error> {
-        let (caller, selector) = (caller.clone(), selector.clone());
-        let written = self.db.write(move |view| {
-            let instance = reachable(view.rows, &caller, &selector, "open a tunnel to")?;
-            let record = AuditRecord {
-                at: view.system,
-                origin: caller.origin(),
-                operation: OPERATION.to_owned(),
-                owner: Some(instance.owner),
-                instance: Some(instance.id),
-                subject: Some(port.to_string()),
-                result: "opened".to_owned(),
-            };
-            Ok(((), Changes::none().audit(record)))
-        });
-        written.await
     }
 }
 

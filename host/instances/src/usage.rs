@@ -3,13 +3,14 @@
 use super::App;
 use super::costs::{CorrectionLine, costs};
 use std::collections::BTreeMap;
-use wharf_db::Read;
+use wharf_db::{Read, Rows as _, VOLUMES};
 use wharf_domain::capacity::Size;
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::ids::InstanceId;
+use wharf_domain::ids::{InstanceId, VolumeId};
 use wharf_domain::month::Month;
 use wharf_domain::state::InstanceState;
 use wharf_domain::time::Timestamp;
+use wharf_domain::volume::VolumeStatus;
 use wharf_ground::caller::Caller;
 
 /// The costs of a user in a time span. Amounts are in nano-USD.
@@ -17,13 +18,29 @@ use wharf_ground::caller::Caller;
 pub struct Usage {
     pub from: Timestamp,
     pub to: Timestamp,
-    /// The sum of the instances.
+    /// The sum of the instances and volumes.
     pub nano_usd: i128,
-    /// The cost of an hour, as the instances are now.
+    /// The cost of an hour, as the instances and volumes are now.
     pub hourly: u128,
     pub months: BTreeMap<Month, i128>,
     /// Oldest first. Instances without cost and corrections are left out.
     pub instances: Vec<InstanceUsage>,
+    /// Oldest first. Volumes without cost are left out.
+    pub volumes: Vec<VolumeUsage>,
+}
+
+/// The costs of one volume.
+#[derive(Debug)]
+pub struct VolumeUsage {
+    pub id: VolumeId,
+    pub name: String,
+    pub size_gib: u32,
+    /// `None` if the volume is deleted.
+    pub status: Option<VolumeStatus>,
+    pub nano_usd: i128,
+    pub hourly: u128,
+    /// Each month is rounded down by itself.
+    pub months: Vec<(Month, i128)>,
 }
 
 /// The costs of one instance.
@@ -65,6 +82,7 @@ impl App {
             hourly: 0,
             months: BTreeMap::new(),
             instances: Vec::new(),
+            volumes: Vec::new(),
         };
         self.db.read(|rows| {
             for (id, cost) in costs(rows, caller.user, from, to)? {
@@ -81,6 +99,20 @@ impl App {
                 usage.hourly += cost.hourly;
                 let state = rows.instance(id)?.map(|instance| instance.state());
                 let known = rows.billed_as(id)?;
+                if let Some(volume) = known.as_ref().filter(|known| known.is_volume()) {
+                    let id = VolumeId(id.0);
+                    let row = rows.get(&VOLUMES, id)?.filter(|row| !row.deleted);
+                    usage.volumes.push(VolumeUsage {
+                        id,
+                        name: volume.name.clone().unwrap_or_default(),
+                        size_gib: volume.size.disk_size_gib,
+                        status: row.map(|row| row.status()),
+                        nano_usd: total,
+                        hourly: cost.hourly,
+                        months,
+                    });
+                    continue;
+                }
                 usage.instances.push(InstanceUsage {
                     id,
                     state: state.unwrap_or(InstanceState::Deleted),

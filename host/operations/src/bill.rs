@@ -2,12 +2,12 @@
 
 use super::{Operator, no_instance};
 use serde::{Deserialize, Serialize};
-use wharf_db::{CORRECTIONS, Changes, Read as _, View};
+use wharf_db::{CORRECTIONS, Changes, EventRow, Read as _, Rows as _, VOLUMES, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::capacity::Size;
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::EventKind;
-use wharf_domain::ids::InstanceId;
+use wharf_domain::event::{EventKind, InstanceEvent};
+use wharf_domain::ids::{InstanceId, VolumeId};
 use wharf_domain::ledger::BillCorrection;
 use wharf_domain::time::{Timestamp, rfc3339};
 use wharf_ground::audit::record;
@@ -27,12 +27,13 @@ pub struct Bill {
     pub cut_at: Option<Timestamp>,
 }
 
-/// The cost of one instance in a time span.
+/// The cost of one instance or volume in a time span.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BillLine {
-    /// UUID of the instance, which may be deleted.
+    /// UUID of the instance or volume, which may be deleted.
     pub uuid: String,
-    /// The instance's last name; `None` if an earlier version purged it, and so is its flavor.
+    /// The last name; `None` if an earlier version purged the instance, and so is its flavor, which a volume has
+    /// not.
     pub name: Option<String>,
     pub flavor: Option<String>,
     pub size: Option<Size>,
@@ -129,6 +130,25 @@ fn decide(
         nano_usd,
         reason: reason.to_owned(),
     };
+    if let Some(mut volume) = view.rows.get(&VOLUMES, VolumeId(id.0))? {
+        let (number, name) = (volume.events, volume.name.to_string());
+        volume.events += 1;
+        let row = EventRow {
+            owner,
+            seq: 0,
+            name: Some(name),
+            initiator: what.usual_initiator(),
+            event: InstanceEvent {
+                at: view.now,
+                instance: id,
+                what,
+                state: volume.status().billed_as(),
+                size: volume.size(),
+            },
+        };
+        let changes = changes.put(&VOLUMES, volume.id, volume);
+        return Ok((id, changes.append_event(number, row)));
+    }
     if let Some(instance) = view.rows.instance(id)? {
         return Ok((id, changes.record(instance, view.now, what)));
     }

@@ -14,6 +14,7 @@ use wharf_ground::users::USERS;
 use wharf_instances::moves::{
     DRAINED, MoveProspect, consents, is_drained, neighbours, place, prospect,
 };
+use wharf_instances::volumes::has_mounts;
 
 /// An instance that is left on a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,12 +80,14 @@ impl Operator<'_> {
                     rows.get(&MOVES, id)?.is_some(),
                     consents(rows, instance.owner)?,
                 );
-                let prospect = prospect(&instance, moving, consents);
+                let bound = has_mounts(rows, id)?;
+                let prospect = prospect(&instance, moving, consents, bound);
                 let text = match prospect {
                     MoveProspect::Moving => "moving",
                     MoveProspect::Deleted => "being deleted",
                     MoveProspect::Failed => "stays: failed, its owner can delete it",
                     MoveProspect::Busy => "waits: a change of it is under way",
+                    MoveProspect::Bound => "stays: its volumes are on this node for good",
                     _ if near.is_empty() => "stays: the node has no other one in its cluster",
                     MoveProspect::Stays => {
                         "stays: runs, and its owner does not let it be stopped for a move"
@@ -130,7 +133,8 @@ fn notify_owners(view: &View<'_>, node: &NodeId) -> Result<Changes, Error> {
         let Some(instance) = view.rows.instance(id)? else {
             continue;
         };
-        if instance.intent == Intent::Run && !consents(view.rows, instance.owner)? {
+        let stays = !consents(view.rows, instance.owner)? || has_mounts(view.rows, id)?;
+        if instance.intent == Intent::Run && stays {
             changes = changes.record(instance, view.now, EventKind::NodeDrained);
         }
     }

@@ -5,18 +5,20 @@
 use super::Operator;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use wharf_db::{CLAIMS, Changes, MOVES, Read as _, Rows as _, View};
+use wharf_db::{CLAIMS, Changes, MOVES, Read as _, Rows as _, VOLUMES, VOLUMES_ON, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::EventKind;
+use wharf_domain::event::{EventKind, VolumeEvent};
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_domain::volume::{Volume, VolumeFailure};
 use wharf_ground::audit::record;
 use wharf_ground::users::USERS;
 use wharf_instances::NodeState;
 use wharf_instances::moves::{DRAINED, abandon, is_drained};
 use wharf_instances::restart::STARTS;
+use wharf_instances::volumes::{MOUNTED, MOUNTS};
 
 /// An instance that was lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +38,10 @@ impl Operator<'_> {
         let configured = self.config.node.iter().any(|node| node.name == name);
         if configured {
             self.check_lost(&node).await?;
-        } else if self.db.read(|rows| rows.on_node(&node))?.is_empty() {
+        } else if self.db.read(|rows| {
+            let mut volumes = rows.keys_under(&VOLUMES_ON, &node.0)?;
+            Ok(rows.on_node(&node)?.is_empty() && volumes.next().is_none())
+        })? {
             return refuse(format!("no node is called {name:?}"));
         }
         let id = node.clone();
@@ -62,6 +67,7 @@ impl Operator<'_> {
                 });
                 changes = lose(changes, row, view);
             }
+            changes = changes.with(lose_volumes(view, &id)?);
             // An instance that was on its way to the node stays on the old one.
             for row in view.rows.under(&MOVES, &())? {
                 let (instance, moving) = row?;
@@ -135,6 +141,39 @@ fn lose(changes: Changes, mut row: Instance, view: &View<'_>) -> Changes {
         .set_lost(id, true)
         .record(row, view.now, EventKind::Lost)
         .audited(&Origin::operator(), "instance.lose", view.now)
+}
+
+/// Gives up the volumes of a node. The instances that had them are lost too, and have them no more.
+fn lose_volumes(view: &View<'_>, node: &NodeId) -> Result<Changes, Error> {
+    let mut changes = Changes::none();
+    for id in view.rows.keys_under(&VOLUMES_ON, &node.0)? {
+        let Some(row) = view.rows.get(&VOLUMES, id?)? else {
+            continue;
+        };
+        for instance in view.rows.keys_under(&MOUNTED, &row.id)? {
+            changes = changes.remove(&MOUNTS, (instance?, row.id));
+        }
+        if row.deleted {
+            changes = changes.drop_volume(&row);
+            continue;
+        }
+        let lost = Volume {
+            failure: Some(VolumeFailure::Lost),
+            ..row
+        };
+        let (owner, name) = (Some(lost.owner), lost.name.to_string());
+        let what = VolumeEvent::Failed(VolumeFailure::Lost, "the node is lost".to_owned());
+        let origin = Origin::operator();
+        changes = changes.record_volume(lost, view.now, what).with(record(
+            view,
+            &origin,
+            "volume.lose",
+            owner,
+            &name,
+            "error",
+        ));
+    }
+    Ok(changes)
 }
 
 fn refuse<T>(why: String) -> Result<T, Error> {

@@ -3,7 +3,7 @@
 use super::Operator;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use wharf_db::{Changes, Read as _, Rows as _};
+use wharf_db::{Changes, Read as _, Rows as _, VOLUMES};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::NodeId;
@@ -29,6 +29,9 @@ pub struct NodeLine {
     pub drained: bool,
     /// Number of instances, those that are being deleted included.
     pub instances: usize,
+    /// Number of volumes, those that are being deleted included.
+    #[serde(default)]
+    pub volumes: usize,
     /// Claimed amounts.
     pub used: NodeAmounts<u64>,
     /// Amounts that may be claimed.
@@ -49,6 +52,7 @@ pub struct NodeAmounts<T> {
 #[derive(Default)]
 struct Sum {
     instances: usize,
+    volumes: usize,
     used: NodeAmounts<u64>,
 }
 
@@ -65,7 +69,16 @@ impl Operator<'_> {
                     sum.used.n_vcpus += u64::from(claim.size.n_vcpus);
                     sum.used.mem_gib += u64::from(claim.size.mem_gib);
                 }
-            })
+            })?;
+            for row in rows.all(&VOLUMES)? {
+                let (_, (), volume) = row?;
+                if !volume.is_lost() {
+                    let sum = sums.entry(volume.node.clone()).or_default();
+                    sum.volumes += 1;
+                    sum.used.disk_size_gib += u64::from(volume.size_gib);
+                }
+            }
+            Ok::<_, Error>(())
         })?;
         let drained = self.db.read(drained)?;
         let kept_out = self.inventory.kept_out();
@@ -87,6 +100,7 @@ impl Operator<'_> {
                 retired: node.retired,
                 drained,
                 instances: sum.instances,
+                volumes: sum.volumes,
                 used: sum.used,
                 capacity: NodeAmounts {
                     n_vcpus: node.claimable_vcpus(),
@@ -104,6 +118,7 @@ impl Operator<'_> {
             retired: false,
             drained: false,
             instances: sum.instances,
+            volumes: sum.volumes,
             used: sum.used,
             capacity: NodeAmounts::default(),
             kept_out: Vec::new(),

@@ -4,6 +4,7 @@ use wharf_accounts::key_rows::{KEYS, take_metrics_from_users};
 use wharf_db::{DbSchema, MigrationStep};
 use wharf_ground::users::write_canonical_addresses;
 use wharf_instances::labels;
+use wharf_instances::quota::limit_volumes;
 
 /// The tables and the steps of this version.
 pub static SCHEMA: DbSchema = DbSchema {
@@ -29,6 +30,10 @@ pub static SCHEMA: DbSchema = DbSchema {
         MigrationStep {
             done: "gave the pages of instances labels",
             run: labels::label_all,
+        },
+        MigrationStep {
+            done: "gave the limits of users the quantities of volumes",
+            run: limit_volumes,
         },
     ],
 };

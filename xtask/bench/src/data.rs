@@ -152,12 +152,12 @@ fn configuration(nodes: usize, engines: Option<(&Path, Duration)>) -> String {
 }
 
 /// The name of a node.
-pub fn name(node: usize) -> String {
+fn name(node: usize) -> String {
     format!("n{node:05}")
 }
 
 /// The file of a simulated engine.
-pub fn engine(dir: &Path, node: &str) -> PathBuf {
+fn engine(dir: &Path, node: &str) -> PathBuf {
     dir.join(format!("{node}.engine"))
 }
 
@@ -289,6 +289,7 @@ fn decide(
         flavor: "base".to_owned(),
         web: false,
         images: Vec::new(),
+        node: None,
     };
     let placement = inventory.place(&ask)?;
     let (claim, seq) = (placement.claim, view.rows.next_seq(owner)?);

@@ -204,6 +204,21 @@ impl Inventory {
         self.hold(claim, false);
     }
 
+    /// Adds the claim of an owner's volume on a node, or removes it.
+    pub fn hold_volume(&mut self, id: &NodeId, owner: UserId, size_gib: u32, held: bool) {
+        let (none, volume) = (QuotaUsage::default(), QuotaUsage::of_volume(size_gib));
+        let (before, after) = if held { (none, volume) } else { (volume, none) };
+        self.count(owner, before, after);
+        if let Some(node) = self.node_mut(id) {
+            let used = &mut node.used.disk_size_gib;
+            *used = if held {
+                used.saturating_add(size_gib.into())
+            } else {
+                used.saturating_sub(size_gib.into())
+            };
+        }
+    }
+
     /// Adds or removes a claim that a move reserves, beside the claim of its instance. Its owner's sum stays,
     /// and so do ports that the instance keeps.
     pub fn reserve(&mut self, claim: &Claim, keeps_ssh_port: bool, reserved: bool) {

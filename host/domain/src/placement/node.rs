@@ -51,6 +51,8 @@ pub struct Supports {
     pub vms: bool,
     /// Attaches GPUs.
     pub gpus: bool,
+    /// Makes volumes.
+    pub volumes: bool,
 }
 
 /// The capacity and the claims of a node.
@@ -96,6 +98,7 @@ impl PlacementNode {
                 containers: true,
                 vms,
                 gpus: !setup.gpus.is_empty(),
+                volumes: true,
             },
             drained: false,
             missing_images: BTreeSet::new(),

@@ -8,8 +8,9 @@ use super::node::PlacementNode;
 use super::ports::PortPool;
 use crate::capacity::{Claim, CpuTier, GpuDevice, Size};
 use crate::error::Shortfall;
-use crate::ids::UserId;
+use crate::ids::{NodeId, UserId};
 use crate::instance::ResourceType;
+use crate::volume::disk;
 use std::net::Ipv4Addr;
 
 /// The requirements of a new instance.
@@ -31,6 +32,8 @@ pub struct PlacementRequest {
     pub web: bool,
     /// Its images, one for each kind of engine.
     pub images: Vec<String>,
+    /// The node of its volumes, if it has any: no other one will do.
+    pub node: Option<NodeId>,
 }
 
 /// A chosen node and the claim on it.
@@ -70,6 +73,29 @@ impl Inventory {
             .ok_or_else(|| self.nearest(request))
     }
 
+    /// Chooses the node with the most headroom for a volume. The error is the largest size that a node has
+    /// room for; `None` if no node makes volumes.
+    pub fn place_volume(&self, size_gib: u32, cpu_tier: CpuTier) -> Result<NodeId, Option<u32>> {
+        let takes = |node: &&PlacementNode| {
+            node.supports.volumes
+                && takes_new(node, ResourceType::Container)
+                && node.setup.cpu_tiers.contains(&cpu_tier)
+        };
+        let nodes = || self.nodes.iter().filter(takes);
+        let mut best: Option<(f64, &PlacementNode)> = None;
+        for node in nodes() {
+            if let Some(left) = headroom(node, disk(size_gib))
+                && best.is_none_or(|(most, _)| left > most)
+            {
+                best = Some((left, node));
+            }
+        }
+        match best {
+            Some((_, node)) => Ok(node.setup.id.clone()),
+            None => Err(nodes().map(|node| node.unclaimed().disk_size_gib).max()),
+        }
+    }
+
     /// The free capacity of the node with the most free vCPUs, then RAM, then disk. Only nodes that run
     /// instances like the requested one, of any size, count.
     pub fn largest_free(&self, request: &PlacementRequest) -> Option<Size> {
@@ -106,6 +132,8 @@ impl Inventory {
                 no_image: Some(request.flavor.clone()),
                 ..vec![("flavor", 1, 0)].into()
             },
+            // The caller names the volumes that bind the instance to its node.
+            None if request.node.is_some() => Vec::<crate::shortage::Shortage>::new().into(),
             None => no_node(request),
         }
     }
@@ -269,7 +297,10 @@ fn lacks(node: &PlacementNode, images: &[String]) -> bool {
 
 /// Whether a node runs such instances, if it has their image.
 fn is_offered(node: &PlacementNode, request: &PlacementRequest) -> bool {
-    takes_new(node, request.resource_type) && node.setup.cpu_tiers.contains(&request.cpu_tier)
+    let bound_to = request.node.as_ref();
+    takes_new(node, request.resource_type)
+        && node.setup.cpu_tiers.contains(&request.cpu_tier)
+        && bound_to.is_none_or(|id| *id == node.setup.id)
 }
 
 /// Whether a node takes new instances of a kind.

@@ -160,6 +160,7 @@ fn request() -> impl Strategy<Value = PlacementRequest> {
             flavor: "base".to_owned(),
             web: web && !vm,
             images: Vec::new(),
+            node: None,
         },
     )
 }
@@ -217,7 +218,7 @@ proptest! {
                 }
                 Step::Supports(n, [containers, vms, gpus]) if !inventory.nodes.is_empty() => {
                     let id = inventory.nodes[n % inventory.nodes.len()].setup.id.clone();
-                    inventory.set_supports(&id, Supports { containers, vms, gpus });
+                    inventory.set_supports(&id, Supports { containers, vms, gpus, volumes: true });
                 }
                 _ => {}
             }
@@ -287,6 +288,7 @@ fn a_node_without_the_image_gets_no_instance() {
         flavor: "base".to_owned(),
         web: false,
         images: vec!["tools".to_owned()],
+        node: None,
     };
     let lacks = |image: &str| [image.to_owned()].into();
     let place = |inventory: &Inventory| inventory.place(&request);
@@ -328,6 +330,7 @@ fn ports_of_a_node_that_is_not_configured_stay_taken() {
         flavor: "base".to_owned(),
         web: true,
         images: Vec::new(),
+        node: None,
     };
     let gone = Inventory::new(vec![setup("gone", "h")], pools);
     let claim = gone.place(&request).unwrap().claim;
@@ -379,6 +382,7 @@ fn overcommitted_vcpus_are_shared_and_one_instance_has_at_most_the_nodes() {
         flavor: "base".to_owned(),
         web: false,
         images: Vec::new(),
+        node: None,
     };
     let mut inventory = Inventory::new(vec![node], pools);
     let available =

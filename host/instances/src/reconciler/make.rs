@@ -9,6 +9,9 @@ const MAX_STARTS: u32 = 5;
 impl Attempt<'_> {
     /// Moves a new instance a step on.
     pub async fn make(&mut self) -> NextAttempt {
+        if let Err(next) = self.usable_volumes().await {
+            return next;
+        }
         let (id, vault) = (self.instance.id, &self.app.vault);
         let opened = self
             .provisioning_spec()
@@ -48,6 +51,12 @@ impl Attempt<'_> {
 
     /// Starts an existing instance, after growing its disk if the driver says so.
     pub async fn start(&mut self) -> NextAttempt {
+        if let Err(next) = self.usable_volumes().await {
+            return next;
+        }
+        if let Err(next) = self.set_volumes().await {
+            return next;
+        }
         let report = self.driver.start(&self.target).await;
         if let Ok(DriverReport {
             phase: Phase::Growing(_),

@@ -4,7 +4,7 @@ use super::{ConfigFinding, Severity};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_config::{Config, GpuConfig, NodeConfig};
-use wharf_db::{Db, Read, Rows as _};
+use wharf_db::{Db, Read, Rows as _, VOLUMES};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_ground::users::USERS;
@@ -16,6 +16,9 @@ pub struct Books {
     pub installation: String,
     /// The claims of all instances.
     pub claims: Vec<Claim>,
+    /// The nodes of volumes that are not lost, with their sizes in GiB.
+    #[serde(default)]
+    pub volumes: Vec<(String, u32)>,
     /// The number of users.
     #[serde(default)]
     pub users: usize,
@@ -32,6 +35,12 @@ impl Books {
         db.read(|rows| {
             books.installation = rows.installation()?.hyphenated().to_string();
             books.users = rows.all(&USERS)?.count();
+            for row in rows.all(&VOLUMES)? {
+                let (_, (), volume) = row?;
+                if !volume.is_lost() {
+                    books.volumes.push((volume.node.0, volume.size_gib));
+                }
+            }
             rows.each_claim(|_, claim| books.claims.push(claim))
         })?;
         Ok(books)
@@ -49,32 +58,48 @@ pub fn held_outside(books: &Books) -> impl Iterator<Item = ConfigFinding> {
     })
 }
 
-/// Compares the claims of all instances with the nodes of a configuration.
-pub fn contradictions(config: &Config, claims: &[Claim]) -> Vec<ConfigFinding> {
-    let mut of_node: BTreeMap<&str, Vec<&Claim>> = BTreeMap::new();
-    for claim in claims {
-        of_node.entry(&claim.node.0).or_default().push(claim);
+/// Compares the claims of all instances and volumes with the nodes of a configuration.
+pub fn contradictions(config: &Config, books: &Books) -> Vec<ConfigFinding> {
+    let mut of_node: BTreeMap<&str, (Vec<&Claim>, Vec<u32>)> = BTreeMap::new();
+    for claim in &books.claims {
+        of_node.entry(&claim.node.0).or_default().0.push(claim);
+    }
+    for (node, size_gib) in &books.volumes {
+        of_node.entry(node).or_default().1.push(*size_gib);
     }
     let mut findings = Vec::new();
-    for (name, claims) in of_node {
+    for (name, (claims, volumes)) in of_node {
         match config.node.iter().find(|node| node.name == name) {
-            Some(node) => of(node, &claims, &mut findings),
+            Some(node) => of(node, &claims, &volumes, &mut findings),
             None => findings.push(error(
                 "node".to_owned(),
-                format!(
-                    "{} instances are on node {name}, which the configuration lacks",
-                    claims.len()
-                ),
-                "put it back, with `retired = true` if it shall take no new instances, or run `wharf \
-                 forget INSTANCE` for those that will never come back"
-                    .to_owned(),
+                match volumes.len() {
+                    0 => format!(
+                        "{} instances are on node {name}, which the configuration lacks",
+                        claims.len()
+                    ),
+                    volumes => format!(
+                        "{} instances and {volumes} volumes are on node {name}, which the configuration \
+                         lacks",
+                        claims.len()
+                    ),
+                },
+                match volumes.len() {
+                    0 => "put it back, with `retired = true` if it shall take no new instances, or run `wharf \
+                          forget INSTANCE` for those that will never come back"
+                        .to_owned(),
+                    _ => format!(
+                        "put it back, with `retired = true` if it shall take no new instances, or run \
+                         `wharf node lost {name}` if it will never come back"
+                    ),
+                },
             )),
         }
     }
     findings
 }
 
-fn of(node: &NodeConfig, claims: &[&Claim], findings: &mut Vec<ConfigFinding>) {
+fn of(node: &NodeConfig, claims: &[&Claim], volumes: &[u32], findings: &mut Vec<ConfigFinding>) {
     let compute = || claims.iter().filter(|claim| claim.compute);
     let sum = |part: fn(&Claim) -> u32, of: &mut dyn Iterator<Item = &&Claim>| -> u64 {
         of.map(|claim| u64::from(part(claim))).sum()
@@ -94,7 +119,8 @@ fn of(node: &NodeConfig, claims: &[&Claim], findings: &mut Vec<ConfigFinding>) {
         (
             "disk_size_gib",
             capacity.disk_size_gib,
-            sum(|claim| claim.size.disk_size_gib, &mut claims.iter()),
+            sum(|claim| claim.size.disk_size_gib, &mut claims.iter())
+                + volumes.iter().copied().map(u64::from).sum::<u64>(),
         ),
     ] {
         if claimed > u64::from(total) {

@@ -127,7 +127,7 @@ pub async fn judge(
     plugins: &Plugins,
     drivers: &BTreeMap<NodeId, NodeDriver>,
 ) -> CheckResult {
-    let mut findings = contradictions(config, &books.claims);
+    let mut findings = contradictions(config, books);
     findings.extend(held_outside(books));
     let images = images(plugins, &config.login_user).await;
     let surveys = survey(drivers.values(), &by_engine(&images)).await;

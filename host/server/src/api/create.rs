@@ -2,6 +2,7 @@
 
 use super::{Api, EndpointReply, Sight, public_key, s3_url, wire};
 use crate::schema::{Body, Checked, Schemas};
+use serde_json::Value;
 use wharf_domain::capacity::CpuTier;
 use wharf_domain::draft::{CreateDraft, Field, Offer, S3_FIELDS};
 use wharf_domain::error::{Error, FieldErrors};
@@ -9,6 +10,7 @@ use wharf_domain::instance::ResourceType;
 use wharf_domain::name::Name;
 use wharf_domain::request::CreateRequest;
 use wharf_domain::secret::SecretText;
+use wharf_domain::volume::{MountPath, MountRequest};
 use wharf_ground::caller::Caller;
 use wharf_instances::IdempotencyKey;
 
@@ -61,6 +63,8 @@ fn draft(mut checked: Checked) -> CreateDraft {
     let public_key = checked.parse("public_key", public_key::parse);
     // Only the URL is parsed further; its text goes on as it is.
     checked.parse(S3_FIELDS[0].0, s3_url::check);
+    let volumes = volumes(&mut checked);
+    let volumes = field(&checked, "volumes", volumes);
     let c = &checked;
     let secret = |name| field(c, name, c.text(name).map(SecretText::new));
     CreateDraft {
@@ -85,8 +89,30 @@ fn draft(mut checked: Checked) -> CreateDraft {
         public_key: field(c, "public_key", public_key),
         s3: S3_FIELDS.map(|(name, _)| secret(name)),
         ai_provider_api_key: secret("ai_provider_api_key"),
+        volumes,
         errors: checked.errors,
     }
+}
+
+/// Reads the volumes to attach. The schema has checked their form.
+fn volumes(checked: &mut Checked) -> Option<Vec<MountRequest>> {
+    let given = checked.value("volumes")?.as_array()?.clone();
+    let mut mounts = Vec::with_capacity(given.len());
+    for item in &given {
+        let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
+        match MountPath::parse(text("path")) {
+            Ok(path) => mounts.push(MountRequest {
+                volume: text("volume").to_owned(),
+                path,
+                read_only: item.get("read_only").and_then(Value::as_bool),
+            }),
+            Err(message) => {
+                let message = format!("{} {message}", text("path"));
+                checked.errors.add("volumes", message);
+            }
+        }
+    }
+    (!checked.errors.has("volumes")).then_some(mounts)
 }
 
 fn field<T>(checked: &Checked, name: &str, right: Option<T>) -> Field<T> {

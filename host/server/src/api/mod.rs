@@ -2,6 +2,7 @@
 //! of the responses are in `http`.
 
 pub mod account;
+pub mod attach;
 pub mod audit;
 pub mod create;
 pub mod delete;
@@ -35,6 +36,8 @@ pub mod terminal;
 mod tied;
 pub mod update;
 pub mod usage;
+pub mod volume_shares;
+pub mod volumes;
 pub mod webhooks;
 mod wire;
 

@@ -29,6 +29,7 @@ impl<'a> ShortageWire<'a> {
             fields,
             freeing,
             no_image,
+            volumes,
         } = shortfall;
         let bottleneck: Vec<&str> = fields.iter().map(|row| row.0).collect();
         let names = bottleneck.join(", ");
@@ -42,6 +43,16 @@ impl<'a> ShortageWire<'a> {
                 "The flavor {flavor} is not available: no node that can run this instance has its \
                  image. The operator can add it."
             ),
+            None if !volumes.is_empty() => {
+                let (volumes, short) = (volumes.join(", "), names.replace(", volumes", ""));
+                let why = match &*short {
+                    "volumes" => "takes no such instance".to_owned(),
+                    short => format!("has not enough {short} {left}"),
+                };
+                format!(
+                    "{what}: an instance with the volumes {volumes} must be on their host, which {why}.{freeing}"
+                )
+            }
             None => format!("{what}: not enough {names} {left}.{freeing}"),
         };
         Self {

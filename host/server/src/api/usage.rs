@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::month::Month;
 use wharf_domain::time::Timestamp;
+use wharf_domain::volume::VolumeStatus;
 use wharf_ground::caller::Caller;
 use wharf_instances::CorrectionLine;
 
@@ -57,6 +58,18 @@ struct UsageWire {
     hourly_usd: f64,
     months: Vec<InMonth>,
     instances: Vec<InstanceUsageWire>,
+    volumes: Vec<VolumeUsageWire>,
+}
+
+#[derive(Serialize)]
+struct VolumeUsageWire {
+    id: uuid::Uuid,
+    name: String,
+    size_gib: u32,
+    state: &'static str,
+    total_usd: f64,
+    hourly_usd: f64,
+    months: Vec<InMonth>,
 }
 
 #[derive(Serialize)]
@@ -106,6 +119,17 @@ pub fn run(api: &Api, caller: &Caller, span: Span) -> Result<EndpointReply, Erro
             corrections: instance.corrections.into_iter().map(correction).collect(),
         })
     });
+    let volumes = usage.volumes.into_iter().map(|volume| {
+        Ok(VolumeUsageWire {
+            id: volume.id.0,
+            name: volume.name,
+            size_gib: volume.size_gib,
+            state: volume.status.map_or("deleted", VolumeStatus::as_str),
+            total_usd: usd(volume.nano_usd),
+            hourly_usd: hourly(volume.hourly)?,
+            months: volume.months.into_iter().map(in_month).collect(),
+        })
+    });
     let wire = UsageWire {
         from: usage.from.to_rfc3339(),
         to: usage.to.to_rfc3339(),
@@ -113,10 +137,11 @@ pub fn run(api: &Api, caller: &Caller, span: Span) -> Result<EndpointReply, Erro
         hourly_usd: hourly(usage.hourly)?,
         months: usage.months.into_iter().map(in_month).collect(),
         instances: instances.collect::<Result<_, Error>>()?,
+        volumes: volumes.collect::<Result<_, Error>>()?,
     };
     Ok(EndpointReply::Done(render(
         &wire,
-        INSTANCE_BYTES * (wire.instances.len() + 1),
+        INSTANCE_BYTES * (wire.instances.len() + wire.volumes.len() + 1),
     )?))
 }
 

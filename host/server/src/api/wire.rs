@@ -77,6 +77,27 @@ struct InstanceWire<'a> {
     ssh_command: Option<String>,
     webapp_url: Option<&'a str>,
     wan_ports: &'a [u16],
+    volumes: Vec<MountedVolumeWire<'a>>,
+}
+
+/// A volume of an instance.
+#[derive(Serialize)]
+struct MountedVolumeWire<'a> {
+    volume: uuid::Uuid,
+    name: &'a str,
+    path: &'a str,
+    read_only: bool,
+}
+
+fn mounted(view: &InstanceView) -> Vec<MountedVolumeWire<'_>> {
+    let volumes = view.volumes.iter();
+    let wire = volumes.map(|mounted| MountedVolumeWire {
+        volume: mounted.volume.0,
+        name: &mounted.name,
+        path: &mounted.path,
+        read_only: mounted.read_only,
+    });
+    wire.collect()
 }
 
 impl<'a> InstanceWire<'a> {
@@ -117,6 +138,7 @@ impl<'a> InstanceWire<'a> {
             }),
             webapp_url: view.web_url.as_deref(),
             wan_ports: &i.wan_ports,
+            volumes: mounted(view),
         }
     }
 }
@@ -217,6 +239,25 @@ pub(super) fn ports(view: &InstanceView, sight: Sight, message: String) -> Resul
         message,
         uuid: view.instance.id.0,
         wan_ports: &view.instance.wan_ports,
+    };
+    render(&result, 640)
+}
+
+/// The result of attach-volume and detach-volume.
+pub(super) fn volumes(view: &InstanceView, sight: Sight, message: String) -> Result<Bytes, Error> {
+    #[derive(Serialize)]
+    struct VolumesWire<'a> {
+        message: String,
+        uuid: uuid::Uuid,
+        volumes: Vec<MountedVolumeWire<'a>>,
+    }
+    if sight == Sight::State {
+        return ChangedInstance::render(view, view.instance.state().as_str());
+    }
+    let result = VolumesWire {
+        message,
+        uuid: view.instance.id.0,
+        volumes: mounted(view),
     };
     render(&result, 640)
 }

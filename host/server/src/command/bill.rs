@@ -97,7 +97,10 @@ impl Operation for ShowBill {
 fn rows(cost: &BillLine) -> impl Iterator<Item = [String; 6]> {
     let size = cost.size.map(|size| {
         let (vcpus, mem, disk) = (size.n_vcpus, size.mem_gib, size.disk_size_gib);
-        format!("{vcpus} vCPU, {mem} GiB, {disk} GiB")
+        match vcpus {
+            0 => format!("volume of {disk} GiB"),
+            _ => format!("{vcpus} vCPU, {mem} GiB, {disk} GiB"),
+        }
     });
     let of_instance = [
         or_none(cost.name.as_ref()),

@@ -182,6 +182,12 @@ pub struct LimitUser {
     /// SSH ports, ports of web pages, and open ports of VMs
     #[arg(long, value_name = "LIMIT")]
     ports: Option<UserLimit>,
+    /// Volumes
+    #[arg(long, value_name = "LIMIT")]
+    volumes: Option<UserLimit>,
+    /// Sizes of volumes in GiB
+    #[arg(long, value_name = "LIMIT")]
+    volume_gib: Option<UserLimit>,
 }
 
 impl Operation for LimitUser {
@@ -196,6 +202,8 @@ impl Operation for LimitUser {
             disk_size_gib: self.disk_gib,
             n_gpus: self.gpus,
             n_ports: self.ports,
+            n_volumes: self.volumes,
+            volume_gib: self.volume_gib,
         };
         operator.limit_user(&self.email, limits).await
     }

@@ -46,6 +46,7 @@ mod server;
 mod session_cookie;
 mod shares;
 mod sign_in;
+mod socket_end;
 mod start_error;
 mod terminal;
 mod terminal_socket;
@@ -54,6 +55,7 @@ mod tunnel;
 mod tunnel_socket;
 mod unsent;
 mod usage;
+mod volumes;
 mod webhooks;
 
 pub use admin::AdminRouter;

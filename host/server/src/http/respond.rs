@@ -214,6 +214,10 @@ pub fn error(error: &Error) -> Response {
         Error::NotApplicable(why) => {
             detail(StatusCode::BAD_REQUEST, &format!("{}.", sentence(why)))
         }
+        Error::Refused(why) => {
+            let text = sentence(why.trim_end_matches('.'));
+            detail(StatusCode::BAD_REQUEST, &format!("{text}."))
+        }
         Error::Insufficient(shortfall) => insufficient(&ShortageWire::of_node(shortfall)),
         Error::OverQuota(shortfall) => insufficient(&ShortageWire::of_quota(shortfall)),
         Error::NodeUnreachable(_) => detail(

@@ -65,6 +65,16 @@ pub struct Schemas {
     pub share: RequestSchema,
     /// Schema of `PATCH /api/instance/{uuid}/share/{id}/`.
     pub share_update: RequestSchema,
+    /// Schema of `POST /api/volume/`.
+    pub volume: RequestSchema,
+    /// Schema of `PATCH /api/volume/{id}/`.
+    pub volume_update: RequestSchema,
+    /// Schema of `POST /api/volume/{id}/share/`.
+    pub volume_share: RequestSchema,
+    /// Schema of `POST /api/instance/{uuid}/attach-volume/`.
+    pub volume_mount: RequestSchema,
+    /// Schema of `POST /api/instance/{uuid}/detach-volume/`.
+    pub volume_detachment: RequestSchema,
 }
 
 impl Schemas {
@@ -137,6 +147,24 @@ impl Schemas {
         let share_update = json(include_str!(
             "../../../../schemas/generated/share-update.json"
         ))?;
+        let volume = json(include_str!(
+            "../../../../schemas/generated/volume-request.json"
+        ))?;
+        let volume_update = json(include_str!(
+            "../../../../schemas/generated/volume-update.json"
+        ))?;
+        let volume_share = json(include_str!(
+            "../../../../schemas/generated/volume-share-request.json"
+        ))?;
+        let volume_mount = json(include_str!(
+            "../../../../schemas/generated/volume-mount.json"
+        ))?;
+        let volume_detachment = json(include_str!(
+            "../../../../schemas/generated/volume-detachment.json"
+        ))?;
+        let of_volume = property_names(&json(include_str!(
+            "../../../../schemas/generated/volume.json"
+        ))?);
         // Fields of responses or of creation exist, but not every request can set them.
         let mut known = property_names(&instance);
         let parts = instance.get("allOf").and_then(Value::as_array);
@@ -170,6 +198,11 @@ impl Schemas {
             page_entry: RequestSchema::compile(&page_entry, &BTreeSet::new())?,
             share: RequestSchema::compile(&share, &BTreeSet::new())?,
             share_update: RequestSchema::compile(&share_update, &BTreeSet::new())?,
+            volume: RequestSchema::compile(&volume, &of_volume)?,
+            volume_update: RequestSchema::compile(&volume_update, &of_volume)?,
+            volume_share: RequestSchema::compile(&volume_share, &BTreeSet::new())?,
+            volume_mount: RequestSchema::compile(&volume_mount, &BTreeSet::new())?,
+            volume_detachment: RequestSchema::compile(&volume_detachment, &BTreeSet::new())?,
         })
     }
 }

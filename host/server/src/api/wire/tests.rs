@@ -71,6 +71,7 @@ fn container() -> InstanceView {
         owner_email: "me@example.org".into(),
         password: SecretText::new("xk7\"Rb2mQw"),
         web_url: Some("http://web.example.org:30000/".to_owned()),
+        volumes: Vec::new(),
     }
 }
 
@@ -104,7 +105,7 @@ fn a_container_byte_for_byte() {
         r#""created_at":"2025-11-20T19:55:44.120Z","vcpu_cost_hourly_usd":0.0125,"#,
         r#""ram_cost_hourly_usd":0.300000001,"storage_cost_hourly_usd":1e-9,"#,
         r#""gpu_cost_hourly_usd":2.0,"cpu_tier":"general-purpose","ssh_command":null,"#,
-        r#""webapp_url":"http://web.example.org:30000/","wan_ports":[]}"#,
+        r#""webapp_url":"http://web.example.org:30000/","wan_ports":[],"volumes":[]}"#,
     );
     assert_eq!(text, expected);
 }

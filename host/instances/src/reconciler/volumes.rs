@@ -1,0 +1,300 @@
+//! The keeper of a node's volumes: it makes the node follow their rows, one after the other. A notification
+//! or a tick only wakes it.
+
+use crate::App;
+use crate::flavor_images::{by_engine, images};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use wharf_db::{Changes, Rows as _, VOLUMES, VOLUMES_ON, View};
+use wharf_domain::driver::{PluginError, VolumeReport, VolumeState};
+use wharf_domain::error::Error;
+use wharf_domain::event::VolumeEvent;
+use wharf_domain::ids::{NodeId, VolumeId};
+use wharf_domain::volume::{Volume, VolumeFailure};
+use wharf_plugin::NodeDriver;
+
+/// How often the rows are read for work whose notification was lost.
+const TICK: Duration = Duration::from_secs(5);
+/// The pause before a step is tried again, first and longest.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// An engine may still carry out a creation whose response was lost. Only a second absence, this much
+/// later, proves that it did not.
+const SECOND_LOOK: Duration = Duration::from_secs(5);
+
+/// Keeps the volumes of one node.
+pub struct VolumeKeeper {
+    app: Arc<App>,
+    node: NodeId,
+    driver: NodeDriver,
+    tried: BTreeMap<VolumeId, Tried>,
+}
+
+/// The earlier tries for a volume.
+struct Tried {
+    /// The time until which a volume must be made. It stands still while the node is out of reach.
+    deadline: Instant,
+    next: Instant,
+    pause: Duration,
+    first_absent: Option<Instant>,
+}
+
+/// The result of one step.
+enum Stepped {
+    /// The row has changed.
+    Done,
+    /// The next step is due after this time.
+    After(Duration),
+    /// The step failed.
+    Failed(String),
+    /// The node was out of reach.
+    Away(String),
+}
+
+impl From<Result<(), Error>> for Stepped {
+    fn from(written: Result<(), Error>) -> Self {
+        match written {
+            Ok(()) => Self::Done,
+            Err(error) => Self::Failed(error.chain()),
+        }
+    }
+}
+
+impl VolumeKeeper {
+    pub fn new(app: Arc<App>, node: NodeId, driver: NodeDriver) -> Self {
+        Self {
+            app,
+            node,
+            driver,
+            tried: BTreeMap::new(),
+        }
+    }
+
+    /// Runs until it is dropped.
+    pub async fn run(mut self) {
+        loop {
+            let next = match self.work().await {
+                Ok(next) => next,
+                Err(error) => {
+                    tracing::error!(node = %self.node, error = %error.chain(), "cannot keep the volumes of a node");
+                    None
+                }
+            };
+            let next = next.map_or(TICK, |next| next.saturating_duration_since(Instant::now()));
+            let notified = self.app.nodes.volume_work(&self.node);
+            drop(tokio::time::timeout(next.min(TICK), notified).await);
+        }
+    }
+
+    /// Takes a step for each volume that needs one. Returns the time of the next step.
+    async fn work(&mut self) -> Result<Option<Instant>, Error> {
+        let pending = self.app.db.read(|rows| {
+            let mut pending = Vec::new();
+            for id in rows.keys_under(&VOLUMES_ON, &self.node.0)? {
+                // A damaged row does not keep the others.
+                let row = rows.get(&VOLUMES, id?).ok().flatten();
+                pending.extend(row.filter(Volume::is_pending));
+            }
+            Ok(pending)
+        })?;
+        self.tried
+            .retain(|id, _| pending.iter().any(|volume| volume.id == *id));
+        if pending.is_empty() {
+            return Ok(None);
+        }
+        let begun = Instant::now();
+        let verified = self.app.nodes.verified(&self.driver);
+        let is_verified = tokio::time::timeout(PAUSE.1, verified).await.is_ok();
+        self.stand_still(begun.elapsed());
+        if !is_verified {
+            return Ok(Some(Instant::now()));
+        }
+        let full = Duration::from_secs(self.app.config().provisioning_deadline_s);
+        for volume in &pending {
+            let now = Instant::now();
+            let tried = self.tried.entry(volume.id).or_insert_with(|| Tried {
+                deadline: now + full,
+                next: now,
+                pause: PAUSE.0,
+                first_absent: None,
+            });
+            if now < tried.next {
+                continue;
+            }
+            let begun = Instant::now();
+            let stepped = self.step(volume).await;
+            if let Stepped::Away(_) = &stepped {
+                self.stand_still(begun.elapsed());
+            }
+            self.note(volume.id, stepped);
+        }
+        Ok(self.tried.values().map(|tried| tried.next).min())
+    }
+
+    /// Moves all deadlines.
+    fn stand_still(&mut self, time: Duration) {
+        for tried in self.tried.values_mut() {
+            tried.deadline += time;
+        }
+    }
+
+    fn note(&mut self, id: VolumeId, stepped: Stepped) {
+        let Some(tried) = self.tried.get_mut(&id) else {
+            return;
+        };
+        let pause = match stepped {
+            Stepped::Done => {
+                tried.pause = PAUSE.0;
+                Duration::ZERO
+            }
+            Stepped::After(pause) => {
+                tried.pause = PAUSE.0;
+                pause.min(PAUSE.1)
+            }
+            Stepped::Failed(why) | Stepped::Away(why) => {
+                let pause = tried.pause;
+                tracing::warn!(volume = %id, node = %self.node, pause_ms = pause.as_millis() as u64, %why, "a step of a volume failed, retrying");
+                tried.pause = (pause * 2).min(PAUSE.1);
+                pause
+            }
+        };
+        tried.next = Instant::now() + pause;
+    }
+
+    async fn step(&mut self, volume: &Volume) -> Stepped {
+        if volume.deleted {
+            self.unmake(volume).await
+        } else {
+            self.make(volume).await
+        }
+    }
+
+    async fn make(&mut self, volume: &Volume) -> Stepped {
+        let mut late = false;
+        if let Some(tried) = self.tried.get_mut(&volume.id) {
+            late = Instant::now() >= tried.deadline;
+        }
+        let all = images(&self.app.plugins, &self.app.config().login_user).await;
+        let references = by_engine(&all).remove(self.driver.engine_kind());
+        let made = self
+            .driver
+            .make_volume(volume.id, volume.size_gib, &references.unwrap_or_default())
+            .await;
+        match made {
+            Ok(VolumeReport {
+                state: VolumeState::Ready | VolumeState::InUse,
+                ..
+            }) => self.ready(volume.id).await.into(),
+            Ok(VolumeReport {
+                state: VolumeState::Failed(why),
+                ..
+            }) => self.failed(volume.id, why).await.into(),
+            Ok(_) if late => {
+                let why = "not made in time".to_owned();
+                self.failed(volume.id, why).await.into()
+            }
+            Ok(report) => Stepped::After(report.again.unwrap_or(PAUSE.0)),
+            Err(PluginError::RetryLater(pause)) if !late => Stepped::After(pause),
+            Err(error @ (PluginError::Unreachable(_) | PluginError::Busy)) => {
+                Stepped::Away(error.to_string())
+            }
+            Err(
+                error @ (PluginError::Invalid { .. }
+                | PluginError::Conflict(_)
+                | PluginError::Insufficient(_)
+                | PluginError::Unsupported(_)),
+            ) => self.failed(volume.id, error.to_string()).await.into(),
+            Err(error) if late => self.failed(volume.id, error.to_string()).await.into(),
+            Err(error) => Stepped::Failed(error.to_string()),
+        }
+    }
+
+    async fn unmake(&mut self, volume: &Volume) -> Stepped {
+        match self.driver.unmake_volume(volume.id).await {
+            Ok(VolumeReport {
+                state: VolumeState::Absent,
+                ..
+            })
+            | Err(PluginError::NotFound) => {
+                if let Some(wait) = self.until_certain(volume) {
+                    return Stepped::After(wait);
+                }
+                self.purged(volume.id).await.into()
+            }
+            Ok(VolumeReport {
+                state: VolumeState::InUse,
+                ..
+            }) => Stepped::Failed("an instance of the engine has it".to_owned()),
+            Ok(report) => Stepped::After(report.again.unwrap_or(PAUSE.0)),
+            Err(PluginError::RetryLater(pause)) => Stepped::After(pause),
+            Err(error @ (PluginError::Unreachable(_) | PluginError::Busy)) => {
+                Stepped::Away(error.to_string())
+            }
+            Err(error) => Stepped::Failed(error.to_string()),
+        }
+    }
+
+    /// The time until an absence proves that the volume will not appear any more.
+    fn until_certain(&mut self, volume: &Volume) -> Option<Duration> {
+        let tried = self.tried.get_mut(&volume.id)?;
+        if volume.made {
+            return None;
+        }
+        let first = *tried.first_absent.get_or_insert_with(Instant::now);
+        let left = SECOND_LOOK.saturating_sub(first.elapsed());
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// The node has the volume.
+    async fn ready(&self, id: VolumeId) -> Result<(), Error> {
+        let decide = move |view: &View<'_>| {
+            let changes = match view.rows.get(&VOLUMES, id)? {
+                Some(mut row) if !row.deleted && !row.made && row.failure.is_none() => {
+                    row.made = true;
+                    Changes::none().record_volume(row, view.now, VolumeEvent::Ready)
+                }
+                _ => Changes::none(),
+            };
+            Ok(((), changes))
+        };
+        self.app.db.write_essential(decide).await
+    }
+
+    /// The volume cannot be made.
+    async fn failed(&self, id: VolumeId, why: String) -> Result<(), Error> {
+        tracing::warn!(volume = %id, node = %self.node, why, "a volume cannot be made");
+        let decide = move |view: &View<'_>| {
+            let changes = match view.rows.get(&VOLUMES, id)? {
+                Some(row) if !row.deleted && !row.made => {
+                    fail(row, view, VolumeFailure::NotMade, &why)
+                }
+                _ => Changes::none(),
+            };
+            Ok(((), changes))
+        };
+        self.app.db.write_essential(decide).await
+    }
+
+    /// The node does not have the deleted volume any more, which frees its claim.
+    async fn purged(&self, id: VolumeId) -> Result<(), Error> {
+        let decide = move |view: &View<'_>| {
+            let changes = match view.rows.get(&VOLUMES, id)? {
+                Some(row) if row.deleted => Changes::none().drop_volume(&row),
+                _ => Changes::none(),
+            };
+            Ok(((), changes))
+        };
+        self.app.db.write_essential(decide).await
+    }
+}
+
+/// Puts a volume into error, with the reason for the operator.
+pub fn fail(row: Volume, view: &View<'_>, failure: VolumeFailure, why: &str) -> Changes {
+    let failed = Volume {
+        failure: Some(failure),
+        ..row
+    };
+    let what = VolumeEvent::Failed(failure, why.to_owned());
+    Changes::none().record_volume(failed, view.now, what)
+}

@@ -1,0 +1,231 @@
+//! `attach-volume/` and `detach-volume/`: volumes of an instance that exists, on engines that can do it.
+
+use super::find::{MISSING, Reader, readable};
+use super::mounts::{MOUNTS, MountProgress, MountRow, claim, rows_of};
+use crate::{App, InstanceCondition, InstanceView, Selector, moves, suspension};
+use wharf_db::{Changes, Read as _, Rows as _, VOLUMES, View};
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::ids::VolumeId;
+use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
+use wharf_domain::state::InstanceState;
+use wharf_domain::volume::{MAX_MOUNTS, MountRequest, VolumeStatus, check_paths};
+use wharf_ground::caller::Caller;
+
+const NOT_LATE: Error = Error::NotApplicable(
+    "the engine of this instance attaches volumes at creation only, and detaches none",
+);
+
+const OTHER_NODE: &str = "is on another host than the instance";
+
+impl App {
+    /// Attaches a volume to an existing instance. Attaching it again changes nothing.
+    pub async fn attach_volume(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+        condition: &InstanceCondition,
+        request: MountRequest,
+    ) -> Result<(InstanceView, String), Error> {
+        let target = self.target(caller, selector, condition);
+        let (reader, nodes) = (Reader::from(caller), self.late_nodes());
+        let decided = self.change(caller, "instance.attach-volume", move |view| {
+            let instance = target.find(view.rows)?;
+            let named = readable(view.rows, &reader, &request.volume)?;
+            let mounts = rows_of(view.rows, instance.id)?;
+            if let Some(volume) = &named {
+                let is_own = volume.owner == reader.user;
+                let read_only = request.read_only.unwrap_or(!is_own);
+                let present = mounts.iter().find(|(id, _)| *id == volume.id);
+                let equal = |mount: &MountRow| {
+                    mount.path == request.path
+                        && mount.read_only == read_only
+                        && mount.progress != MountProgress::Detaching
+                };
+                match present {
+                    Some((_, mount)) if equal(mount) => {
+                        return Ok(((instance, volume.id, false), Changes::none()));
+                    }
+                    Some((_, mount)) => {
+                        let path = mount.path.as_str();
+                        let message = format!("is attached at {path}; detach it first");
+                        return Err(FieldErrors::one("volume", message).into());
+                    }
+                    None => {}
+                }
+            }
+            suspension::check(view.rows, &instance)?;
+            ready_for_change(view, &instance)?;
+            let (volume, mut mount) = match claim(view.rows, &reader, &request)? {
+                Ok(claimed) => claimed,
+                Err(message) => return Err(FieldErrors::one("volume", message).into()),
+            };
+            if volume.node != instance.node {
+                return Err(FieldErrors::one("volume", OTHER_NODE).into());
+            }
+            if !nodes.contains(&instance.node) {
+                return Err(NOT_LATE);
+            }
+            if volume.status() != VolumeStatus::Ready {
+                return Err(FieldErrors::one("volume", "is not ready yet").into());
+            }
+            if mounts.len() >= MAX_MOUNTS {
+                let message = format!("an instance has at most {MAX_MOUNTS} volumes");
+                return Err(FieldErrors::one("volume", message).into());
+            }
+            let paths = mounts.iter().map(|(_, mount)| &mount.path);
+            check_paths(paths.chain([&mount.path]))
+                .map_err(|message| FieldErrors::one("path", message))?;
+            mount.progress = MountProgress::Attaching;
+            let id = instance.id;
+            let changes = intend(instance).put(&MOUNTS, (id, volume.id), mount);
+            Ok(((changes.instance()?, volume.id, true), changes))
+        });
+        let (instance, volume, pending) = decided.await?;
+        if pending {
+            self.carry_out(caller, &instance).await;
+        }
+        self.attached(caller, &instance, volume)
+    }
+
+    /// Detaches a volume from an existing instance. Detaching it again changes nothing.
+    pub async fn detach_volume(
+        &self,
+        caller: &Caller,
+        selector: &Selector,
+        condition: &InstanceCondition,
+        named: String,
+    ) -> Result<(InstanceView, String), Error> {
+        let target = self.target(caller, selector, condition);
+        let (reader, nodes) = (Reader::from(caller), self.late_nodes());
+        let decided = self.change_essential(caller, "instance.detach-volume", move |view| {
+            let instance = target.find(view.rows)?;
+            let mounts = rows_of(view.rows, instance.id)?;
+            // A share may have ended, and the instance keeps the volume.
+            let mut present = None;
+            for (id, mount) in mounts {
+                let row = view.rows.get(&VOLUMES, id)?;
+                let is_named = VolumeId::parse(&named) == Some(id)
+                    || row.is_some_and(|row| row.name.as_str() == named);
+                if is_named {
+                    present = Some((id, mount));
+                }
+            }
+            let Some((volume, mount)) = present else {
+                let volume = readable(view.rows, &reader, &named)?;
+                let message = "you have no such volume";
+                let volume = volume.ok_or_else(|| FieldErrors::one("volume", message))?;
+                return Ok(((instance, volume.id, false), Changes::none()));
+            };
+            if mount.progress == MountProgress::Detaching {
+                return Ok(((instance, volume, true), Changes::none()));
+            }
+            ready_for_change(view, &instance)?;
+            if !nodes.contains(&instance.node) {
+                return Err(NOT_LATE);
+            }
+            let id = instance.id;
+            let progress = MountProgress::Detaching;
+            let changes =
+                intend(instance).put(&MOUNTS, (id, volume), MountRow { progress, ..mount });
+            Ok(((changes.instance()?, volume, true), changes))
+        });
+        let (instance, volume, pending) = decided.await?;
+        if pending {
+            self.carry_out(caller, &instance).await;
+        }
+        self.detached(caller, &instance, volume)
+    }
+
+    /// The nodes whose engines change the volumes of existing instances.
+    fn late_nodes(&self) -> Vec<wharf_domain::ids::NodeId> {
+        let late = |node: &&wharf_domain::ids::NodeId| {
+            let features = self.nodes.features(node);
+            features.is_some_and(|features| features.late_attach)
+        };
+        self.drivers.keys().filter(late).cloned().collect()
+    }
+
+    async fn carry_out(&self, caller: &Caller, instance: &Instance) {
+        self.nudge(caller, instance.id).await;
+        self.wait_settled(instance).await;
+    }
+
+    /// The answer to an attachment, once the node has taken or refused it.
+    fn attached(
+        &self,
+        caller: &Caller,
+        instance: &Instance,
+        volume: VolumeId,
+    ) -> Result<(InstanceView, String), Error> {
+        let (now, row, mount) = self.db.read(|rows| {
+            let now = rows.instance(instance.id)?;
+            let mount = rows.get(&MOUNTS, (instance.id, volume))?;
+            Ok::<_, Error>((now, rows.get(&VOLUMES, volume)?, mount))
+        })?;
+        let (Some(mount), Some(row)) = (mount, row) else {
+            return Err(Error::NotApplicable("the host could not attach the volume"));
+        };
+        let path = mount.path.as_str();
+        let text = format!("Volume {} is attached at {path}.", row.name);
+        Ok((
+            self.view(caller, now.unwrap_or_else(|| instance.clone())),
+            text,
+        ))
+    }
+
+    /// The answer to a detachment, once the node has taken or refused it.
+    fn detached(
+        &self,
+        caller: &Caller,
+        instance: &Instance,
+        volume: VolumeId,
+    ) -> Result<(InstanceView, String), Error> {
+        let (now, row, mount) = self.db.read(|rows| {
+            let now = rows.instance(instance.id)?;
+            let mount = rows.get(&MOUNTS, (instance.id, volume))?;
+            Ok::<_, Error>((now, rows.get(&VOLUMES, volume)?, mount))
+        })?;
+        if mount.is_some_and(|mount| mount.progress != MountProgress::Detaching) {
+            return Err(Error::NotApplicable(
+                "the host could not detach the volume; programs in the instance may use it",
+            ));
+        }
+        let name = row.ok_or(MISSING)?.name;
+        let text = format!("Volume {name} is detached.");
+        Ok((
+            self.view(caller, now.unwrap_or_else(|| instance.clone())),
+            text,
+        ))
+    }
+}
+
+/// Fails unless the volumes of the instance can change now.
+fn ready_for_change(view: &View<'_>, instance: &Instance) -> Result<(), Error> {
+    if instance.resource_type == ResourceType::Vm {
+        return Err(Error::NotApplicable(
+            "volumes can be attached to containers only; this instance is a VM",
+        ));
+    }
+    moves::check(view.rows, instance)?;
+    let state = instance.state();
+    if !matches!(state, InstanceState::Running | InstanceState::Exited) {
+        return Err(Error::State {
+            verb: "change the volumes of",
+            state,
+            needed: "running or exited",
+        });
+    }
+    if instance.progress == Progress::Pending || instance.intent == Intent::Start {
+        return Err(Error::NotApplicable(
+            "an earlier change of this instance is still under way; try again shortly",
+        ));
+    }
+    Ok(())
+}
+
+/// Starts a new generation, in which the node gets the volumes.
+fn intend(mut instance: Instance) -> Changes {
+    let (intent, deadline) = (instance.intent, instance.deadline);
+    instance.intend(intent, deadline);
+    Changes::none().put_instance(instance)
+}

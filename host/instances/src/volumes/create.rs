@@ -1,0 +1,135 @@
+//! `POST`: one write with name, node, claim, row, event and ledger entry. The reconciler makes the volume
+//! after the answer.
+
+use super::find::Reader;
+use super::idempotency::{earlier, kept};
+use super::read::{VolumeView, view};
+use crate::{App, IdempotencyKey, SharedInventory, quota, suspension};
+use wharf_db::{Changes, Rows as _, VOLUME_NAMES, VOLUME_PLACES, View};
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::event::VolumeEvent;
+use wharf_domain::ids::{NodeId, UserId, VolumeId};
+use wharf_domain::money::Rate;
+use wharf_domain::quota::QuotaLimits;
+use wharf_domain::volume::{Volume, VolumeRequest};
+use wharf_ground::audit::record;
+use wharf_ground::caller::Caller;
+
+const NONE_MAKE_VOLUMES: Error = Error::NotApplicable(
+    "no host of this service that takes new instances of this CPU tier keeps volumes",
+);
+
+/// A volume before its write.
+#[derive(Debug, Clone)]
+pub struct CreateVolume {
+    pub request: VolumeRequest,
+    pub key: Option<IdempotencyKey>,
+}
+
+impl App {
+    /// Accepts a volume. If an earlier request with the idempotency key created a volume, returns that one as
+    /// it was then.
+    pub async fn create_volume(
+        &self,
+        caller: &Caller,
+        create: CreateVolume,
+    ) -> Result<VolumeView, Error> {
+        let id = VolumeId(self.random.id(self.clock.system())?);
+        let (owner, origin) = (caller.user, caller.origin());
+        let (inventory, config) = (self.inventory.clone(), self.config());
+        let rate = config.rates.rates(create.request.cpu_tier, None).disk;
+        let defaults = config.quota.limits();
+        let decided = self.db.write(move |view| {
+            if let Some(key) = &create.key
+                && let Some(earlier) = earlier(key, view.rows, owner, view.now)?
+            {
+                return Ok((earlier, Changes::none()));
+            }
+            suspension::check_user(view.rows, owner)?;
+            let request = &create.request;
+            let node = place(view, &inventory, owner, defaults, request)?;
+            let volume = volume(view, id, owner, request, rate, node)?;
+            let changes = Changes::none()
+                .record_volume(volume.clone(), view.now, VolumeEvent::Created)
+                .by(&origin);
+            let name = volume.name.as_str();
+            let audited = record(
+                view,
+                &origin,
+                "volume.create",
+                Some(owner),
+                name,
+                "creating",
+            );
+            let changes = match &create.key {
+                Some(key) => changes.with(kept(key, volume.clone(), view)?),
+                None => changes,
+            };
+            Ok((volume, changes.with(audited)))
+        });
+        let volume = decided.await.map_err(|error| self.with_freeing(error))?;
+        self.nodes.work_on_volumes(&volume.node);
+        let reader = Reader::from(caller);
+        let shown = self.db.read(|rows| view(rows, &reader, volume))?;
+        Ok(VolumeView {
+            attached_to: Vec::new(),
+            ..shown
+        })
+    }
+}
+
+/// Chooses the node, within the owner's quota.
+fn place(
+    view: &View<'_>,
+    inventory: &SharedInventory,
+    owner: UserId,
+    defaults: QuotaLimits,
+    request: &VolumeRequest,
+) -> Result<NodeId, Error> {
+    let key = (owner, request.name.as_str().to_owned());
+    if view.rows.get(&VOLUME_NAMES, key)?.is_some() {
+        return Err(FieldErrors::one("name", "is already taken").into());
+    }
+    let limits = quota::limits(view.rows, owner, defaults)?;
+    quota::volume(inventory, limits, owner, request.size_gib)?;
+    match inventory.place_volume(request.size_gib, request.cpu_tier) {
+        Ok(node) => Ok(node),
+        Err(None) => Err(NONE_MAKE_VOLUMES),
+        Err(Some(most)) => {
+            let short = ("size_gib", request.size_gib.into(), most.into());
+            Err(Error::Insufficient(vec![short].into()))
+        }
+    }
+}
+
+fn volume(
+    view: &View<'_>,
+    id: VolumeId,
+    owner: UserId,
+    request: &VolumeRequest,
+    rate: Rate,
+    node: NodeId,
+) -> Result<Volume, Error> {
+    let last = view.rows.last_under(&VOLUME_PLACES, &())?;
+    let now = u64::try_from(view.now.0).unwrap_or_default();
+    let row = Volume {
+        id,
+        // Places of removed volumes are not taken again, so that a client's page stays in its place.
+        seq: last.map_or(now, |(last, _)| now.max(last.saturating_add(1))),
+        owner,
+        name: request.name.clone(),
+        size_gib: request.size_gib,
+        cpu_tier: request.cpu_tier,
+        created_at: view.system,
+        rate,
+        node,
+        deleted: false,
+        made: false,
+        failure: None,
+        events: 0,
+        ledger_entries: 0,
+        last_event_at: view.now,
+        billed: false,
+    };
+    Ok(row)
+}

@@ -1,0 +1,151 @@
+//! The routes of volumes.
+
+use super::entity_tags::{Conditions, Tags};
+use super::extract::{Call, IdempotencyHeader, InPath, Json, Named};
+use super::interface::Interface;
+use super::list::{self, on_worker};
+use super::respond::{self, Response};
+use super::routes::Routes;
+use crate::api::list::Page;
+use crate::api::tag::tag;
+use crate::api::{Sight, attach, volume_shares, volumes};
+use axum::extract::State;
+use axum::routing::{delete as delete_method, get, post};
+use http::Uri;
+use std::sync::Arc;
+use wharf_domain::error::Error;
+use wharf_instances::volumes::VolumeCondition;
+
+type Shared = State<Arc<Interface>>;
+
+pub(super) fn routes() -> Routes<6> {
+    [
+        ("/api/volume/", get(list_all).post(create)),
+        (
+            "/api/volume/{id}/",
+            get(get_one).patch(update).delete(delete),
+        ),
+        ("/api/volume/{id}/share/", get(list_shares).post(share)),
+        ("/api/volume/{id}/share/{share}/", delete_method(unshare)),
+        ("/api/instance/{uuid}/attach-volume/", post(attach_volume)),
+        ("/api/instance/{uuid}/detach-volume/", post(detach_volume)),
+    ]
+}
+
+/// The condition on the volume that a request changes.
+fn condition(conditions: Conditions) -> VolumeCondition {
+    let tags = conditions.if_match.and_then(Tags::strong);
+    tags.map_or_else(VolumeCondition::default, volumes::condition)
+}
+
+async fn list_all(
+    State(interface): Shared,
+    uri: Uri,
+    conditions: Conditions,
+    call: Call,
+) -> Response {
+    let query = uri.query().unwrap_or_default().as_bytes();
+    let page = match Page::parse(form_urlencoded::parse(query)) {
+        Ok(page) => page,
+        Err(errors) => return call.fail(&Error::from(errors)),
+    };
+    let caller = call.caller.clone();
+    let found = on_worker(interface, caller.user, move |interface| {
+        volumes::list(&interface.api, &caller, page)
+    });
+    match found.await {
+        Ok((body, next)) => {
+            let (tag, next) = (
+                tag(&body),
+                next.map(|next| list::link("/api/volume/?", next)),
+            );
+            let response = respond::list(body, next, &tag, Sight::WithoutPassword);
+            respond::conditional(response, &conditions)
+        }
+        Err(error) => call.fail(&error),
+    }
+}
+
+async fn create(
+    State(interface): Shared,
+    IdempotencyHeader(key): IdempotencyHeader,
+    call: Call<Json>,
+) -> Response {
+    let api = &interface.api;
+    call.respond(volumes::create(api, &call.caller, &call.body.0, key.as_deref()).await)
+}
+
+async fn get_one(
+    State(interface): Shared,
+    InPath(named): InPath<String>,
+    conditions: Conditions,
+    call: Call,
+) -> Response {
+    let volume = volumes::get(&interface.api, &call.caller, &named);
+    respond::conditional(call.respond(volume), &conditions)
+}
+
+async fn update(
+    State(interface): Shared,
+    InPath(named): InPath<String>,
+    conditions: Conditions,
+    call: Call<Json>,
+) -> Response {
+    let (api, condition) = (&interface.api, condition(conditions));
+    call.respond(volumes::update(api, &call.caller, &named, &condition, &call.body.0).await)
+}
+
+async fn delete(
+    State(interface): Shared,
+    InPath(named): InPath<String>,
+    conditions: Conditions,
+    call: Call,
+) -> Response {
+    let condition = condition(conditions);
+    call.respond(volumes::delete(&interface.api, &call.caller, &named, &condition).await)
+}
+
+async fn list_shares(
+    State(interface): Shared,
+    InPath(named): InPath<String>,
+    call: Call,
+) -> Response {
+    call.respond(volume_shares::list(&interface.api, &call.caller, &named))
+}
+
+async fn share(
+    State(interface): Shared,
+    InPath(named): InPath<String>,
+    call: Call<Json>,
+) -> Response {
+    let api = &interface.api;
+    call.respond(volume_shares::create(api, &call.caller, &named, &call.body.0).await)
+}
+
+async fn unshare(
+    State(interface): Shared,
+    InPath((named, id)): InPath<(String, String)>,
+    call: Call,
+) -> Response {
+    call.respond(volume_shares::delete(&interface.api, &call.caller, &named, &id).await)
+}
+
+async fn attach_volume(
+    State(interface): Shared,
+    Named(selector): Named,
+    call: Call<Json>,
+) -> Response {
+    let api = &interface.api;
+    let body = &call.body.0;
+    call.respond(attach::attach(api, &call.caller, &selector, &call.condition, body).await)
+}
+
+async fn detach_volume(
+    State(interface): Shared,
+    Named(selector): Named,
+    call: Call<Json>,
+) -> Response {
+    let api = &interface.api;
+    let body = &call.body.0;
+    call.respond(attach::detach(api, &call.caller, &selector, &call.condition, body).await)
+}
