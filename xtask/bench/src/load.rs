@@ -8,35 +8,19 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// The times of all requests, ascending, and the time of the run.
-#[derive(Debug, Clone)]
+/// The requests of a run, and its time.
+#[derive(Debug, Clone, Copy)]
 pub struct Outcome {
-    times: Vec<Duration>,
+    /// The number of requests.
+    pub count: usize,
     /// The time from the first request to the last response.
     pub whole: Duration,
 }
 
 impl Outcome {
-    /// The outcome of a run with these times.
-    pub fn new(mut times: Vec<Duration>, whole: Duration) -> Self {
-        times.sort_unstable();
-        Self { times, whole }
-    }
-
-    /// The number of requests.
-    pub fn count(&self) -> usize {
-        self.times.len()
-    }
-
     /// Requests per second.
     pub fn per_second(&self) -> f64 {
-        self.times.len() as f64 / self.whole.as_secs_f64().max(1e-9)
-    }
-
-    /// The median time, ms.
-    pub fn median_ms(&self) -> f64 {
-        let median = self.times.get(self.times.len() / 2);
-        median.map_or(0.0, |time| time.as_secs_f64() * 1e3)
+        self.count as f64 / self.whole.as_secs_f64().max(1e-9)
     }
 }
 
@@ -104,12 +88,14 @@ impl Load {
         for stream in streams {
             tasks.spawn(one(stream, self.clone(), Arc::clone(&progress)));
         }
-        let mut times = Vec::with_capacity(self.count);
         while let Some(done) = tasks.join_next().await {
-            times.extend(done??);
+            done??;
         }
         let begin = progress.begin.get().context("nothing to send")?;
-        Ok(Outcome::new(times, begin.elapsed()))
+        Ok(Outcome {
+            count: self.count,
+            whole: begin.elapsed(),
+        })
     }
 }
 
@@ -120,25 +106,19 @@ struct Progress {
     begin: OnceLock<Instant>,
 }
 
-async fn one(mut stream: TcpStream, load: Load, progress: Arc<Progress>) -> Result<Vec<Duration>> {
-    let mut times = Vec::new();
+async fn one(mut stream: TcpStream, load: Load, progress: Arc<Progress>) -> Result<()> {
     let mut buffer = vec![0; 64 << 10];
     loop {
         let n = progress.next.fetch_add(1, Ordering::Relaxed);
         if n >= load.warm_up + load.count {
-            return Ok(times);
+            return Ok(());
         }
-        let counts = n >= load.warm_up;
         let request = load.requests.get(n % load.requests.len().max(1));
-        let begin = Instant::now();
-        if counts {
-            progress.begin.get_or_init(|| begin);
+        if n >= load.warm_up {
+            progress.begin.get_or_init(Instant::now);
         }
         stream.write_all(request.context("no request")?).await?;
         let status = response(&mut stream, &mut buffer).await?;
-        if counts {
-            times.push(begin.elapsed());
-        }
         ensure!(status == load.status, "{} answered {status}", load.address);
     }
 }

@@ -4,9 +4,9 @@
 //! figures of a loaded machine mean little by themselves. First comes what users feel, beside other
 //! engines; figures of parts follow.
 //!
-//! - `measure/`: the measurements, one file each. [`table`]: rows, the table, JSON. [`curve`]: SVG.
+//! - `measure/`: the measurements, one file each. [`table`]: rows, the table, JSON.
 //! - [`load`]: the load generator. [`baseline`]: a server that only answers. [`gateway`]: the gateway before a page. [`pairs`]: pairs of runs.
-//! - [`data`]: databases of any size. [`replay`]: engines that replay answers. [`server`]: Wharf. [`process`]: CPU time and memory.
+//! - [`data`]: databases of any size. [`server`]: Wharf. [`process`]: CPU time and memory.
 
 #![expect(
     clippy::indexing_slicing,
@@ -14,14 +14,12 @@
 )]
 
 mod baseline;
-mod curve;
 mod data;
 mod gateway;
 mod load;
 mod measure;
 mod pairs;
 mod process;
-mod replay;
 mod server;
 mod table;
 
@@ -64,10 +62,10 @@ pub struct Options {
     #[arg(long)]
     quick: bool,
     /// Only measurements whose name contains this: engine, page, tunnel, vm, peers, read, create,
-    /// start, idle, gateway, tls, scale, shares.
+    /// start, idle, gateway, scale.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// The directory of the table (bench.json) and the curves (*.svg) [default: target/bench].
+    /// The directory of the table, bench.json [default: target/bench].
     #[arg(long, value_name = "DIRECTORY")]
     report: Option<PathBuf>,
 }

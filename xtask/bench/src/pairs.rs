@@ -27,11 +27,6 @@ impl<T> Pairs<T> {
         Ok(Self(pairs))
     }
 
-    /// Pairs that are measured already.
-    pub fn of(pairs: Vec<(T, T)>) -> Self {
-        Self(pairs)
-    }
-
     /// The pair with the median ratio of a figure, and that ratio.
     pub fn median(&self, figure: impl Fn(&T) -> f64) -> Result<(&T, &T, f64)> {
         let ratio = |(ours, baseline): &(T, T)| figure(ours) / figure(baseline);

@@ -1,6 +1,5 @@
 //! The results: a table for people, JSON for programs.
 
-use crate::curve::{self, Bend, Point, bend};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::fmt;
@@ -52,27 +51,11 @@ impl fmt::Display for Target {
     }
 }
 
-/// The growth of a figure with a size.
-#[derive(Debug, Clone, Serialize)]
-pub struct Curve {
-    /// File name and title.
-    pub name: String,
-    /// The unit of the size.
-    pub size: String,
-    /// The unit of the figure.
-    pub unit: String,
-    /// The lines, each with its points.
-    pub lines: Vec<(String, Vec<Point>)>,
-    /// The reason for the shape.
-    pub why: &'static str,
-}
-
 /// All results.
 #[derive(Debug, Default, Serialize)]
 pub struct Table {
     machine: Machine,
     rows: Vec<Row>,
-    curves: Vec<Curve>,
     /// Measurements that were left out, with the reason.
     left_out: Vec<String>,
 }
@@ -134,26 +117,18 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Adds a curve.
-    pub fn curve(&mut self, curve: Curve) {
-        self.curves.push(curve);
-    }
-
     /// Records a measurement that was left out.
     pub fn leave_out(&mut self, what: &str, why: &str) {
         eprintln!("   left out: {what}: {why}");
         self.left_out.push(format!("{what}: {why}"));
     }
 
-    /// Writes `bench.json`, and each curve as CSV and SVG.
+    /// Writes `bench.json`.
     pub fn write(&self, directory: &Path) -> Result<()> {
         fs::create_dir_all(directory)
             .with_context(|| format!("--report {}", directory.display()))?;
         let json = serde_json::to_string_pretty(self)? + "\n";
         fs::write(directory.join("bench.json"), json)?;
-        for curve in &self.curves {
-            curve::draw(curve, directory)?;
-        }
         Ok(())
     }
 }
@@ -187,21 +162,6 @@ impl fmt::Display for Table {
         writeln!(f, "|---|---|---|---|---|---|")?;
         for row in &self.rows {
             writeln!(f, "{row}")?;
-        }
-        for curve in &self.curves {
-            let Curve {
-                name, size, why, ..
-            } = curve;
-            write!(f, "\n{name}.svg")?;
-            if let Some(bend) = curve.lines.first().and_then(|(_, line)| bend(line)) {
-                let Bend { at, before, after } = bend;
-                write!(
-                    f,
-                    " bends most at {at} {size}: ten times as many make it {before:.1} times as much \
-                     before, {after:.1} after"
-                )?;
-            }
-            writeln!(f, ". {why}")?;
         }
         for line in &self.left_out {
             writeln!(f, "\nLeft out: {line}")?;

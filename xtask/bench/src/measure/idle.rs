@@ -4,7 +4,7 @@ use crate::Options;
 use crate::data::Data;
 use crate::load::{Load, create};
 use crate::server::Wharf;
-use crate::table::{Curve, Table, Target};
+use crate::table::{Table, Target};
 use anyhow::{Result, bail};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,37 +15,20 @@ const DEADLINE: Duration = Duration::from_secs(300);
 
 /// Measures the CPU time of idle instances.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
-    let sizes: &[usize] = if options.quick {
-        &[1, 100]
-    } else {
-        &[1, 10, 100, 1_000, 10_000]
-    };
+    let size = if options.quick { 100 } else { 10_000 };
     let (settle, watched) = if options.quick {
         (Duration::from_millis(500), Duration::from_secs(1))
     } else {
         // One or two observations after the last change.
         (Duration::from_secs(5), Duration::from_secs(20))
     };
-    let mut line = Vec::new();
-    for size in sizes {
-        let share = measure(*size, settle, watched)? * 100.0;
-        line.push((*size as f64, share.max(0.001)));
-        if Some(size) == sizes.last() {
-            table.row(
-                format!("{size} running instances, idle, % of a core"),
-                (format!("{share:.2} %"), String::new()),
-                share,
-                Target::AtMost(1.0),
-            );
-        }
-    }
-    table.curve(Curve {
-        name: "idle".to_owned(),
-        size: "running instances".to_owned(),
-        unit: "% of a core".to_owned(),
-        lines: vec![("Wharf".to_owned(), line)],
-        why: "Few instances cost the observation of their node; many, the parsing of its list.",
-    });
+    let share = measure(size, settle, watched)? * 100.0;
+    table.row(
+        format!("{size} running instances, idle, % of a core"),
+        (format!("{share:.2} %"), String::new()),
+        share,
+        Target::AtMost(1.0),
+    );
     Ok(())
 }
 

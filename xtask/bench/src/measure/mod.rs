@@ -9,7 +9,6 @@ mod peers;
 mod read;
 mod scale;
 mod start;
-mod tls;
 mod tunnel;
 mod vm;
 
@@ -20,7 +19,7 @@ use wharf_testkit::progress;
 
 type Measurement = fn(&Options, &mut Table) -> Result<()>;
 
-const ALL: [(&str, Measurement); 13] = [
+const ALL: [(&str, Measurement); 11] = [
     ("engine", engine::run),
     ("page", page::run),
     ("tunnel", tunnel::run),
@@ -31,9 +30,7 @@ const ALL: [(&str, Measurement); 13] = [
     ("start", start::run),
     ("idle", idle::run),
     ("gateway", gateway::run),
-    ("tls", tls::run),
     ("scale", scale::run),
-    ("shares", scale::shares),
 ];
 
 /// Runs the measurements that the options select.

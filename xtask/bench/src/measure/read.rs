@@ -7,7 +7,7 @@ use crate::load::{Load, Outcome, request};
 use crate::pairs::Pairs;
 use crate::process::cpu_time;
 use crate::server::Wharf;
-use crate::table::{Curve, Table, Target};
+use crate::table::{Table, Target};
 use anyhow::Result;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +33,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         (30_000, 15)
     };
     let baseline = Baseline::start(&bodies.collect::<Result<Vec<_>>>()?)?;
-    let (mut rates, mut baselines) = (Vec::new(), Vec::new());
-    for connections in [1, 4, 16, 64, 256] {
+    for connections in [1, 64] {
         let pair = Pair {
             wharf: &wharf,
             baseline: &baseline,
@@ -44,25 +43,9 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
             pairs,
         };
         let runs = pair.measure(&paths)?;
-        let (ours, theirs, _) = runs.median(Run::rate)?;
-        rates.push((connections as f64, ours.rate()));
-        baselines.push((connections as f64, theirs.rate()));
-        if [1, 64].contains(&connections) {
-            let what = format!("GET one of {instances}, connections: {connections}");
-            report(table, &what, &runs)?;
-        }
+        let what = format!("GET one of {instances}, connections: {connections}");
+        report(table, &what, &runs)?;
     }
-    table.curve(Curve {
-        name: "get".to_owned(),
-        size: "connections".to_owned(),
-        unit: "requests per second".to_owned(),
-        lines: vec![
-            ("Wharf".to_owned(), rates),
-            ("axum, the same bytes".to_owned(), baselines),
-        ],
-        why: "A single connection waits for each response. A few connections keep the cores busy, which \
-              the load generator shares; more add nothing.",
-    });
     let list = wharf.body("/api/instance/", data.key())?;
     let baseline = Baseline::start(&[list])?;
     let pair = Pair {
@@ -75,9 +58,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     };
     let runs = pair.measure(&["/api/instance/".to_owned()])?;
     let what = format!("LIST of {} of {instances}", data.first.len());
-    report(table, &what, &runs)?;
-    drop(wharf);
-    lists(options, table)
+    report(table, &what, &runs)
 }
 
 /// Wharf and the baseline, and the requests to both.
@@ -99,10 +80,6 @@ struct Run {
 impl Run {
     fn rate(&self) -> f64 {
         self.outcome.per_second()
-    }
-
-    fn median_ms(&self) -> f64 {
-        self.outcome.median_ms()
     }
 }
 
@@ -133,7 +110,7 @@ impl Pair<'_> {
 fn run_once(load: &Load, cpu: impl Fn() -> Duration) -> Result<Run> {
     let before = cpu();
     let outcome = load.run()?;
-    let count = u32::try_from(outcome.count()).unwrap_or(u32::MAX).max(1);
+    let count = u32::try_from(outcome.count).unwrap_or(u32::MAX).max(1);
     let cpu = cpu().saturating_sub(before) / count;
     Ok(Run { outcome, cpu })
 }
@@ -150,43 +127,5 @@ fn report(table: &mut Table, what: &str, runs: &Pairs<Run>) -> Result<()> {
         ratio,
         Target::AtLeast(TARGET),
     );
-    Ok(())
-}
-
-/// Measures the growth of a list's time with its length.
-fn lists(options: &Options, table: &mut Table) -> Result<()> {
-    let (lengths, pairs): (&[usize], _) = if options.quick {
-        (&[1, 10, 100], 1)
-    } else {
-        (&[1, 10, 100, 1_000, 10_000], 15)
-    };
-    let (mut medians, mut baselines) = (Vec::new(), Vec::new());
-    for length in lengths {
-        let data = Data::of_size(1, *length)?;
-        let wharf = Wharf::on(&data)?;
-        let baseline = Baseline::start(&[wharf.body("/api/instance/", data.key())?])?;
-        let pair = Pair {
-            wharf: &wharf,
-            baseline: &baseline,
-            key: data.key(),
-            connections: 1,
-            count: (20_000 / length).clamp(20, 2_000),
-            pairs,
-        };
-        let runs = pair.measure(&["/api/instance/".to_owned()])?;
-        let (ours, theirs, _) = runs.median(Run::median_ms)?;
-        medians.push((*length as f64, ours.median_ms()));
-        baselines.push((*length as f64, theirs.median_ms()));
-    }
-    table.curve(Curve {
-        name: "list".to_owned(),
-        size: "instances in the list".to_owned(),
-        unit: "ms, median".to_owned(),
-        lines: vec![
-            ("Wharf".to_owned(), medians),
-            ("axum, the same bytes".to_owned(), baselines),
-        ],
-        why: "A short list costs as much as any request; a long one grows with its bytes.",
-    });
     Ok(())
 }

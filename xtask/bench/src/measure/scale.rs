@@ -5,7 +5,7 @@ use crate::data::Data;
 use crate::load::{self, Load, Outcome, create};
 use crate::pairs::Pairs;
 use crate::server::Wharf;
-use crate::table::{Curve, Table, Target};
+use crate::table::{Table, Target};
 use anyhow::Result;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,8 +15,7 @@ const USERS: usize = 100;
 
 /// Sizes of the measurement.
 struct Sizes {
-    /// The numbers of nodes, ascending.
-    nodes: &'static [usize],
+    nodes: usize,
     /// Instances of each node.
     per_node: usize,
     /// The interval of looks at each node, which is the time of a measurement too.
@@ -27,99 +26,59 @@ struct Sizes {
     pairs: usize,
     /// The time for which the server must be idle before a measurement.
     idle: Duration,
-    /// Nodes and all their instances, to tell the share of each.
-    shares: &'static [(usize, usize)],
 }
 
 const FULL: Sizes = Sizes {
-    nodes: &[10, 100, 1_000],
+    nodes: 1_000,
     per_node: 1_000,
     every: Duration::from_secs(60),
     requests: 1_000,
     pairs: 5,
     idle: Duration::from_secs(1),
-    shares: &[(1_000, 1_000), (112, 100_000), (112, 1_000_000)],
 };
 const QUICK: Sizes = Sizes {
-    nodes: &[2, 10],
+    nodes: 10,
     per_node: 10,
     every: Duration::from_secs(1),
     requests: 100,
     pairs: 1,
     idle: Duration::from_millis(100),
-    shares: &[(10, 10), (2, 100)],
 };
 
 /// Measures.
 pub fn run(options: &Options, table: &mut Table) -> Result<()> {
     let sizes = if options.quick { &QUICK } else { &FULL };
-    let (mut starts, mut looks) = (Vec::new(), Vec::new());
-    for nodes in sizes.nodes {
-        let last = Some(nodes) == sizes.nodes.last();
-        let instances = nodes * sizes.per_node;
-        let what = format!("{nodes} nodes × {} instances", sizes.per_node);
-        let seconds = start(table, last.then_some(&*what), (*nodes, instances), sizes)?;
-        starts.push((*nodes as f64, seconds * 1e3));
-        let data = Data::observed(*nodes, USERS, instances, sizes.every)?;
-        let wharf = Wharf::on(&data)?;
-        let share = share_of_looks(&wharf, sizes)? * 100.0;
-        looks.push((*nodes as f64, share.max(0.001)));
-        if last {
-            table.row(
-                format!(
-                    "looks at {what} every {} s, % of a core",
-                    sizes.every.as_secs()
-                ),
-                (format!("{share:.2} %"), String::new()),
-                share,
-                Target::AtMost(25.0),
-            );
-            beside_one_node(table, &what, (&wharf, &data), sizes)?;
-        }
-    }
-    for (name, unit, line, why) in [
-        (
-            "start-nodes",
-            "ms until it listens",
-            starts,
-            "A start reads the claims of all instances, and makes a driver for each node.",
-        ),
-        (
-            "looks",
-            "% of a core",
-            looks,
-            "A look costs a call of the driver, and the comparison of each instance in its list.",
-        ),
-    ] {
-        table.curve(Curve {
-            name: name.to_owned(),
-            size: format!("nodes with {} instances each", sizes.per_node),
-            unit: unit.to_owned(),
-            lines: vec![("Wharf".to_owned(), line)],
-            why,
-        });
-    }
-    Ok(())
+    let Sizes {
+        nodes,
+        per_node,
+        every,
+        ..
+    } = *sizes;
+    let what = format!("{nodes} nodes × {per_node} instances");
+    start(table, &what, sizes)?;
+    let data = Data::observed(nodes, USERS, nodes * per_node, every)?;
+    let wharf = Wharf::on(&data)?;
+    let share = share_of_looks(&wharf, sizes)? * 100.0;
+    table.row(
+        format!("looks at {what} every {} s, % of a core", every.as_secs()),
+        (format!("{share:.2} %"), String::new()),
+        share,
+        Target::AtMost(25.0),
+    );
+    beside_one_node(table, &what, (&wharf, &data), sizes)
 }
 
-/// Measures a start and the memory, without the memory of simulated engines. Returns seconds.
-fn start(
-    table: &mut Table,
-    what: Option<&str>,
-    (nodes, instances): (usize, usize),
-    sizes: &Sizes,
-) -> Result<f64> {
-    let data = Data::make(nodes, USERS, instances)?;
+/// Measures a start and the memory, without the memory of simulated engines.
+fn start(table: &mut Table, what: &str, sizes: &Sizes) -> Result<()> {
+    let instances = sizes.nodes * sizes.per_node;
+    let data = Data::make(sizes.nodes, USERS, instances)?;
     drop(Wharf::on(&data)?);
     let wharf = Wharf::on(&data)?;
     let seconds = wharf.start_time.as_secs_f64();
-    let Some(what) = what else {
-        return Ok(seconds);
-    };
     settle(&wharf, sizes.idle);
     let full = wharf.resident_kib();
     drop((wharf, data));
-    let empty = Data::make(nodes, USERS, 0)?;
+    let empty = Data::make(sizes.nodes, USERS, 0)?;
     let wharf = Wharf::on(&empty)?;
     settle(&wharf, sizes.idle);
     let bytes = full.saturating_sub(wharf.resident_kib()) as f64 * 1024.0 / instances as f64;
@@ -135,7 +94,7 @@ fn start(
         bytes,
         Target::AtMost(1024.0),
     );
-    Ok(seconds)
+    Ok(())
 }
 
 /// Waits until the first looks, which follow a start at once, are over: the server has used less
@@ -160,20 +119,6 @@ fn share_of_looks(wharf: &Wharf, sizes: &Sizes) -> Result<f64> {
     std::thread::sleep(sizes.every);
     let used = wharf.cpu_time().saturating_sub(cpu);
     Ok(used.as_secs_f64() / begin.elapsed().as_secs_f64())
-}
-
-/// Measures creates and lists with many nodes and few instances, and with many instances on fewer nodes: the
-/// shares of placement and of the database in the rates of both together.
-pub fn shares(options: &Options, table: &mut Table) -> Result<()> {
-    let sizes = if options.quick { &QUICK } else { &FULL };
-    for (nodes, instances) in sizes.shares {
-        let data = Data::observed(*nodes, USERS, *instances, sizes.every)?;
-        let wharf = Wharf::on(&data)?;
-        settle(&wharf, sizes.idle);
-        let what = format!("{nodes} nodes × {} instances", instances / nodes);
-        beside_one_node(table, &what, (&wharf, &data), sizes)?;
-    }
-    Ok(())
 }
 
 /// Measures creates and lists beside an installation of one node.

@@ -1,10 +1,10 @@
-//! Starts, empty and with up to 1,000,000 instances, and the memory of these.
+//! Starts, empty and with 1,000,000 instances, and the memory of these.
 
 use crate::Options;
 use crate::data::Data;
 use crate::load::{Load, create};
 use crate::server::Wharf;
-use crate::table::{Curve, Table, Target};
+use crate::table::{Table, Target};
 use anyhow::Result;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,69 +33,35 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         ms,
         Target::AtMost(150.0),
     );
-    let (most, settle) = if options.quick {
+    let (size, settle) = if options.quick {
         (1_000, SETTLE_QUICK)
     } else {
         (1_000_000, SETTLE)
     };
-    let (mut times, mut memory) = (Vec::new(), Vec::new());
-    let mut size = 100;
-    while size <= most {
-        let Started {
-            seconds,
-            cpu,
-            bytes,
-            after_a_crash,
-        } = with(size, settle)?;
-        times.push((size as f64, seconds * 1e3));
-        // The memory of fewer instances is lost in the noise of a server's own.
-        if size >= 10_000 || options.quick {
-            memory.push((size as f64, bytes.max(1.0)));
-        }
-        if size == most {
-            table.row(
-                format!("start with {size} instances, s"),
-                (format!("{seconds:.2} s, {cpu:.2} s of CPU"), String::new()),
-                seconds,
-                Target::AtMost(3.0),
-            );
-            table.row(
-                format!("start after a crash with {} more, s", size / PER_NEW),
-                (format!("{after_a_crash:.2} s"), String::new()),
-                after_a_crash,
-                Target::AtMost(3.0),
-            );
-            table.row(
-                format!("memory per instance of {size}, bytes"),
-                (format!("{bytes:.0} B"), String::new()),
-                bytes,
-                Target::AtMost(1024.0),
-            );
-        }
-        size *= 10;
-    }
-    for (name, unit, line, why) in [
-        (
-            "start",
-            "ms until it listens",
-            times,
-            "With few instances a start is the loading of the plugins; with many, the reading of claims.",
-        ),
-        (
-            "memory",
-            "bytes per instance",
-            memory,
-            "Each instance has entries in indexes, whose tables double when they are full.",
-        ),
-    ] {
-        table.curve(Curve {
-            name: name.to_owned(),
-            size: "instances".to_owned(),
-            unit: unit.to_owned(),
-            lines: vec![("Wharf".to_owned(), line)],
-            why,
-        });
-    }
+    let Started {
+        seconds,
+        cpu,
+        bytes,
+        after_a_crash,
+    } = with(size, settle)?;
+    table.row(
+        format!("start with {size} instances, s"),
+        (format!("{seconds:.2} s, {cpu:.2} s of CPU"), String::new()),
+        seconds,
+        Target::AtMost(3.0),
+    );
+    table.row(
+        format!("start after a crash with {} more, s", size / PER_NEW),
+        (format!("{after_a_crash:.2} s"), String::new()),
+        after_a_crash,
+        Target::AtMost(3.0),
+    );
+    table.row(
+        format!("memory per instance of {size}, bytes"),
+        (format!("{bytes:.0} B"), String::new()),
+        bytes,
+        Target::AtMost(1024.0),
+    );
     Ok(())
 }
 
