@@ -15,9 +15,6 @@ const MOST: u32 = 4;
 
 /// See the `driver` interface. The network is checked even without a container: an earlier call may
 /// have ended between the two removals.
-///
-/// # Errors
-/// See the `driver` interface.
 pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
     ctx.api.end_transfer()?;
     let mut removed = 0;

@@ -6,7 +6,6 @@ use wharf_guest::{Digest, Spec};
 
 /// Digest of the parts of a specification that are fixed at creation. It excludes sizes, which
 /// change, and files, which are removed after the first start.
-#[must_use]
 pub fn of(spec: &Spec) -> String {
     let mut digest = Digest::new();
     let network = &spec.network;

@@ -8,7 +8,6 @@ use crate::api::model::Info;
 /// `drivers`). Overlays need an XFS with project quotas, which the info does not show; they refuse
 /// a limit elsewhere. Without root, no quota can be enabled. The snapshotters of containerd accept
 /// a limit and ignore it, even one named `btrfs`.
-#[must_use]
 pub fn of(info: &Info) -> Option<bool> {
     if info.is_rootless() || info.has_snapshotter() {
         return Some(false);

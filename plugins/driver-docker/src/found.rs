@@ -107,7 +107,6 @@ pub fn listed(ctx: &Context, tag: &Tag) -> Result<Vec<Summary>, Error> {
 }
 
 /// Returns whether an entry of a list has this name.
-#[must_use]
 pub fn is_called(summary: &Summary, name: &str) -> bool {
     let mut names = summary.names.iter().flatten();
     names.any(|own| own.strip_prefix('/').unwrap_or(own) == name)
@@ -115,25 +114,21 @@ pub fn is_called(summary: &Summary, name: &str) -> bool {
 
 impl Found {
     /// Returns one label of the container.
-    #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
         label(&self.details.config.labels, key)
     }
 
     /// Returns the incarnation from the container's label.
-    #[must_use]
     pub fn incarnation(&self) -> Option<u64> {
         self.label(names::INCARNATION)?.parse().ok()
     }
 
     /// Returns the container's phase.
-    #[must_use]
     pub fn phase(&self) -> Phase {
         phase::of_state(&self.details.state, &self.details.config.labels)
     }
 
     /// Returns whether the container's processes run.
-    #[must_use]
     pub fn is_up(&self) -> bool {
         self.phase().is_up()
     }

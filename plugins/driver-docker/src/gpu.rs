@@ -9,7 +9,6 @@ use wharf_guest::version_numbers;
 const PODMAN_WITH_CDI: (u32, u32) = (4, 1);
 
 /// Returns whether the engine supports CDI. A Docker with CDI lists the directories of the files.
-#[must_use]
 pub fn are_handed_out(product: &Product, info: &Info) -> bool {
     if product.is_podman() {
         version_numbers(&product.version) >= PODMAN_WITH_CDI
@@ -21,7 +20,6 @@ pub fn are_handed_out(product: &Product, info: &Info) -> bool {
 }
 
 /// `vendor/class=name`
-#[must_use]
 pub fn is_qualified(device: &str) -> bool {
     let parts = device
         .split_once('=')

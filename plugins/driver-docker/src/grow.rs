@@ -31,7 +31,6 @@ const ROUNDS: u32 = 5;
 const LOOK_AGAIN_MS: u32 = 500;
 
 /// Returns whether the disk of a stopped container must grow before the next start.
-#[must_use]
 pub fn is_due(found: &Found, target: &Target) -> bool {
     let name = found.details.name.trim_start_matches('/');
     name == names::whole(&target.tag) || limit_to_grow(found, &target.size, target.resource_type)
@@ -51,9 +50,6 @@ fn gib(limit: &str) -> Option<u64> {
     limit.strip_suffix('G')?.parse().ok()
 }
 
-/// See the `driver` interface.
-///
-/// # Errors
 /// See the `driver` interface.
 pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     let tag = &spec.tag;

@@ -7,9 +7,6 @@ use crate::names;
 use wharf_guest::Error;
 
 /// See the `identity` interface.
-///
-/// # Errors
-/// See the `identity` interface.
 pub fn identify(ctx: &Context) -> Result<Option<String>, Error> {
     match ctx.api.store()? {
         Ok(volume) => Ok(volume.labels.unwrap_or_default().remove(names::MARK)),
@@ -18,9 +15,6 @@ pub fn identify(ctx: &Context) -> Result<Option<String>, Error> {
     }
 }
 
-/// See the `identity` interface.
-///
-/// # Errors
 /// See the `identity` interface.
 pub fn mark(ctx: &Context) -> Result<(), Error> {
     let made = ctx.api.mark_store()?;

@@ -8,17 +8,11 @@ use std::collections::BTreeMap;
 use wharf_guest::{Error, Observed, Phase, Report, Tag, log};
 
 /// See the `driver` interface. The input has no generation, so the report has generation 0.
-///
-/// # Errors
-/// See the `driver` interface.
 pub fn inspect(ctx: &Context, tag: &Tag) -> Result<Report, Error> {
     let phase = find(ctx, tag, false)?.map_or(Phase::Absent, |found| found.phase());
     Ok(Report::settled(0, phase))
 }
 
-/// See the `driver` interface.
-///
-/// # Errors
 /// See the `driver` interface.
 pub fn list(ctx: &Context) -> Result<Vec<Observed>, Error> {
     let containers = ctx

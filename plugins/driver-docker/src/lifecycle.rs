@@ -11,9 +11,6 @@ const LOOK_AGAIN_MS: u32 = 500;
 
 /// See the `driver` interface. A container that never ran is reported as `creating`: only `ensure`
 /// has the user's secrets to complete it.
-///
-/// # Errors
-/// See the `driver` interface.
 pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
     let found = found::find(ctx, &target.tag, false)?.ok_or(Error::NotFound)?;
     let limits = ctx.api.limits()?;
@@ -50,9 +47,6 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
 }
 
 /// See the `driver` interface. Returns when the container has stopped.
-///
-/// # Errors
-/// See the `driver` interface.
 pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Error> {
     let Some(found) = found::find(ctx, &target.tag, false)? else {
         return Ok(Report::settled(target.generation, Phase::Absent));

@@ -15,9 +15,6 @@ const OWN: &str = "own";
 pub const MACHINE: &str = "machine";
 
 /// Returns whether the newest instance that runs has its own view; none if there is no instance.
-///
-/// # Errors
-/// When the engine does not answer.
 pub fn is_shown(ctx: &Context) -> Result<Option<bool>, Error> {
     let found = ctx.api.views()?;
     let found = found.map_err(|refusal| refusal.during("listing the instances"))?;

@@ -34,19 +34,16 @@ pub const MARK: &str = "io.wharf.mark";
 pub const PUBLIC_ID: char = '0';
 
 /// The name of an instance's container.
-#[must_use]
 pub fn container(tag: &Tag) -> String {
     format!("wharf-{}", tag.instance)
 }
 
 /// The name of a replacement container during the copy.
-#[must_use]
 pub fn part(tag: &Tag) -> String {
     format!("{}-part", container(tag))
 }
 
 /// The name of a replacement container after the copy.
-#[must_use]
 pub fn whole(tag: &Tag) -> String {
     format!("{}-whole", container(tag))
 }

@@ -25,7 +25,6 @@ pub enum Which {
 
 impl Which {
     /// A request about the network.
-    #[must_use]
     pub fn named(self, request: &str) -> Call {
         let word = match self {
             Self::Own => "own",
@@ -38,9 +37,6 @@ impl Which {
 
 /// Returns the request's word for a network. A network of an earlier version keeps its name, because
 /// the engine would refuse a second network with its addresses.
-///
-/// # Errors
-/// When the engine does not answer.
 pub fn which(ctx: &Context, network: &Network) -> Result<Which, Error> {
     if is_public(network) {
         return Ok(Which::Public);
@@ -66,9 +62,6 @@ fn has_earlier_name(ctx: &Context) -> Result<bool, Error> {
 }
 
 /// Returns the name of a network. A public network may be the operator's own.
-///
-/// # Errors
-/// When the engine does not answer.
 pub fn name(ctx: &Context, network: &Network) -> Result<String, Error> {
     match &ctx.settings.public_network {
         Some(theirs) if is_public(network) => Ok(theirs.clone()),
@@ -77,9 +70,6 @@ pub fn name(ctx: &Context, network: &Network) -> Result<String, Error> {
 }
 
 /// Returns the name of the network's bridge on the node.
-///
-/// # Errors
-/// When the engine does not answer.
 pub fn bridge(ctx: &Context, network: &Network) -> Result<String, Error> {
     let name = ctx.api.network_name(which(ctx, network)?)?;
     Ok(name.replacen("wharf-", "whf", 1))
@@ -195,9 +185,6 @@ fn members(ctx: &Context, network: &Network) -> Result<Vec<Summary>, Error> {
 
 /// Removes the network if it has no container, not even a stopped one. Engines refer to a
 /// container's network by its id, and would not accept a new network with its name.
-///
-/// # Errors
-/// When the engine does not answer.
 pub fn remove_if_unused(ctx: &Context, network: &Network) -> Result<(), Error> {
     if is_operators_own(ctx, network) || !members(ctx, network)?.is_empty() {
         return Ok(());
@@ -214,9 +201,6 @@ pub fn remove_if_unused(ctx: &Context, network: &Network) -> Result<(), Error> {
 }
 
 /// Attaches a stopped container again, after its network was removed and created anew.
-///
-/// # Errors
-/// When the engine refuses.
 pub fn reattach(ctx: &Context, network: &Network, container: &str) -> Result<(), Error> {
     let earlier = (!is_public(network)).then_some(Which::Earlier);
     for which in [which(ctx, network)?].into_iter().chain(earlier) {

@@ -8,7 +8,6 @@ use wharf_guest::Phase;
 const MAX_REASON: usize = 200;
 
 /// The phase of a container from its details.
-#[must_use]
 pub fn of_state(state: &State, labels: &Labels) -> Phase {
     phase(&state.status, labels, || match state.error.as_deref() {
         _ if state.oom_killed => "out of memory".into(),
@@ -18,7 +17,6 @@ pub fn of_state(state: &State, labels: &Labels) -> Phase {
 }
 
 /// The phase of a container from a list.
-#[must_use]
 pub fn of_summary(summary: &Summary) -> Phase {
     phase(&summary.state, &summary.labels, || {
         summary.status.chars().take(MAX_REASON).collect()

@@ -8,9 +8,6 @@ use wharf_guest::{Error, ResourceType, Target};
 const AGAIN_MS: u32 = 200;
 
 /// See the `ports` interface.
-///
-/// # Errors
-/// See the `ports` interface.
 pub fn set(ctx: &Context, target: &Target) -> Result<(), Error> {
     if target.resource_type != ResourceType::Vm {
         return Err(Error::Unsupported("ports of a container".into()));

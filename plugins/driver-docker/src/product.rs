@@ -31,7 +31,6 @@ impl Product {
     }
 
     /// Parses the headers of any answer: `Docker/20.10.24 (linux)` or `Libpod/4.3.1 (linux)`.
-    #[must_use]
     pub fn of_headers(server: &str, api_version: &str) -> Option<Self> {
         let (name, rest) = server.split_once('/')?;
         let name = match name {
@@ -47,7 +46,6 @@ impl Product {
     }
 
     /// Reads the answer to a version request.
-    #[must_use]
     pub fn named(version: &Version) -> Self {
         let first = version.components.as_deref().and_then(<[_]>::first);
         let name = match first {
@@ -62,34 +60,29 @@ impl Product {
     }
 
     /// Returns whether the engine has Podman's own interface beside Docker's.
-    #[must_use]
     pub fn is_podman(&self) -> bool {
         self.name.to_lowercase().contains("podman")
     }
 
     /// Returns whether the engine can pick user namespaces. Podman 4.3.1 deadlocks: such a creation
     /// locks images and layers in the opposite order of a query about images.
-    #[must_use]
     pub fn makes_user_namespaces(&self) -> bool {
         !self.is_podman() || version_numbers(&self.version) > PODMAN_THAT_HANGS
     }
 
     /// Returns whether content can be copied between containers. Podman 4.3.1 unpacks every file as
     /// owned by root. Podman 5.4.2 fails with automatic user namespaces.
-    #[must_use]
     pub fn moves_content(&self) -> bool {
         !self.is_podman()
     }
 
     /// Returns whether a removal waits ten seconds for a first process that ignores SIGTERM. Docker
     /// kills at once.
-    #[must_use]
     pub fn waits_to_remove(&self) -> bool {
         self.is_podman()
     }
 
     /// Returns whether running containers can be resized. Only early versions of Podman 4 cannot.
-    #[must_use]
     pub fn resizes_live(&self) -> bool {
         !self.is_podman() || version_numbers(&self.version) >= PODMAN_WITH_UPDATE
     }

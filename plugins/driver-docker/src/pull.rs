@@ -42,7 +42,6 @@ struct Detail {
 
 impl Pull {
     /// A pull in progress, with the last line of the stream.
-    #[must_use]
     pub fn running(line: Option<&str>) -> Self {
         let line = line
             .and_then(|line| serde_json::from_str::<Line>(line).ok())
@@ -63,7 +62,6 @@ impl Pull {
     }
 
     /// A pull that has ended, with the end of the stream, which may begin within a line.
-    #[must_use]
     pub fn ended(body: &[u8]) -> Self {
         body.split(|byte| *byte == b'\n')
             .filter_map(|line| serde_json::from_slice::<Line>(line).ok())

@@ -20,7 +20,6 @@ pub enum DiskLimit {
 
 impl DiskLimit {
     /// Returns whether every disk has a limit for certain.
-    #[must_use]
     pub fn is_certain(self, found: Option<bool>) -> bool {
         match self {
             Self::On => true,
@@ -108,7 +107,6 @@ impl Default for Settings {
 
 impl Settings {
     /// Translates a blueprint's image reference for this node.
-    #[must_use]
     pub fn image(&self, reference: &str) -> String {
         match reference.strip_prefix(LOCAL_PREFIX) {
             Some(rest) => format!("{}{rest}", self.image_prefix),

@@ -40,9 +40,6 @@ fn held(ctx: &Context, name: &str, memory: &MemoryStats) -> Result<u64, Error> {
 }
 
 /// Returns an upper bound of the memory that the instance holds.
-///
-/// # Errors
-/// When the engine does not answer.
 pub fn needed(ctx: &Context, found: &Found, memory: &MemoryStats) -> Result<u64, Error> {
     let shared = u64::try_from(found.details.host_config.shm_size).unwrap_or(0);
     without_cache(ctx, &found.name, memory, NOT_RESIDENT + shared)
@@ -78,7 +75,6 @@ pub fn sample(ctx: &Context, name: &str) -> Result<Stats, Error> {
 
 /// Memory in use, without the page cache that the kernel can reclaim. The counter's name depends on
 /// the version of cgroups; Podman sends neither.
-#[must_use]
 fn used(memory: &MemoryStats) -> u64 {
     let counters = memory.stats.as_ref();
     let cache = ["total_inactive_file", "inactive_file"]

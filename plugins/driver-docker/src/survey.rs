@@ -10,9 +10,6 @@ use wharf_guest::{EngineNetwork, Error, Surroundings};
 const LOCAL: &str = "localhost/";
 
 /// See the `survey` interface.
-///
-/// # Errors
-/// See the `survey` interface.
 pub fn look(ctx: &Context, images: &[String]) -> Result<Surroundings, Error> {
     let networks = ctx.api.networks()?;
     let networks = networks.map_err(|refusal| refusal.during("listing the networks"))?;

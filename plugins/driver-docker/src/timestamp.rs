@@ -4,7 +4,6 @@ const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 /// Parses a timestamp as nanoseconds since 1970, UTC. None if it is invalid, before 1970 or after
 /// 2262.
-#[must_use]
 pub fn nanos(text: &str) -> Option<u64> {
     let (date, rest) = text.split_once(['T', 't'])?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());

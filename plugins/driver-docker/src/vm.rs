@@ -11,9 +11,6 @@ use wharf_guest::{Error, ResourceType, Size};
 
 /// Returns whether machines use hardware virtualisation on this node. Each machine tests it at its
 /// start, so the running ones are asked. False if none runs.
-///
-/// # Errors
-/// When the engine does not answer.
 pub fn have_kvm(ctx: &Context) -> Result<bool, Error> {
     if ctx.settings.kvm == Kvm::Off {
         return Ok(false);
@@ -36,7 +33,6 @@ const MOST_ASKED: usize = 3;
 const DISK_OVERHEAD_GIB: u32 = 3;
 
 /// The size of a limited disk, as its label has it.
-#[must_use]
 pub fn disk_size_of(size: &Size, what: ResourceType) -> String {
     let overhead = match what {
         ResourceType::Vm => DISK_OVERHEAD_GIB,

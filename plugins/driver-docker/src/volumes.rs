@@ -29,7 +29,6 @@ const STORAGE: &str = "btrfs";
 
 /// Whether the node makes volumes. Their sizes hold only where those of disks do. With user namespaces of its
 /// own, each container of Podman would see other owners in one volume.
-#[must_use]
 pub fn are_made(ctx: &Context, product: &Product, info: &Info) -> bool {
     info.driver == STORAGE
         && !info.is_rootless()
@@ -38,9 +37,6 @@ pub fn are_made(ctx: &Context, product: &Product, info: &Info) -> bool {
         && !(product.is_podman() && ctx.settings.userns.is_some())
 }
 
-/// See the `volumes` interface.
-///
-/// # Errors
 /// See the `volumes` interface.
 pub fn make(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeReport, Error> {
     let made = match ctx.api.volume()? {
@@ -140,9 +136,6 @@ fn is_at(made: &EngineVolume, planned: &VolumeCreation) -> bool {
 
 /// See the `volumes` interface. The engine's volume goes first, because the engine removes a holder although
 /// instances have the volume.
-///
-/// # Errors
-/// See the `volumes` interface.
 pub fn unmake(ctx: &Context) -> Result<VolumeReport, Error> {
     match ctx.api.remove_volume()? {
         Ok(()) => {}
@@ -164,9 +157,6 @@ fn remove_holder(ctx: &Context) -> Result<(), Error> {
     }
 }
 
-/// See the `volumes` interface.
-///
-/// # Errors
 /// See the `volumes` interface.
 pub fn list(ctx: &Context) -> Result<Vec<ObservedVolume>, Error> {
     let volumes = ctx.api.volumes()?;
@@ -194,9 +184,6 @@ pub fn list(ctx: &Context) -> Result<Vec<ObservedVolume>, Error> {
 
 /// Returns the first volume of an instance that the engine does not have. Engines would make it, without a
 /// size.
-///
-/// # Errors
-/// When the engine does not answer.
 pub fn missing<'a>(ctx: &Context, spec: &'a Spec) -> Result<Option<&'a Mount>, Error> {
     for mount in &spec.volumes {
         match ctx.api.mounted(&mount.volume)? {

@@ -13,9 +13,6 @@ use wharf_guest::{Error, Phase, Report, Target};
 const REMOVING_AGAIN_MS: u32 = 500;
 
 /// See the `driver` interface. Any member of the cluster may have the instance.
-///
-/// # Errors
-/// See the `driver` interface.
 pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
     let found = match found::look(ctx, &target.tag)? {
         Place::Absent => None,

@@ -18,9 +18,6 @@ const LOOK_AGAIN_MS: u32 = 500;
 const CREATING_AGAIN_MS: u32 = 1_000;
 
 /// See the `driver` interface.
-///
-/// # Errors
-/// See the `driver` interface.
 pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     supported(spec)?;
     let Some(image) = image(spec) else {

@@ -84,26 +84,22 @@ fn here(place: Place) -> Result<Option<Found>, Error> {
 
 impl Found {
     /// Returns the instance's phase.
-    #[must_use]
     pub fn phase(&self) -> Phase {
         phase::of(&self.details)
     }
 
     /// Returns the phase of an instance of another member.
-    #[must_use]
     pub fn elsewhere(&self) -> Phase {
         Phase::Elsewhere(format!("member {}", self.details.location))
     }
 
     /// Returns the owner's network that the instance is on, in OVN mode.
-    #[must_use]
     pub fn network(&self, installation: &str) -> Option<&str> {
         let network = self.details.devices.get("eth0")?.get("network")?;
         names::is_network(installation, network).then_some(network.as_str())
     }
 
     /// Returns whether the instance's processes run.
-    #[must_use]
     pub fn is_up(&self) -> bool {
         self.phase().is_up()
     }

@@ -1,7 +1,6 @@
 //! GPUs, by their addresses on the PCI bus, such as `0000:01:00.0`.
 
 /// `DOMAIN:BUS:DEVICE.FUNCTION` in lower-case hexadecimal digits, as Incus lists it.
-#[must_use]
 pub fn is_address(device: &str) -> bool {
     let Some((place, function)) = device.split_once('.') else {
         return false;

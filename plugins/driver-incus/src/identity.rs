@@ -7,9 +7,6 @@ use wharf_guest::Error;
 
 /// See the `identity` interface. The configuration is in the cluster's database, and the usage shows
 /// that the pool has the volume.
-///
-/// # Errors
-/// See the `identity` interface.
 pub fn identify(ctx: &Context) -> Result<Option<String>, Error> {
     let mut volume = match ctx.api.marked_volume()? {
         Ok(volume) => volume,
@@ -23,9 +20,6 @@ pub fn identify(ctx: &Context) -> Result<Option<String>, Error> {
     }
 }
 
-/// See the `identity` interface.
-///
-/// # Errors
 /// See the `identity` interface.
 pub fn mark(ctx: &Context) -> Result<(), Error> {
     match ctx.api.write_mark()? {

@@ -6,9 +6,6 @@ use crate::{metrics, names};
 use wharf_guest::{Error, Observed, Phase, Report, Tag};
 
 /// See the `driver` interface. The input has no generation, so the report has generation 0.
-///
-/// # Errors
-/// See the `driver` interface.
 pub fn inspect(ctx: &Context, tag: &Tag) -> Result<Report, Error> {
     Ok(Report::settled(
         0,
@@ -22,9 +19,6 @@ pub fn inspect(ctx: &Context, tag: &Tag) -> Result<Report, Error> {
 
 /// See the `driver` interface. The disks on the member tell which instances it has, and the metrics,
 /// which the engine keeps for seconds, which of them run. Only the others are read one by one.
-///
-/// # Errors
-/// See the `driver` interface.
 pub fn list(ctx: &Context) -> Result<Vec<Observed>, Error> {
     let disks = ctx
         .api

@@ -11,9 +11,6 @@ const LOOK_AGAIN_MS: u32 = 500;
 
 /// See the `driver` interface. An instance that never ran is reported as `creating`: only `ensure` has
 /// the user's secrets to complete it.
-///
-/// # Errors
-/// See the `driver` interface.
 pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
     let found = match found::look(ctx, &target.tag)? {
         Place::Absent => return Err(Error::NotFound),
@@ -47,9 +44,6 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
 }
 
 /// See the `driver` interface. Returns when the instance has stopped, on whichever member it is.
-///
-/// # Errors
-/// See the `driver` interface.
 pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Error> {
     let found = match found::look(ctx, &target.tag)? {
         Place::Absent => return Ok(Report::settled(target.generation, Phase::Absent)),

@@ -11,7 +11,6 @@ const MEMORY_TOTAL: &str = "incus_memory_MemTotal_bytes{";
 const MEMORY_SHARED: &str = "incus_memory_Shmem_bytes{";
 
 /// The names of all running instances.
-#[must_use]
 pub fn running(text: &[u8]) -> BTreeSet<&str> {
     samples(text, PROCESSES)
         .filter(|(_, value)| *value > 0)
@@ -20,7 +19,6 @@ pub fn running(text: &[u8]) -> BTreeSet<&str> {
 }
 
 /// The memory of an instance that the kernel cannot reclaim, in bytes.
-#[must_use]
 pub fn memory_used(text: &[u8], name: &str) -> Option<u64> {
     let of = |family| {
         let mut all = samples(text, family);

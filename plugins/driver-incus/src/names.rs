@@ -22,7 +22,6 @@ pub const MARK: &str = "user.wharf.mark";
 const INSTALLATION_END: usize = 8;
 
 /// The name of an instance.
-#[must_use]
 pub fn instance(installation: &str, tag: &Tag) -> String {
     format!(
         "{}{}-{}",
@@ -33,7 +32,6 @@ pub fn instance(installation: &str, tag: &Tag) -> String {
 }
 
 /// The instance behind a name; none if it is not one of this installation.
-#[must_use]
 pub fn tag(installation: &str, name: &str) -> Option<Tag> {
     let rest = name.strip_prefix(&prefix(installation))?;
     let (instance, incarnation) = rest.rsplit_once('-')?;
@@ -50,7 +48,6 @@ pub fn tag(installation: &str, name: &str) -> Option<Tag> {
 const UUID: usize = 36;
 
 /// The volume with a name; none if it is not one of this installation.
-#[must_use]
 pub fn volume<'a>(installation: &str, name: &'a str) -> Option<&'a str> {
     let prefix = prefix(installation).replacen("wh-", "wv-", 1);
     let id = name.strip_prefix(&prefix)?;
@@ -58,13 +55,11 @@ pub fn volume<'a>(installation: &str, name: &'a str) -> Option<&'a str> {
 }
 
 /// The name of an owner's network.
-#[must_use]
 pub fn network(installation: &str, gateway: &str) -> String {
     format!("{}{gateway}", prefix(installation))
 }
 
 /// Whether a name is that of an owner's network.
-#[must_use]
 pub fn is_network(installation: &str, name: &str) -> bool {
     let gateway = name.strip_prefix(&prefix(installation));
     gateway.is_some_and(|gateway| gateway.parse::<std::net::Ipv4Addr>().is_ok())

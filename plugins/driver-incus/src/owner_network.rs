@@ -81,9 +81,6 @@ fn look(ctx: &Context) -> Result<Option<model::Network>, Error> {
 }
 
 /// Whether the network has gone since [`ensure`]: a removal of the owner's last instance was on its way.
-///
-/// # Errors
-/// When the engine does not answer.
 pub fn has_gone(ctx: &Context) -> Result<bool, Error> {
     match &ctx.settings.mode {
         Mode::Bridge => Ok(false),
@@ -92,9 +89,6 @@ pub fn has_gone(ctx: &Context) -> Result<bool, Error> {
 }
 
 /// Removes a network, unless instances use it. One that stays is replaced by the next owner of its addresses.
-///
-/// # Errors
-/// When the engine does not answer.
 pub fn remove(ctx: &Context, name: &str) -> Result<(), Error> {
     match ctx.api.remove_network(name)? {
         Err(refusal) if !refusal.is_not_found() && !refusal.is_in_use() => {

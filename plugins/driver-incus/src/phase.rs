@@ -20,7 +20,6 @@ const NEVER: &str = "1970-";
 const UNSTARTED: &str = "volatile.apply_template";
 
 /// The phase of an instance. An unknown state means that it exists.
-#[must_use]
 pub fn of(instance: &Instance) -> Phase {
     match instance.status_code {
         STOPPED if has_run(instance) => Phase::Stopped(None),
@@ -36,7 +35,6 @@ fn has_run(instance: &Instance) -> bool {
 }
 
 /// Whether the engine has made the instance's disk. If the creation was interrupted, it has not.
-#[must_use]
 pub fn is_complete(instance: &Instance) -> bool {
     instance.status_code != STOPPED || has_run(instance) || instance.config.contains_key(UNSTARTED)
 }

@@ -12,7 +12,6 @@ pub struct PublishRange {
 
 impl PublishRange {
     /// Parses a range such as `198.18.64.0/18`, whose first address is that of the port `from`.
-    #[must_use]
     pub fn parse(cidr: &str, from: u16) -> Option<Self> {
         let (first, prefix) = cidr.split_once('/')?;
         let range = Self {
@@ -27,14 +26,12 @@ impl PublishRange {
     }
 
     /// The address of a port of the node; none if the range ends before it.
-    #[must_use]
     pub fn address(&self, node_port: u16) -> Option<Ipv4Addr> {
         let number = u32::from(node_port.checked_sub(self.from)?);
         (number < self.size()).then(|| Ipv4Addr::from(u32::from(self.first) + number))
     }
 
     /// Whether another range, such as `198.18.0.0/16`, has all of these addresses.
-    #[must_use]
     pub fn is_within(&self, cidr: &str) -> bool {
         Self::parse(cidr, self.from).is_some_and(|outer| {
             let own = u32::from(self.first);

@@ -13,9 +13,6 @@ const MOVING_AGAIN_MS: u32 = 2_000;
 
 /// See the `moves` interface. The engine moves the disk; then the instance gets the addresses and ports of
 /// this member. A port that still names the old member would prevent its start.
-///
-/// # Errors
-/// See the `moves` interface.
 pub fn move_here(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     supported(spec)?;
     let moving = |why: &str| {

@@ -62,7 +62,6 @@ pub fn is_under_way(ctx: &Context, tag: &Tag, found: &Found) -> Result<bool, Err
 }
 
 /// Whether a start has begun and not ended.
-#[must_use]
 pub fn has_begun(found: &Found) -> bool {
     let note = found.details.config.get(names::START);
     note.is_some_and(|note| note == names::BEGUN)
@@ -92,9 +91,6 @@ pub fn repeat_interrupted(ctx: &Context, found: &Found) -> Result<Option<Started
 }
 
 /// Gives an instance the size of the call, unless it has the size. False if it is gone.
-///
-/// # Errors
-/// When the engine refuses.
 pub fn resize(ctx: &Context, found: &Found) -> Result<bool, Error> {
     change(ctx, found, false)
 }

@@ -5,9 +5,6 @@ use crate::context::Context;
 use wharf_guest::{Error, Surroundings};
 
 /// See the `survey` interface.
-///
-/// # Errors
-/// See the `survey` interface.
 pub fn look(ctx: &Context, images: &[String]) -> Result<Surroundings, Error> {
     let aliases = ctx.api.aliases()?;
     let aliases = aliases.map_err(|refusal| refusal.during("listing the images"))?;

@@ -18,9 +18,6 @@ const EMPTY: &str = "none";
 const BUSY_AGAIN_MS: u32 = 500;
 
 /// See the `volumes` interface.
-///
-/// # Errors
-/// See the `volumes` interface.
 pub fn make(ctx: &Context, volume: &Volume) -> Result<VolumeReport, Error> {
     let wanted = format!("{}GiB", volume.size_gib);
     match ctx.api.volume()? {
@@ -61,9 +58,6 @@ pub fn make(ctx: &Context, volume: &Volume) -> Result<VolumeReport, Error> {
 }
 
 /// See the `volumes` interface.
-///
-/// # Errors
-/// See the `volumes` interface.
 pub fn unmake(ctx: &Context) -> Result<VolumeReport, Error> {
     match ctx.api.remove_volume()? {
         Ok(()) => {}
@@ -75,9 +69,6 @@ pub fn unmake(ctx: &Context) -> Result<VolumeReport, Error> {
 }
 
 /// See the `volumes` interface. Names are enough: the mark of the store tells of a pool without its content.
-///
-/// # Errors
-/// See the `volumes` interface.
 pub fn list(ctx: &Context) -> Result<Vec<ObservedVolume>, Error> {
     let listed = ctx.api.volumes()?;
     let listed = listed.map_err(|refusal| refusal.during("listing the volumes"))?;
@@ -91,9 +82,6 @@ pub fn list(ctx: &Context) -> Result<Vec<ObservedVolume>, Error> {
     Ok(ids.map(observed).collect())
 }
 
-/// See the `volumes` interface.
-///
-/// # Errors
 /// See the `volumes` interface.
 pub fn set(ctx: &Context, target: &Target) -> Result<(), Error> {
     let found = found::find(ctx, &target.tag)?.ok_or(Error::NotFound)?;

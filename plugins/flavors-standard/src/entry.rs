@@ -47,7 +47,6 @@ const MINIMUM: Size = Size {
 
 impl Entry {
     /// Returns the description for the host.
-    #[must_use]
     pub fn describe(&self) -> Flavor {
         let mut resource_types = vec![ResourceType::Container];
         if self.vm {
@@ -68,7 +67,6 @@ impl Entry {
     }
 
     /// Returns whether the flavor runs as this resource type.
-    #[must_use]
     pub fn runs_as(&self, resource_type: ResourceType) -> bool {
         match resource_type {
             ResourceType::Container => true,

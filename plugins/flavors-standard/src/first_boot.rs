@@ -45,7 +45,6 @@ const S3: [(&str, Secret); 4] = [
 ];
 
 /// Builds the files for this request.
-#[must_use]
 pub fn files(entry: &Entry, request: &BlueprintRequest) -> Vec<File> {
     let place = match request.resource_type {
         ResourceType::Container => CONTAINER,

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 pub type Labels = Option<BTreeMap<String, String>>;
 
 /// Returns one label of an object.
-#[must_use]
 pub fn label<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
     labels.as_ref()?.get(key).map(String::as_str)
 }
@@ -81,7 +80,6 @@ pub struct Limits {
 
 impl Limits {
     /// Returns whether the limits of CPU and memory are equal.
-    #[must_use]
     pub fn are(&self, other: &Self) -> bool {
         let sized = |limits: &Self| (limits.cpu_period, limits.cpu_quota, limits.memory);
         sized(self) == sized(other)
@@ -134,7 +132,6 @@ pub struct Storage {
 
 impl Image {
     /// Whether it has the label of an SSH server.
-    #[must_use]
     pub fn has_ssh(&self) -> bool {
         let config = self.config.as_ref();
         config.is_some_and(|config| label(&config.labels, SSH).is_some())
@@ -143,7 +140,6 @@ impl Image {
     /// Returns whether the image counts towards the limit of a container's disk. It does if a
     /// container is a copy that shares blocks with the image. Other storage drivers count changes
     /// only.
-    #[must_use]
     pub fn is_counted(&self) -> bool {
         let storage = self
             .graph_driver
@@ -232,7 +228,6 @@ pub struct Resident {
 
 impl Resident {
     /// The sum over all processes. Shared memory counts once for each process.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         let kib = self.processes.iter().flatten();
         kib.filter_map(|text| text.parse::<u64>().ok()).sum::<u64>() << 10
@@ -287,7 +282,6 @@ pub struct Info {
 
 impl Info {
     /// Returns whether the engine runs without root.
-    #[must_use]
     pub fn is_rootless(&self) -> bool {
         let mut options = self.security_options.iter().flatten();
         self.rootless || options.any(|option| option == "name=rootless")
@@ -295,14 +289,12 @@ impl Info {
 
     /// Returns whether containerd stores images and containers, in place of a storage driver of the
     /// engine.
-    #[must_use]
     pub fn has_snapshotter(&self) -> bool {
         self.driver_says("driver-type")
             .is_some_and(|kind| kind.starts_with("io.containerd.snapshotter"))
     }
 
     /// Returns a value of the storage driver's status.
-    #[must_use]
     pub fn driver_says(&self, name: &str) -> Option<&str> {
         let mut status = self.driver_status.iter().flatten();
         status.find_map(|row| match row.as_slice() {

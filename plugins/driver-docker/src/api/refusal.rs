@@ -22,7 +22,6 @@ impl Deref for Refusal {
 
 impl Refusal {
     /// Reads `{"message": …}`, or else takes the whole body as the message.
-    #[must_use]
     pub fn read(answer: &Answer) -> Self {
         #[derive(Deserialize)]
         struct Message {
@@ -37,37 +36,31 @@ impl Refusal {
 
     /// The object does not exist; its kind depends on the request. Podman answers with 500 if a container goes
     /// while it reads it.
-    #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.status == 404 || self.says(&["no such container"])
     }
 
     /// The container does not exist.
-    #[must_use]
     pub fn is_no_container(&self) -> bool {
         self.is_not_found() && self.says(&["no such container", "no container with name"])
     }
 
     /// The image is not on the node.
-    #[must_use]
     pub fn is_no_image(&self) -> bool {
         self.says(&["no such image", "image not known"])
     }
 
     /// A network of the container does not exist.
-    #[must_use]
     pub fn is_no_network(&self) -> bool {
         self.says(&["network"]) && self.says(&["not found", "no such network"])
     }
 
     /// The bridge of a network is missing on the node.
-    #[must_use]
     pub fn is_no_bridge(&self) -> bool {
         self.says(&["could not find bridge"]) || self.says(&["to bridge"]) && self.says(&["failed"])
     }
 
     /// Another network has the addresses.
-    #[must_use]
     pub fn is_subnet_taken(&self) -> bool {
         self.says(&[
             "pool overlaps",
@@ -77,7 +70,6 @@ impl Refusal {
     }
 
     /// Another object has the name. Podman answers with 500.
-    #[must_use]
     pub fn is_name_taken(&self) -> bool {
         self.status == 409
             || self.says(&["name"]) && self.says(&["already in use"])
@@ -85,25 +77,21 @@ impl Refusal {
     }
 
     /// The container is on the network already.
-    #[must_use]
     pub fn is_attached(&self) -> bool {
         self.says(&["already exists in network", "already connected to network"])
     }
 
     /// The node has no hardware virtualisation.
-    #[must_use]
     pub fn is_no_kvm(&self) -> bool {
         self.says(&["/dev/kvm"])
     }
 
     /// The node has no lxcfs, or it has ended.
-    #[must_use]
     pub fn is_no_lxcfs(&self) -> bool {
         self.says(&[lxcfs::DIRECTORY])
     }
 
     /// The engine cannot mount files of lxcfs into the container, such as into its user namespace.
-    #[must_use]
     pub fn is_unmountable_lxcfs(&self) -> bool {
         self.is_no_lxcfs()
             && self.says(&["mounting"])
@@ -115,19 +103,16 @@ impl Refusal {
     }
 
     /// A network has containers. Docker answers with 403, Podman with 409 or 500.
-    #[must_use]
     pub fn is_in_use(&self) -> bool {
         matches!(self.status, 403 | 409) || self.says(&["network is being used"])
     }
 
     /// The engine does not support the request at all.
-    #[must_use]
     pub fn is_unknown_request(&self) -> bool {
         self.is_not_found() && !self.is_no_container()
     }
 
     /// The engine's storage cannot limit the size of a container's disk.
-    #[must_use]
     pub fn is_no_disk_limit(&self) -> bool {
         self.says(&[
             "storage-opt",
@@ -139,31 +124,26 @@ impl Refusal {
     }
 
     /// The disk is full, or has reached its limit.
-    #[must_use]
     pub fn is_no_space(&self) -> bool {
         self.says(&["no space left", "quota exceeded"])
     }
 
     /// The content exceeds the host's bounds for transfers.
-    #[must_use]
     pub fn is_immovable(&self) -> bool {
         self.status == 413
     }
 
     /// The node has no such device, or no CDI file that describes it.
-    #[must_use]
     pub fn is_no_device(&self) -> bool {
         self.says(&["cdi device", "could not select device driver"])
     }
 
     /// The kernel forbids the operation, such as a limit above the engine's own.
-    #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.says(&["oci permission denied"])
     }
 
     /// The request itself is wrong; a retry would fail too.
-    #[must_use]
     pub fn is_final(&self) -> bool {
         self.status == 400
     }

@@ -26,7 +26,6 @@ pub struct Api<'a> {
 
 impl<'a> Api<'a> {
     /// Uses an engine.
-    #[must_use]
     pub fn new(engine: &'a dyn Engine) -> Self {
         Self { engine }
     }

@@ -46,9 +46,6 @@ impl Api<'_> {
     }
 
     /// Whether an operation of this instance is in progress.
-    ///
-    /// # Errors
-    /// When the engine does not answer.
     pub fn is_operated(&self, name: &str) -> Result<Reply<bool>, Error> {
         let listed = self.get::<BTreeMap<String, Option<Vec<Operation>>>>("operations")?;
         Ok(listed.map(|by_status| {

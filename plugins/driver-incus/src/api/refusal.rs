@@ -31,7 +31,6 @@ struct Failure {
 
 impl Refusal {
     /// Whether an answer with a status of success tells of an error.
-    #[must_use]
     pub fn is_inside(answer: &Answer) -> bool {
         answer
             .json::<Failure>()
@@ -39,7 +38,6 @@ impl Refusal {
     }
 
     /// Reads the engine's message, or else takes the whole body as the message.
-    #[must_use]
     pub fn read(answer: &Answer) -> Self {
         let failure = answer.json::<Failure>().unwrap_or_default();
         let message = if failure.error.is_empty() {
@@ -55,13 +53,11 @@ impl Refusal {
     }
 
     /// The object does not exist; its kind depends on the request.
-    #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.status == 404
     }
 
     /// The project has an instance of this name, on any member.
-    #[must_use]
     pub fn is_name_taken(&self) -> bool {
         self.status == 409
             || self.says(&[
@@ -72,43 +68,36 @@ impl Refusal {
     }
 
     /// The instance has a file or a directory at the path.
-    #[must_use]
     pub fn is_present(&self) -> bool {
         self.says(&["file exists"])
     }
 
     /// The project has no such image.
-    #[must_use]
     pub fn is_no_image(&self) -> bool {
         self.says(&["image not provided", "image alias", "image not found"])
     }
 
     /// The instance runs.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         self.says(&["already running", "instance is running"])
     }
 
     /// The instance does not run.
-    #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.says(&["already stopped", "is not running"])
     }
 
     /// Another operation of the instance is in progress.
-    #[must_use]
     pub fn is_busy(&self) -> bool {
         self.says(&["instance is busy", "create operation", "being started"])
     }
 
     /// A wait for an operation has reached its own limit. A failure of the operation has more words.
-    #[must_use]
     pub fn is_still_running(&self) -> bool {
         self.message == "context deadline exceeded"
     }
 
     /// The instance did not end within the grace.
-    #[must_use]
     pub fn is_too_slow(&self) -> bool {
         self.says(&[
             "failed shutting down",
@@ -118,37 +107,31 @@ impl Refusal {
     }
 
     /// Instances use the network or the volume.
-    #[must_use]
     pub fn is_in_use(&self) -> bool {
         self.says(&["currently in use", "still in use"])
     }
 
     /// The project's own limit of its disks does not allow for more.
-    #[must_use]
     pub fn is_over_project(&self) -> bool {
         self.says(&["reached maximum aggregate value"])
     }
 
     /// Another network has the address.
-    #[must_use]
     pub fn is_overlap(&self) -> bool {
         self.says(&["overlaps with another"])
     }
 
     /// The target of a move has the disk of another attempt.
-    #[must_use]
     pub fn is_copied_already(&self) -> bool {
         self.says(&["already exists on migration target storage"])
     }
 
     /// Another instance still has the address.
-    #[must_use]
     pub fn is_address_taken(&self) -> bool {
         self.says(&["already defined on another nic"])
     }
 
     /// Another attempt has the same result.
-    #[must_use]
     pub fn is_final(&self) -> bool {
         self.status == 400
             || self.status == 403
