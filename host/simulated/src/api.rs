@@ -38,11 +38,19 @@ pub enum Call {
     Mark,
     /// `POST /instances/ID/move-here`
     MoveHere,
+    /// `PUT /volumes/ID`
+    Make,
+    /// `DELETE /volumes/ID`
+    Unmake,
+    /// `GET /volumes`
+    ListVolumes,
+    /// `PUT /instances/ID/volumes`
+    SetVolumes,
 }
 
 impl Call {
     /// The number of driver functions.
-    pub const COUNT: usize = Self::MoveHere as usize + 1;
+    pub const COUNT: usize = Self::SetVolumes as usize + 1;
 }
 
 /// A parsed request.
@@ -50,7 +58,7 @@ impl Call {
 pub struct Route<'a> {
     /// Driver function that the request calls.
     pub call: Call,
-    /// Id of the machine.
+    /// Id of the machine, or of the volume.
     pub id: Option<Uuid>,
     /// Installation in the path of a mark.
     pub installation: Option<&'a str>,
@@ -71,6 +79,10 @@ impl<'a> Route<'a> {
         let call = match (&outgoing.method, first, id, verb) {
             (&Method::GET, "info", None, None) => Call::Probe,
             (&Method::GET, "instances", None, None) => Call::List,
+            (&Method::GET, "volumes", None, None) => Call::ListVolumes,
+            (&Method::PUT, "volumes", Some(_), None) => Call::Make,
+            (&Method::DELETE, "volumes", Some(_), None) => Call::Unmake,
+            (&Method::PUT, "instances", Some(_), Some("volumes")) => Call::SetVolumes,
             (&Method::GET, "marks", Some(_), None) => Call::Identify,
             (&Method::PUT, "marks", Some(_), None) => Call::Mark,
             (&Method::PUT, "instances", Some(_), None) => Call::Ensure,

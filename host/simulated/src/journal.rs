@@ -4,6 +4,7 @@
 //! The file is not synced, so it survives the end of the process but not a power failure.
 
 use super::machine::Machine;
+use super::volumes::SimulatedVolume;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -21,6 +22,7 @@ pub struct StoreContent {
     pub machines: BTreeMap<Uuid, Machine>,
     /// Marks of the store, by installation.
     pub marks: BTreeMap<String, String>,
+    pub volumes: BTreeMap<Uuid, SimulatedVolume>,
 }
 
 #[derive(Serialize)]
@@ -29,15 +31,26 @@ struct Line<'a> {
     machine: Option<&'a Machine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mark: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    volume: Option<&'a VolumeLine>,
+}
+
+/// The state of a volume.
+#[derive(Serialize, Deserialize)]
+enum VolumeLine {
+    Is(SimulatedVolume),
+    Gone,
 }
 
 #[derive(Deserialize)]
 struct OwnedLine {
-    /// Id of a machine, or the installation of a mark.
+    /// Id of a machine or a volume, or the installation of a mark.
     id: String,
     machine: Option<Machine>,
     #[serde(default)]
     mark: Option<String>,
+    #[serde(default)]
+    volume: Option<VolumeLine>,
 }
 
 impl Journal {
@@ -62,10 +75,14 @@ impl Journal {
         let draft = path.with_extension("draft");
         let mut writer = BufWriter::new(File::create(&draft)?);
         for (id, machine) in &kept.machines {
-            write_line(&mut writer, &id.to_string(), Some(machine), None)?;
+            write_line(&mut writer, &id.to_string(), Some(machine), None, None)?;
         }
         for (id, mark) in &kept.marks {
-            write_line(&mut writer, id, None, Some(mark))?;
+            write_line(&mut writer, id, None, Some(mark), None)?;
+        }
+        for (id, volume) in &kept.volumes {
+            let volume = VolumeLine::Is(volume.clone());
+            write_line(&mut writer, &id.to_string(), None, None, Some(&volume))?;
         }
         writer.flush()?;
         std::fs::rename(&draft, path)?;
@@ -76,7 +93,7 @@ impl Journal {
     /// Appends the current state of a machine, or its deletion.
     pub fn write(&mut self, id: Uuid, machine: Option<&Machine>) -> io::Result<()> {
         match &mut self.0 {
-            Some(file) => write_line(file, &id.to_string(), machine, None),
+            Some(file) => write_line(file, &id.to_string(), machine, None, None),
             None => Ok(()),
         }
     }
@@ -84,7 +101,16 @@ impl Journal {
     /// Appends the mark of an installation.
     pub fn write_mark(&mut self, id: &str, mark: &str) -> io::Result<()> {
         match &mut self.0 {
-            Some(file) => write_line(file, id, None, Some(mark)),
+            Some(file) => write_line(file, id, None, Some(mark), None),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends the state of a volume, or its deletion.
+    pub fn write_volume(&mut self, id: Uuid, volume: Option<&SimulatedVolume>) -> io::Result<()> {
+        let line = volume.map_or(VolumeLine::Gone, |volume| VolumeLine::Is(volume.clone()));
+        match &mut self.0 {
+            Some(file) => write_line(file, &id.to_string(), None, None, Some(&line)),
             None => Ok(()),
         }
     }
@@ -97,6 +123,17 @@ fn read(reader: impl BufRead, kept: &mut StoreContent) -> io::Result<()> {
             continue;
         };
         let id = Uuid::try_parse(&line.id).ok();
+        match (line.volume, id) {
+            (Some(VolumeLine::Is(volume)), Some(id)) => {
+                kept.volumes.insert(id, volume);
+                continue;
+            }
+            (Some(VolumeLine::Gone), Some(id)) => {
+                kept.volumes.remove(&id);
+                continue;
+            }
+            _ => {}
+        }
         match (line.machine, line.mark, id) {
             (_, Some(mark), _) => drop(kept.marks.insert(line.id, mark)),
             (Some(machine), None, Some(id)) => drop(kept.machines.insert(id, machine)),
@@ -112,8 +149,15 @@ fn write_line(
     id: &str,
     machine: Option<&Machine>,
     mark: Option<&str>,
+    volume: Option<&VolumeLine>,
 ) -> io::Result<()> {
-    let mut text = serde_json::to_vec(&Line { id, machine, mark }).map_err(io::Error::other)?;
+    let line = Line {
+        id,
+        machine,
+        mark,
+        volume,
+    };
+    let mut text = serde_json::to_vec(&line).map_err(io::Error::other)?;
     text.push(b'\n');
     writer.write_all(&text)
 }

@@ -12,6 +12,7 @@ mod room;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod volumes;
 mod world;
 
 use api::{Call, Route};
@@ -173,6 +174,7 @@ impl SimulatedEngine {
 
     fn answer(&self, route: &Route<'_>, fate: StartOutcome) -> EngineResponse {
         if let Some(id) = route.id
+            && !matches!(route.call, Call::Make | Call::Unmake)
             && let Some((status, body)) = self.answer_for_cluster(route, id)
         {
             return response(status, &body);
@@ -187,6 +189,9 @@ impl SimulatedEngine {
         }
         let (status, body) = match (route.call, route.id) {
             (Call::Probe, _) => (200, world.info(&self.settings)),
+            (Call::Make | Call::Unmake | Call::ListVolumes, _) => {
+                world.act_on_volumes(route, &self.settings, fate, now())
+            }
             // Serialize a list without a `Value`: it has thousands of rows and is read often.
             (Call::List, _) => return response(200, &world.list(route, now())),
             (_, Some(id)) => world.act(route, id, &self.settings, fate, now()),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
+use uuid::Uuid;
 
 /// Milliseconds since 1970, or a duration in milliseconds.
 pub type Millis = u64;
@@ -26,8 +27,18 @@ pub struct MachineSpec {
     pub node_ports: Vec<NodePort>,
     #[serde(default)]
     pub gpus: Vec<String>,
+    #[serde(default)]
+    pub mounts: Vec<SimulatedMount>,
     #[serde(flatten)]
     pub size: MachineSize,
+}
+
+/// A volume in a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SimulatedMount {
+    pub volume: Uuid,
+    pub path: String,
+    pub read_only: bool,
 }
 
 /// A port of the node.
@@ -119,7 +130,8 @@ pub enum MachineState {
 }
 
 impl Machine {
-    /// Returns whether the machine has a specification. The size may differ, since it can change.
+    /// Returns whether the machine has a specification. The size and the volumes may differ, since they can
+    /// change.
     pub fn is_as(&self, wanted: &MachineSpec) -> bool {
         let own = &self.wanted;
         own.installation == wanted.installation

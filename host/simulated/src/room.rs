@@ -117,6 +117,26 @@ impl NodeResources {
         }
     }
 
+    /// The disk that is free, in GiB; none without a capacity.
+    pub fn free_disk(&self) -> Option<u32> {
+        let capacity = self.capacity?;
+        Some(
+            capacity
+                .disk_size_gib
+                .saturating_sub(self.used.disk_size_gib),
+        )
+    }
+
+    /// Adds the disk of a volume.
+    pub fn hold_disk(&mut self, size_gib: u32) {
+        self.used.disk_size_gib += size_gib;
+    }
+
+    /// Removes the disk of a volume.
+    pub fn release_disk(&mut self, size_gib: u32) {
+        self.used.disk_size_gib -= size_gib;
+    }
+
     /// Removes the resources of a machine.
     pub fn release(&mut self, id: Uuid, machine: &Machine) {
         let share = machine.share();

@@ -28,6 +28,12 @@ pub struct Settings {
     pub disk_grow: DiskGrowSetting,
     /// Whether running machines refuse changes of vCPUs and RAM. Default false.
     pub fixed_while_running: bool,
+    /// Whether the node makes volumes. Default true.
+    pub volumes: OnByDefault,
+    /// Time in ms from a request for a volume until it is ready. Default 0.
+    pub volume_ms: u64,
+    /// Whether machines get and lose volumes after their creation. Default true.
+    pub late_attach: OnByDefault,
     /// Address of public ports, on which no machine listens. Only the host reads it. Default: `0.0.0.0`.
     pub publish_address: Option<IpAddr>,
     /// Images that the engine does not have. Default: none.
@@ -48,6 +54,16 @@ pub struct Settings {
     pub held_in: Option<PathBuf>,
     /// Scripted faults; the first rule that matches a call applies. Default: none.
     pub faults: Vec<FaultRule>,
+}
+
+/// A setting that is true unless it is given.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct OnByDefault(pub bool);
+
+impl Default for OnByDefault {
+    fn default() -> Self {
+        Self(true)
+    }
 }
 
 /// A latency in ms.

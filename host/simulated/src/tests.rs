@@ -247,3 +247,64 @@ fn ports_of_earlier_versions_are_public() {
         port(json!({ "address": "0.0.0.0", "port": 20_001 }))
     );
 }
+
+#[tokio::test]
+async fn volumes_claim_disk_and_stay_while_a_machine_has_them() {
+    let settings = json!({
+        "capacity": { "n_vcpus": 8, "mem_gib": 8, "disk_size_gib": 25 }, "volume_ms": 20,
+    });
+    let engine = SimulatedEngine::open(&settings, None, None).unwrap();
+    let volume = format!("/volumes/{TWO}");
+    let wanted_volume = |size: u32| Some(json!({ "installation": "home", "size_gib": size }));
+    let make = |size| ask(&engine, Method::PUT, &volume, wanted_volume(size));
+    assert_eq!(make(26).await.unwrap().0, 507);
+    assert_eq!(make(12).await.unwrap().1["state"], "making");
+    let mut machine = wanted(1);
+    machine["mounts"] = json!([{ "volume": TWO, "path": "/data", "read_only": false }]);
+    let path = of(ONE);
+    let make_machine = || ask(&engine, Method::PUT, &path, Some(machine.clone()));
+    assert_eq!(make_machine().await.unwrap().1["phase"], "failed");
+    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    assert_eq!(make(12).await.unwrap().1["state"], "ready");
+    assert_eq!(make(13).await.unwrap().0, 409);
+    assert_eq!(make_machine().await.unwrap().1["phase"], "ready");
+    let other = wanted(2);
+    let third = "2b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
+    let full = ask(&engine, Method::PUT, &of(third), Some(other)).await;
+    assert_eq!(full.unwrap().0, 507);
+    let unmake = || ask(&engine, Method::DELETE, &volume, None);
+    assert_eq!(unmake().await.unwrap().1["state"], "in_use");
+    let set = format!("{}/volumes?incarnation=1", of(ONE));
+    let none = ask(&engine, Method::PUT, &set, Some(json!([]))).await;
+    assert_eq!(none.unwrap().0, 200);
+    let list = "/volumes?installation=home";
+    let listed = ask(&engine, Method::GET, list, None).await.unwrap().1;
+    assert_eq!(listed, json!({ TWO: { "state": "ready" } }));
+    assert_eq!(unmake().await.unwrap().1["state"], "absent");
+    let listed = ask(&engine, Method::GET, list, None).await.unwrap().1;
+    assert_eq!(listed, json!({}));
+}
+
+#[tokio::test]
+async fn volumes_outlive_the_process_in_a_file() {
+    let file = std::env::temp_dir().join(format!("wharf-volumes-{}", std::process::id()));
+    let volume = format!("/volumes/{TWO}");
+    let wanted = Some(json!({ "installation": "home", "size_gib": 5 }));
+    for state in ["ready", "absent"] {
+        let open = || SimulatedEngine::open(&json!({}), Some(&file), None).unwrap();
+        let method = if state == "ready" {
+            Method::PUT
+        } else {
+            Method::DELETE
+        };
+        let answer = ask(&open(), method, &volume, wanted.clone())
+            .await
+            .unwrap()
+            .1;
+        assert_eq!(answer["state"], state);
+        let listed = ask(&open(), Method::GET, "/volumes?installation=home", None).await;
+        let count = listed.unwrap().1.as_object().unwrap().len();
+        assert_eq!(count, usize::from(state == "ready"));
+    }
+    std::fs::remove_file(file).unwrap();
+}

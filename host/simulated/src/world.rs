@@ -7,6 +7,7 @@ use super::machine::{
 };
 use super::room::NodeResources;
 use super::settings::{DiskGrowSetting, Settings, SimulatedCapacity};
+use super::volumes::SimulatedVolume;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,16 +22,17 @@ const PAGE: usize = 20_000;
 /// The state of a simulated node.
 #[derive(Debug)]
 pub struct World {
-    machines: BTreeMap<Uuid, Machine>,
-    room: NodeResources,
+    pub(super) machines: BTreeMap<Uuid, Machine>,
+    pub(super) volumes: BTreeMap<Uuid, SimulatedVolume>,
+    pub(super) room: NodeResources,
     boot_id: String,
     /// Marks of the store, by installation.
     marks: BTreeMap<String, String>,
     has_constant_mark: bool,
-    journal: Journal,
+    pub(super) journal: Journal,
 }
 
-type Answer = (u16, Value);
+pub type Answer = (u16, Value);
 
 /// A page of a list in order of id, with the last id if more pages follow.
 #[derive(Debug, Serialize)]
@@ -45,6 +47,7 @@ impl World {
         let mut world = Self {
             machines: kept.machines,
             marks: kept.marks,
+            volumes: kept.volumes,
             has_constant_mark: false,
             room: NodeResources::new(settings.capacity),
             // Only machines in a file survive a restart of the process.
@@ -60,6 +63,9 @@ impl World {
             world.room.hold(*id, machine);
         }
         world.machines = machines;
+        for volume in world.volumes.values() {
+            world.room.hold_disk(volume.size_gib);
+        }
         world
     }
 
@@ -111,6 +117,8 @@ impl World {
             "disk_size_gib": capacity.disk_size_gib,
             "gpus": gpus,
             "disk_grow": settings.disk_grow,
+            "volumes": settings.volumes.0,
+            "late_attach": settings.late_attach.0,
             "live_resize": !settings.fixed_while_running,
             "boot_id": self.boot_id,
             "missing_images": settings.missing_images(),
@@ -185,11 +193,15 @@ impl World {
             Call::Resize => self.resize(id, body, settings, now),
             Call::Stats => self.stats(id, now),
             Call::Ports => self.set_ports(id, body),
+            Call::SetVolumes => self.set_volumes(id, body, settings),
             Call::Inspect
             | Call::Probe
             | Call::List
             | Call::Identify
             | Call::Mark
+            | Call::Make
+            | Call::Unmake
+            | Call::ListVolumes
             | Call::MoveHere => self.report(id, now),
         }
     }
@@ -214,6 +226,9 @@ impl World {
                 409,
                 json!({ "message": "it exists with another specification" }),
             );
+        }
+        if let Some(refusal) = self.unmountable(id, &wanted.mounts, now) {
+            return refusal;
         }
         let machine = Machine {
             life: life(settings, fate, now),
@@ -392,7 +407,7 @@ impl World {
     }
 
     /// Changes a machine, and updates the sums and the journal.
-    fn change(&mut self, id: Uuid, with: impl FnOnce(&mut Machine)) {
+    pub(super) fn change(&mut self, id: Uuid, with: impl FnOnce(&mut Machine)) {
         if let Some(mut machine) = self.machines.remove(&id) {
             self.room.release(id, &machine);
             with(&mut machine);

@@ -2,7 +2,11 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use wharf_guest::{Answer, Error, Observed, Phase, Report, Shortage, Tag, Usage};
+use std::collections::BTreeMap;
+use wharf_guest::{
+    Answer, Error, Observed, ObservedVolume, Phase, Report, Shortage, Tag, Usage, VolumeReport,
+    VolumeState,
+};
 
 /// `GET /info`
 #[derive(Debug, Deserialize)]
@@ -23,6 +27,10 @@ pub struct Info {
     pub disk_grow: String,
     /// Changes after a restart that lost machines.
     pub boot_id: String,
+    /// Whether it makes volumes.
+    pub volumes: bool,
+    /// Whether machines get and lose volumes after their creation.
+    pub late_attach: bool,
     /// Images that it does not have.
     pub missing_images: Vec<String>,
     /// Images that have no label of an SSH server.
@@ -91,6 +99,52 @@ pub fn report(answer: &Answer, generation: u64) -> Result<Report, Error> {
     })
 }
 
+/// A volume.
+#[derive(Debug, Deserialize)]
+struct VolumeInfo {
+    state: String,
+    #[serde(default)]
+    detail: Option<String>,
+    #[serde(default)]
+    again_ms: Option<u32>,
+}
+
+impl VolumeInfo {
+    fn state(&self) -> Result<VolumeState, Error> {
+        let detail = || self.detail.clone().unwrap_or_default();
+        Ok(match self.state.as_str() {
+            "absent" => VolumeState::Absent,
+            "making" => VolumeState::Making(detail()),
+            "ready" => VolumeState::Ready,
+            "in_use" => VolumeState::InUse,
+            "failed" => VolumeState::Failed(detail()),
+            other => {
+                let why = format!("the engine reported an unknown state {other:?}");
+                return Err(Error::Other(why));
+            }
+        })
+    }
+}
+
+/// Converts an answer to a report on a volume.
+pub fn volume(answer: &Answer) -> Result<VolumeReport, Error> {
+    let info: VolumeInfo = body(answer)?;
+    Ok(VolumeReport {
+        state: info.state()?,
+        again_ms: info.again_ms,
+    })
+}
+
+/// Reads the list of volumes.
+pub fn volumes(answer: &Answer) -> Result<Vec<ObservedVolume>, Error> {
+    let rows: BTreeMap<String, VolumeInfo> = body(answer)?;
+    let rows = rows.into_iter().map(|(id, info)| {
+        let state = info.state()?;
+        Ok(ObservedVolume { id, state })
+    });
+    rows.collect()
+}
+
 /// Reads one page of a list, and the key of the next page.
 pub fn list_page(answer: &Answer) -> Result<(Vec<Observed>, Option<String>), Error> {
     let page: Page = body(answer)?;
@@ -141,6 +195,7 @@ pub fn body<T: DeserializeOwned>(answer: &Answer) -> Result<T, Error> {
         404 => Error::NotFound,
         409 => Error::Conflict(refusal.message),
         422 => Error::invalid(&refusal.field, refusal.message),
+        501 => Error::Unsupported(refusal.message),
         503 => Error::RetryLater(refusal.retry_ms),
         507 => Error::Insufficient(
             refusal

@@ -5,8 +5,9 @@ mod answer;
 
 use answer::{accepted, list_page, mark, report, usage};
 use wharf_guest::{
-    Answer, DiskGrow, Driver, Error, Features, Gpu, Health, Identity, Moves, Node, Observed, Ports,
-    Report, Spec, Surroundings, Survey, Tag, Target, Usage,
+    Answer, DiskGrow, Driver, Error, Features, Gpu, Health, Identity, Moves, Node, Observed,
+    ObservedVolume, Ports, Report, Spec, Surroundings, Survey, Tag, Target, Usage, Volume,
+    VolumeReport, Volumes,
 };
 use wharf_guest::{Call, HostEngine};
 
@@ -100,7 +101,25 @@ impl Survey for Simulated {
     }
 }
 
-wharf_guest::export!(Simulated: Driver + Ports + Identity + Survey + Moves);
+impl Volumes for Simulated {
+    fn make(_: &Node, _: &Volume, _: &[String]) -> Result<VolumeReport, Error> {
+        answer::volume(&send("make-volume")?)
+    }
+
+    fn unmake(_: &Node, _: &str) -> Result<VolumeReport, Error> {
+        answer::volume(&send("unmake-volume")?)
+    }
+
+    fn list_volumes(_: &Node) -> Result<Vec<ObservedVolume>, Error> {
+        answer::volumes(&send("list-volumes")?)
+    }
+
+    fn set_volumes(_: &Node, _: &Target) -> Result<(), Error> {
+        accepted(&send("set-volumes")?)
+    }
+}
+
+wharf_guest::export!(Simulated: Driver + Ports + Identity + Survey + Moves + Volumes);
 
 /// Sends a request of the request file that has no arguments.
 fn send(name: &str) -> Result<Answer, Error> {
@@ -129,8 +148,8 @@ fn probe() -> Result<Health, Error> {
             stats: true,
             network: false,
             kvm: false,
-            volumes: false,
-            late_attach: false,
+            volumes: info.volumes,
+            late_attach: info.late_attach,
         },
         n_vcpus: info.n_vcpus,
         mem_gib: info.mem_gib,
