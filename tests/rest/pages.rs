@@ -9,6 +9,7 @@ mod labels;
 mod settings;
 mod share_ends;
 mod shares;
+mod slow_visitors;
 
 use crate::sign_in::ConsoleBrowser;
 use crate::{Expected, uuid, with};

@@ -1,9 +1,9 @@
-//! A server in the place of a page. It answers with the head of the request, at `/stream` without end, opens a
-//! WebSocket at `/ws`, and at `/attack` tries to use another page.
+//! A server in the place of a page. It answers with the head of the request, at `/stream` and `/flood` without end,
+//! opens a WebSocket at `/ws`, and at `/attack` tries to use another page.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
@@ -35,6 +35,7 @@ document.title = 'socket ' + (await socketEnds);
 pub struct PageServer {
     stopped: Arc<AtomicBool>,
     seen: Arc<Mutex<Vec<String>>>,
+    flooded: Arc<AtomicU64>,
 }
 
 impl PageServer {
@@ -50,18 +51,27 @@ impl PageServer {
         let server = Self {
             stopped: Arc::default(),
             seen: Arc::default(),
+            flooded: Arc::default(),
         };
         let (stopped, seen) = (Arc::clone(&server.stopped), Arc::clone(&server.seen));
+        let flooded = Arc::clone(&server.flooded);
         std::thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
-                let seen = Arc::clone(&seen);
+                let (seen, flooded) = (Arc::clone(&seen), Arc::clone(&flooded));
                 match listener.accept() {
-                    Ok((stream, _)) => drop(std::thread::spawn(move || serve(stream, &seen))),
+                    Ok((stream, _)) => {
+                        drop(std::thread::spawn(move || serve(stream, &seen, &flooded)));
+                    }
                     Err(_) => sleep(Duration::from_millis(5)),
                 }
             }
         });
         server
+    }
+
+    /// The pieces that floods have sent.
+    pub fn flooded(&self) -> u64 {
+        self.flooded.load(Ordering::Relaxed)
     }
 
     /// Whether a request for a path has come.
@@ -77,7 +87,7 @@ impl Drop for PageServer {
     }
 }
 
-fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>) {
+fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>, flooded: &AtomicU64) {
     let _ = stream.set_nonblocking(false);
     let mut head = Vec::new();
     let mut byte = [0];
@@ -98,6 +108,14 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>) {
         while sent.is_ok() {
             sleep(PAUSE);
             sent = stream.write_all(b"data: x\n\n");
+        }
+        return;
+    }
+    if path == "/flood" {
+        let mut sent = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
+        while sent.is_ok() {
+            sent = stream.write_all(&[b'x'; 16 * 1024]);
+            flooded.fetch_add(1, Ordering::Relaxed);
         }
         return;
     }

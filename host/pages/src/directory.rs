@@ -45,8 +45,9 @@ pub trait Directory: Send + Sync + 'static {
     /// Learns of an answer, for the log and the metrics.
     fn answered(&self, _: &Answered<'_>) {}
 
-    /// Opens a connection to the server of a page. The default knows no ports inside instances.
-    fn connect(&self, upstream: &Upstream) -> Connecting {
+    /// Opens a connection to the server of a page, which serves one client. The default knows no ports inside
+    /// instances.
+    fn connect(&self, upstream: &Upstream, _: &PageClient) -> Connecting {
         let address = upstream.address.clone();
         Box::pin(async move {
             match address {
@@ -138,6 +139,14 @@ pub enum Visitor {
     Password(String),
     /// Everyone, without a cookie. Only a public page lets them in.
     Anyone,
+}
+
+/// A party that connections to pages serve, and no other one: a user, or an address without an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageClient {
+    /// The user, or the owner of the page that the address sees.
+    pub user: UserId,
+    pub address: Option<IpAddr>,
 }
 
 /// The right to see a page.

@@ -257,15 +257,12 @@ impl OpenExchanges {
 #[cfg(test)]
 mod tests {
     use super::{Exchanges, Held, Limits, SLOW_OF_USER};
-    use crate::directory::{
-        Directory, NoVisitor, Page, PageState, Right, Upstream, UpstreamAddress, Visitor,
-    };
+    use crate::directory::{Page, PageState, Right, Upstream, UpstreamAddress, Visitor};
     use crate::flow::SLOW as SLOW_BYTES;
-    use std::net::IpAddr;
+    use crate::one_page::OnePage;
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
     use wharf_domain::ids::{InstanceId, UserId};
-    use wharf_domain::secret::SecretText;
 
     const USER: UserId = UserId(1);
     const RIGHT: Right = Right {
@@ -273,40 +270,7 @@ mod tests {
         is_owner: false,
     };
 
-    /// A directory whose page is public and always runs.
-    struct Open(Page);
-
-    impl Directory for Open {
-        fn page(&self, _: &str) -> Option<Page> {
-            Some(self.0.clone())
-        }
-
-        fn right(&self, _: &Page, _: &Visitor) -> Option<Right> {
-            Some(Right {
-                user: USER,
-                is_owner: false,
-            })
-        }
-
-        fn visitor_with_password(
-            &self,
-            _: &Page,
-            _: &SecretText,
-            _: IpAddr,
-        ) -> Result<Visitor, NoVisitor> {
-            Err(NoVisitor::Wrong)
-        }
-
-        fn refuse_password(&self, _: &str, _: IpAddr) -> NoVisitor {
-            NoVisitor::Wrong
-        }
-
-        fn console_url(&self, _: InstanceId) -> String {
-            String::new()
-        }
-    }
-
-    fn begin(exchanges: &Arc<Exchanges>) -> (Open, Held) {
+    fn begin(exchanges: &Arc<Exchanges>) -> (OnePage, Held) {
         let instance = InstanceId(uuid::Uuid::nil());
         let upstream = Upstream {
             instance,
@@ -323,7 +287,7 @@ mod tests {
             is_public: true,
         };
         let held = exchanges.begin(&page, &upstream, (Visitor::Anyone, RIGHT), None);
-        (Open(page), held.unwrap())
+        (OnePage(page, RIGHT), held.unwrap())
     }
 
     /// Looks until the exchange ends, and calls `between` after each look. Returns the number of looks.

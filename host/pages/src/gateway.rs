@@ -5,7 +5,9 @@ use crate::answer::{self, Answer};
 use crate::body::{Download, OwnBody, Upload};
 use crate::connection::{self, Connection, Running, Socket};
 use crate::cookie::{self, Cookies};
-use crate::directory::{Directory, NoVisitor, Page, PageState, Right, Upstream, Visitor};
+use crate::directory::{
+    Directory, NoVisitor, Page, PageClient, PageState, Right, Upstream, Visitor,
+};
 use crate::entrance::{self, Entrance};
 use crate::exchange::{self, Exchanges, Held, Limits};
 use crate::from_page::FromPage;
@@ -82,7 +84,8 @@ struct Passing {
     body: Incoming,
     upgrade: Option<(Opening, hyper::upgrade::OnUpgrade)>,
     host: String,
-    client: IpAddr,
+    address: IpAddr,
+    client: PageClient,
     by_password: bool,
 }
 
@@ -228,6 +231,10 @@ impl Gateway {
         // HTTP/2 has other exchanges on the connection, which go on.
         let is_alone = request.version() != Version::HTTP_2;
         let closing = is_alone.then(|| Arc::clone(&connection.closing));
+        let page_client = PageClient {
+            user: admitted.right.user,
+            address: (admitted.visitor == Visitor::Anyone).then_some(client),
+        };
         let counted = (admitted.visitor, admitted.right);
         let held = self.exchanges.begin(&page, &upstream, counted, closing);
         let held = held.ok_or(Answer::Busy)?.with(running);
@@ -238,7 +245,8 @@ impl Gateway {
             body,
             upgrade,
             host,
-            client,
+            address: client,
+            client: page_client,
             by_password: admitted.by_password,
         };
         self.pass(passing, &page, &upstream, held, connection).await
@@ -343,7 +351,7 @@ impl Gateway {
         let to_page = ToPage {
             host: &passing.host,
             scheme: self.addresses.scheme(),
-            client: passing.client,
+            client: passing.address,
             credential: upstream.credential.as_ref(),
             authorization_is_spent: passing.by_password,
             is_socket: passing.upgrade.is_some(),
@@ -367,13 +375,16 @@ impl Gateway {
         };
         let mut sent = None;
         // A server may close a kept connection at any time, so only requests that may be repeated go there.
-        if may_be_kept && let Some(lease) = self.pool.kept(upstream) {
+        if may_be_kept && let Some(lease) = self.pool.kept(upstream, &passing.client) {
             sent = send(lease, request(Upload::none()), &held).await.ok();
         }
         let (mut response, lease) = match sent {
             Some(sent) => sent,
             None => {
-                let opened = self.pool.open(&*self.directory, upstream).await;
+                let opened = self
+                    .pool
+                    .open(&*self.directory, upstream, &passing.client)
+                    .await;
                 let lease = opened.map_err(|error| {
                     tracing::debug!("a page cannot be reached: {error}");
                     Answer::Unreachable

@@ -14,6 +14,7 @@ mod flow;
 mod from_page;
 mod gateway;
 mod hop;
+pub mod one_page;
 mod provenance;
 mod report;
 mod ticket;

@@ -1,8 +1,8 @@
-//! Connections to the servers of pages. A connection is kept for a short time, for an equal server of that
-//! incarnation of the instance. The port may belong to another instance later.
+//! Connections to the servers of pages. A connection is kept for a short time, for one client and an equal server of
+//! that incarnation of the instance. The port may belong to another instance later.
 
 use crate::body::Upload;
-use crate::directory::{Directory, Upstream};
+use crate::directory::{Directory, PageClient, Upstream};
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
@@ -42,6 +42,7 @@ struct Idle {
 pub(crate) struct UpstreamConnection {
     pub(crate) sender: SendRequest<Upload>,
     upstream: Upstream,
+    client: PageClient,
     driver: AbortHandle,
 }
 
@@ -81,8 +82,12 @@ impl Lease {
 }
 
 impl Pool {
-    /// Takes a kept connection to a server, if there is one.
-    pub(crate) fn kept(self: &Arc<Self>, upstream: &Upstream) -> Option<Lease> {
+    /// Takes a kept connection to a server, if the client has one.
+    pub(crate) fn kept(
+        self: &Arc<Self>,
+        upstream: &Upstream,
+        client: &PageClient,
+    ) -> Option<Lease> {
         let now = Instant::now();
         let mut idle = self.idle.lock();
         let of_instance = idle.get_mut(&upstream.instance)?;
@@ -90,6 +95,7 @@ impl Pool {
         let at = of_instance.iter().rposition(|idle| {
             now - idle.since < IDLE
                 && idle.connection.upstream == *upstream
+                && idle.connection.client == *client
                 && idle.connection.sender.is_ready()
         })?;
         Some(Lease {
@@ -103,8 +109,9 @@ impl Pool {
         self: &Arc<Self>,
         directory: &dyn Directory,
         upstream: &Upstream,
+        client: &PageClient,
     ) -> io::Result<Lease> {
-        let stream = timeout(CONNECT, directory.connect(upstream)).await??;
+        let stream = timeout(CONNECT, directory.connect(upstream, client)).await??;
         let mut builder = Builder::new();
         builder.max_headers(MAX_HEADERS).max_buf_size(MAX_BUFFER);
         let handshake = builder.handshake(TokioIo::new(stream)).await;
@@ -118,6 +125,7 @@ impl Pool {
             connection: UpstreamConnection {
                 sender,
                 upstream: upstream.clone(),
+                client: *client,
                 driver: driver.abort_handle(),
             },
             pool: Arc::clone(self),

@@ -17,10 +17,17 @@ const ALLOWANCE: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub struct Hangup(std::net::TcpStream);
 
-impl Drop for Hangup {
-    fn drop(&mut self) {
+impl Hangup {
+    /// Closes the connection.
+    pub fn hang_up(&self) {
         // A connection that the server has closed cannot be shut down.
         let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+impl Drop for Hangup {
+    fn drop(&mut self) {
+        self.hang_up();
     }
 }
 

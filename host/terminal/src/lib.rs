@@ -21,7 +21,7 @@ pub use attachment::{Attachment, AttachmentEvent};
 pub use dial::{Hangup, dial};
 pub use end::TerminalEnd;
 pub use login::{IsKnown, SshTarget, host_key};
-pub use ports::{InstancePorts, PortUnreached};
+pub use ports::{InstancePorts, PortUnreached, PortUser};
 pub use stream::{PortReader, PortWriter};
 pub use terminals::{Admitted, Opener, OverLimit, TerminalBounds, Terminals};
 pub use tunnels::{TunnelPermit, Tunnels};

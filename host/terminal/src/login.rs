@@ -40,7 +40,7 @@ impl fmt::Debug for SshTarget {
 
 /// An SSH connection whose login was accepted. It ends when this is dropped.
 pub struct Connection {
-    _hangup: Hangup,
+    hangup: Hangup,
     pub allowance: Allowance,
     pub handle: Handle<HostKeyCheck>,
 }
@@ -75,6 +75,11 @@ pub fn host_key(shown: &PublicKeyOrCertificate) -> Option<HostKey> {
 }
 
 impl Connection {
+    /// Ends the connection, whichever channels use it.
+    pub fn hang_up(&self) {
+        self.hangup.hang_up();
+    }
+
     /// Logs in with the password.
     pub async fn open(target: SshTarget) -> Result<Self, TerminalEnd> {
         let config = client::Config {
@@ -96,7 +101,7 @@ impl Connection {
         let login = handle.authenticate_password(target.user, target.password.expose().to_owned());
         match login.await {
             Ok(AuthResult::Success) => Ok(Self {
-                _hangup: hangup,
+                hangup,
                 allowance,
                 handle,
             }),

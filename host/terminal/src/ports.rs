@@ -2,8 +2,8 @@
 //! servers which listen on a loopback address are reached too.
 //!
 //! SSH connections are kept for a while. russh returns the window of a channel on receipt. So a channel
-//! whose bytes are not taken holds up all channels of its connection. A further tunnel therefore gets a
-//! connection of its own, up to a number, and shares one beyond it.
+//! whose bytes are not taken holds up all channels of its connection. Users of ports therefore have
+//! connections of their own, and so have the channels of one user, up to a number. Beyond it they share some.
 
 use super::TerminalEnd;
 use super::dial::Allowance;
@@ -12,16 +12,19 @@ use super::stream::{PortReader, PortWriter, of_channel, of_tcp};
 use parking_lot::Mutex;
 use russh::ChannelOpenFailure;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
-use wharf_domain::ids::InstanceId;
+use wharf_domain::ids::{InstanceId, UserId};
 
-/// The most kept SSH connections of one instance. OpenSSH drops some of more than ten that log in at once.
-const CONNECTIONS: usize = 8;
+/// The most logins of one instance at once. OpenSSH drops some of more than ten.
+const LOGINS: usize = 8;
+/// The time after which a user of ports takes the connection of one who does not take bytes that have come.
+const STALLED: Duration = Duration::from_secs(3);
 /// Time for which a connection without channels is kept.
 const IDLE: Duration = Duration::from_secs(60);
 /// Time to connect, and to log in.
@@ -35,15 +38,26 @@ const CHANNELS: usize = 256;
 const LOOPBACK: [&str; 2] = ["127.0.0.1", "::1"];
 
 /// The SSH connections that are kept.
-#[derive(Default)]
-pub struct InstancePorts(Mutex<HashMap<InstanceId, InstanceConnections>>);
+pub struct InstancePorts {
+    /// The most of one instance, and of one user of its ports.
+    limits: (usize, usize),
+    kept: Mutex<HashMap<InstanceId, InstanceConnections>>,
+}
+
+/// A party that uses ports: a user, or a network without an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortUser {
+    /// The user, or the owner of the port that the network uses.
+    pub user: UserId,
+    pub network: Option<IpAddr>,
+}
 
 #[derive(Default)]
 struct InstanceConnections {
     incarnation: u64,
     connections: Vec<Arc<Line>>,
-    /// Logins under way.
-    opening: usize,
+    /// The users of logins under way.
+    opening: Vec<PortUser>,
     /// Notified of the end of a login.
     opened: Arc<Notify>,
 }
@@ -51,12 +65,23 @@ struct InstanceConnections {
 /// A kept connection.
 struct Line {
     connection: Connection,
+    /// The last user of it alone.
+    user: Mutex<PortUser>,
     channels: AtomicUsize,
     idle_since: Mutex<Instant>,
+    begun: Instant,
+    readers: Mutex<Vec<Arc<AtomicU64>>>,
 }
 
 /// A place for a channel on a kept connection.
-pub struct Use(Arc<Line>);
+pub struct Use {
+    line: Arc<Line>,
+    /// The time since which its reader has bytes, in milliseconds of its connection; [`WAITS`] if it waits for some.
+    reader: Arc<AtomicU64>,
+}
+
+/// The reader of a channel waits for bytes.
+const WAITS: u64 = u64::MAX;
 
 /// The reason for which a port was not reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,18 +105,38 @@ enum Found {
 impl Use {
     fn of(line: &Arc<Line>) -> Self {
         line.channels.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(line))
+        let reader = Arc::new(AtomicU64::new(WAITS));
+        line.readers.lock().push(Arc::clone(&reader));
+        Self {
+            line: Arc::clone(line),
+            reader,
+        }
     }
 
     pub fn allowance(&self) -> Allowance {
-        self.0.connection.allowance.clone()
+        self.line.connection.allowance.clone()
+    }
+
+    /// The reader of the channel waits for bytes.
+    pub fn waits(&self) {
+        self.reader.store(WAITS, Ordering::Relaxed);
+    }
+
+    /// The reader of the channel has bytes, and must come back for more.
+    pub fn has_bytes(&self) {
+        let since = u64::try_from(self.line.begun.elapsed().as_millis());
+        self.reader
+            .store(since.unwrap_or(WAITS - 1), Ordering::Relaxed);
     }
 }
 
 impl Drop for Use {
     fn drop(&mut self) {
-        *self.0.idle_since.lock() = Instant::now();
-        self.0.channels.fetch_sub(1, Ordering::Relaxed);
+        *self.line.idle_since.lock() = Instant::now();
+        let mut readers = self.line.readers.lock();
+        readers.retain(|reader| !Arc::ptr_eq(reader, &self.reader));
+        drop(readers);
+        self.line.channels.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -103,41 +148,111 @@ impl Line {
     fn channels(&self) -> usize {
         self.channels.load(Ordering::Relaxed)
     }
+
+    /// The time for which a reader has not come back for bytes.
+    fn stalled(&self) -> Duration {
+        let readers = self.readers.lock();
+        let since = readers.iter().map(|reader| reader.load(Ordering::Relaxed));
+        let since = Duration::from_millis(since.min().unwrap_or(WAITS));
+        self.begun.elapsed().saturating_sub(since)
+    }
 }
 
 impl InstanceConnections {
-    fn find(&mut self, incarnation: u64) -> Found {
+    fn find(
+        &mut self,
+        incarnation: u64,
+        user: PortUser,
+        (of_all, of_one): (usize, usize),
+    ) -> Found {
         self.connections.retain(|line| line.is_open());
         if self.incarnation != incarnation {
             self.incarnation = incarnation;
             self.connections.clear();
         }
-        let least = self.connections.iter().min_by_key(|line| line.channels());
-        let is_full = self.connections.len() + self.opening >= CONNECTIONS;
-        match least {
-            Some(line) if is_full || line.channels() == 0 => Found::Use(Use::of(line)),
-            _ if !is_full => {
-                self.opening += 1;
-                Found::Login
+        let is_own = |line: &&Arc<Line>| *line.user.lock() == user;
+        let own = self.connections.iter().filter(is_own);
+        let least = own.min_by_key(|line| line.channels()).cloned();
+        let is_opening = self.opening.contains(&user);
+        let opening = self.opening.iter().filter(|opening| **opening == user);
+        let of_user = self.connections.iter().filter(is_own).count() + opening.count();
+        let may_have_another = of_user < of_one;
+        let mut others = self.connections.iter().filter(|line| !is_own(line));
+        let unused = match &least {
+            Some(line) if line.channels() == 0 => Some(line),
+            _ if may_have_another => others.find(|line| line.channels() == 0),
+            _ => None,
+        };
+        if let Some(line) = unused {
+            *line.user.lock() = user;
+            return Found::Use(Use::of(line));
+        }
+        let wait = Found::Wait(Arc::clone(&self.opened));
+        if may_have_another {
+            if self.opening.len() >= LOGINS {
+                return wait;
             }
-            _ => Found::Wait(Arc::clone(&self.opened)),
+            let has_room = self.connections.len() + self.opening.len() < of_all;
+            if has_room || (of_user == 0 && self.end_stalled()) {
+                self.opening.push(user);
+                return Found::Login;
+            }
+        }
+        let least = least.or_else(|| {
+            let all = self.connections.iter().filter(|_| !is_opening);
+            all.min_by_key(|line| line.channels()).cloned()
+        });
+        least.map_or(wait, |line| Found::Use(Use::of(&line)))
+    }
+
+    /// Ends the connection that was held up for longest. False if none was.
+    fn end_stalled(&mut self) -> bool {
+        let lines = self.connections.iter().enumerate();
+        let longest = lines.max_by_key(|(_, line)| line.stalled());
+        match longest {
+            Some((at, line)) if line.stalled() >= STALLED => {
+                line.connection.hang_up();
+                self.connections.swap_remove(at);
+                true
+            }
+            _ => false,
         }
     }
 }
 
 /// A login under way.
-struct Opening<'p>(&'p InstancePorts, InstanceId);
+struct Opening<'p>(&'p InstancePorts, InstanceId, PortUser);
 
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
-        if let Some(kept) = self.0.0.lock().get_mut(&self.1) {
-            kept.opening = kept.opening.saturating_sub(1);
+        if let Some(kept) = self.0.kept.lock().get_mut(&self.1) {
+            let at = kept.opening.iter().position(|user| *user == self.2);
+            if let Some(at) = at {
+                kept.opening.swap_remove(at);
+            }
             kept.opened.notify_waiters();
         }
     }
 }
 
 impl InstancePorts {
+    /// The ports of tunnels, which the owner of an instance alone opens.
+    pub fn of_tunnels() -> Self {
+        Self::new((8, 8))
+    }
+
+    /// The ports of pages, whose visitors are many. An SSH connection costs the instance some MiB.
+    pub fn of_pages() -> Self {
+        Self::new((16, 2))
+    }
+
+    fn new(limits: (usize, usize)) -> Self {
+        Self {
+            limits,
+            kept: Mutex::default(),
+        }
+    }
+
     /// Connects to the SSH port of an instance itself.
     pub async fn open_ssh(
         host: &str,
@@ -154,21 +269,22 @@ impl InstancePorts {
         }
     }
 
-    /// Connects to a port inside an instance, with this login unless a connection is kept.
+    /// Connects to a port inside an instance for a user, with this login unless a connection is kept.
     pub async fn open(
         &self,
         (id, incarnation): (InstanceId, u64),
+        user: PortUser,
         port: u16,
         target: SshTarget,
     ) -> Result<(PortReader, PortWriter), PortUnreached> {
         let mut target = Some(target);
         // A kept connection may have broken since its last use. A new one is tried once.
         while target.is_some() {
-            let used = self.place(id, incarnation, &mut target).await?;
-            match channel(&used.0, port).await {
+            let used = self.place((id, incarnation), user, &mut target).await?;
+            match channel(&used.line, port).await {
                 Ok(opened) => return Ok(opened),
                 Err(Some(refused)) => return Err(refused),
-                Err(None) => self.forget(id, &used.0),
+                Err(None) => self.forget(id, &used.line),
             }
         }
         Err(PortUnreached::NoLogin(TerminalEnd::Lost))
@@ -177,16 +293,20 @@ impl InstancePorts {
     /// A place on a connection that has no channel, or on a new one if there can be a further one.
     async fn place(
         &self,
-        id: InstanceId,
-        incarnation: u64,
+        (id, incarnation): (InstanceId, u64),
+        user: PortUser,
         login: &mut Option<SshTarget>,
     ) -> Result<Use, PortUnreached> {
         loop {
-            let found = self.0.lock().entry(id).or_default().find(incarnation);
+            let found = {
+                let mut all = self.kept.lock();
+                let kept = all.entry(id).or_default();
+                kept.find(incarnation, user, self.limits)
+            };
             match found {
                 Found::Use(used) => return Ok(used),
                 Found::Login => {
-                    let opening = Opening(self, id);
+                    let opening = Opening(self, id, user);
                     let target = login
                         .take()
                         .ok_or(PortUnreached::NoLogin(TerminalEnd::Lost))?;
@@ -213,11 +333,14 @@ impl InstancePorts {
         connection.allowance.renew_to(ALLOWANCE);
         let line = Arc::new(Line {
             connection,
+            user: Mutex::new(opening.2),
             channels: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
+            begun: Instant::now(),
+            readers: Mutex::default(),
         });
         let used = Use::of(&line);
-        let mut all = self.0.lock();
+        let mut all = self.kept.lock();
         if let Some(kept) = all
             .get_mut(&opening.1)
             .filter(|k| k.incarnation == incarnation)
@@ -230,7 +353,7 @@ impl InstancePorts {
     }
 
     fn forget(&self, id: InstanceId, line: &Arc<Line>) {
-        if let Some(kept) = self.0.lock().get_mut(&id) {
+        if let Some(kept) = self.kept.lock().get_mut(&id) {
             kept.connections.retain(|kept| !Arc::ptr_eq(kept, line));
         }
     }
@@ -239,7 +362,7 @@ impl InstancePorts {
     /// run with this incarnation any more.
     pub fn sweep(&self, mut runs: impl FnMut(InstanceId, u64) -> bool) {
         // Keepalives are answered, which is no sign of use.
-        self.0.lock().retain(|id, kept| {
+        self.kept.lock().retain(|id, kept| {
             if !runs(*id, kept.incarnation) {
                 kept.connections.clear();
             }
@@ -248,7 +371,7 @@ impl InstancePorts {
                 let is_used = line.channels() > 0 || line.idle_since.lock().elapsed() < IDLE;
                 line.is_open() && is_used
             });
-            !kept.connections.is_empty() || kept.opening > 0
+            !kept.connections.is_empty() || !kept.opening.is_empty()
         });
     }
 }
@@ -289,7 +412,7 @@ async fn channel_to(
     port: u16,
 ) -> Result<(PortReader, PortWriter), russh::Error> {
     let opening = tokio::spawn(async move {
-        let handle = &used.0.connection.handle;
+        let handle = &used.line.connection.handle;
         let opened = handle.channel_open_direct_tcpip(address, port.into(), LOOPBACK[0], 0);
         opened.await.map(|channel| of_channel(channel, used))
     });

@@ -24,7 +24,7 @@ enum ReadFrom {
         allowance: Allowance,
         /// The end of the bytes has come.
         ended: bool,
-        _used: Arc<Use>,
+        used: Arc<Use>,
     },
 }
 
@@ -53,12 +53,16 @@ impl PortReader {
                 half,
                 allowance,
                 ended,
-                ..
+                used,
             } => loop {
+                used.waits();
                 let message = half.wait().await;
                 allowance.renew_to(ALLOWANCE);
                 match message {
-                    Some(ChannelMsg::Data { data }) if !data.is_empty() => return Ok(Some(data)),
+                    Some(ChannelMsg::Data { data }) if !data.is_empty() => {
+                        used.has_bytes();
+                        return Ok(Some(data));
+                    }
                     Some(ChannelMsg::Eof | ChannelMsg::Close) => {
                         *ended = true;
                         return Ok(None);
@@ -131,7 +135,7 @@ pub fn of_channel(channel: russh::Channel<client::Msg>, used: Use) -> (PortReade
         half,
         allowance,
         ended: false,
-        _used: Arc::clone(&used),
+        used: Arc::clone(&used),
     };
     (
         PortReader(reader),

@@ -6,7 +6,6 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::io::Write;
-use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -16,9 +15,8 @@ use tokio_rustls::TlsAcceptor;
 use uuid::Uuid;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::secret::SecretText;
-use wharf_pages::directory::{
-    Directory, NoVisitor, Page, PageState, Right, Upstream, UpstreamAddress, Visitor,
-};
+use wharf_pages::directory::{Page, PageState, Right, Upstream, UpstreamAddress};
+use wharf_pages::one_page::OnePage;
 use wharf_pages::{Accepted, Addresses, Gateway, Limits, Settings};
 use wharf_testkit::child::KilledOnDrop;
 
@@ -27,39 +25,6 @@ pub const HOST: &str = "demo.pages.example";
 
 /// More than a measurement opens.
 const CONNECTIONS: usize = 10_000;
-
-/// A directory with one public page.
-struct OnePage(Page);
-
-impl Directory for OnePage {
-    fn page(&self, _: &str) -> Option<Page> {
-        Some(self.0.clone())
-    }
-
-    fn right(&self, page: &Page, _: &Visitor) -> Option<Right> {
-        Some(Right {
-            user: page.owner,
-            is_owner: true,
-        })
-    }
-
-    fn visitor_with_password(
-        &self,
-        _: &Page,
-        _: &SecretText,
-        _: IpAddr,
-    ) -> Result<Visitor, NoVisitor> {
-        Err(NoVisitor::Wrong)
-    }
-
-    fn refuse_password(&self, _: &str, _: IpAddr) -> NoVisitor {
-        NoVisitor::Wrong
-    }
-
-    fn console_url(&self, _: InstanceId) -> String {
-        String::new()
-    }
-}
 
 /// Serves the page at a port with the certificate in a directory, until the process is killed.
 pub fn serve(port: u16, directory: &Path) -> Result<()> {
@@ -94,7 +59,12 @@ pub fn serve(port: u16, directory: &Path) -> Result<()> {
         cookie_key: Box::new(|| [0; 32]),
         client: Box::new(|peer, _| peer),
     };
-    let gateway = Arc::new(Gateway::new(Arc::new(OnePage(page)), settings));
+    let right = Right {
+        user: page.owner,
+        is_owner: true,
+    };
+    let directory_of_page = Arc::new(OnePage(page, right));
+    let gateway = Arc::new(Gateway::new(directory_of_page, settings));
     let tls = TlsAcceptor::from(Arc::new(tls(directory)?));
     // Half of the cores, as the server has.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

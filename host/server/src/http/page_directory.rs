@@ -15,9 +15,10 @@ use wharf_domain::secret::SecretText;
 use wharf_domain::state::InstanceState;
 use wharf_instances::{App, NamedPage, password_digest};
 use wharf_pages::directory::{
-    Answered, Connecting, Directory, NoVisitor, Page, PageState, Right, Upstream, UpstreamAddress,
-    Visitor, connect_tcp,
+    Answered, Connecting, Directory, NoVisitor, Page, PageClient, PageState, Right, Upstream,
+    UpstreamAddress, Visitor, connect_tcp,
 };
+use wharf_terminal::PortUser;
 
 /// The most cached passwords that were right, and credentials of pages. Programs send the password with
 /// each request, and a page takes its credential with each.
@@ -224,14 +225,18 @@ impl Directory for PageDirectory {
         format!("{}/instances/{instance}", self.app.config().base_url())
     }
 
-    fn connect(&self, upstream: &Upstream) -> Connecting {
+    fn connect(&self, upstream: &Upstream, client: &PageClient) -> Connecting {
         let (address, app) = (upstream.address.clone(), Arc::clone(&self.app));
-        let (id, incarnation) = (upstream.instance, upstream.incarnation);
+        let instance = (upstream.instance, upstream.incarnation);
+        let visitor = PortUser {
+            user: client.user,
+            network: client.address.map(network),
+        };
         Box::pin(async move {
             match address {
                 UpstreamAddress::Node { host, port } => connect_tcp(host, port).await,
                 UpstreamAddress::Inside(port) => {
-                    let dialled = app.dial_page(id, incarnation, port).await;
+                    let dialled = app.dial_page(instance, visitor, port).await;
                     let (reader, writer) = dialled.map_err(io::Error::other)?;
                     Ok(port_stream::begin(reader, writer))
                 }
