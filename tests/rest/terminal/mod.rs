@@ -8,10 +8,10 @@ mod sessions;
 mod shell;
 pub mod ssh_server;
 
-use crate::has;
-use serde_json::Value;
+use crate::{Expected, has};
+use serde_json::{Value, json};
 pub use ssh_server::SshServer;
-use wharf_tests::{Api, Ports, Server, Terminal, simulated_node};
+use wharf_tests::{Api, Ports, Refused, Server, Terminal, simulated_node};
 
 /// Starts a server with these limits, and an instance that runs.
 pub fn start(limits: &str) -> (Server, Api, Value) {
@@ -35,12 +35,62 @@ pub fn open(api: &Api, instance: &Value) -> Terminal {
     terminal
 }
 
-/// Checks the refusals of an upgrade by the caller's right: no key, a key without `write`, another user.
-pub fn refuses_callers_without_the_right(
-    server: &Server,
-    id: &str,
-    refused: impl Fn(&Api, &str, &str) -> (u16, Value),
+/// A request for an upgrade that is refused: the status and the body.
+type Upgrade = dyn Fn(&Api, &str, &str) -> (u16, Value);
+
+/// Checks the refusals of an upgrade: by the right of the caller, by a query with its error, and by the state of the
+/// instance. `to` is the action in the refusal. The audit log has no opening after them.
+pub fn is_refused_before_the_upgrade(
+    refused: &Upgrade,
+    (query, error): (&str, Value),
+    to: &str,
+    operation: &str,
 ) {
+    let (server, ann, instance) = start("");
+    let id = crate::uuid(&instance);
+    refuses_callers_without_the_right(&server, id, refused);
+    assert_eq!(refused(&ann, "no-such-name", "").0, 404);
+    assert_eq!(refused(&ann, id, query), (400, error));
+    ann.act(id, "stop").is(200);
+    let detail = format!("Cannot {to} an instance that is exited; it must be running.");
+    assert_eq!(refused(&ann, id, ""), (400, json!({ "detail": detail })));
+    let records = ann.get("/api/audit/").is(200).to_string();
+    assert!(!records.contains(operation), "{records}");
+    server.finish().unwrap();
+}
+
+/// Checks that a plain request gets the refusal of an upgrade too.
+pub fn plainly(api: &Api, path: &str, refused: Refused) -> (u16, Value) {
+    let plain = api.get(path).unwrap();
+    // Without an upgrade, nothing is connected.
+    if refused.status == 502 {
+        assert_eq!(plain.status, 426);
+    } else {
+        assert_eq!((plain.status, &plain.body), (refused.status, &refused.body));
+    }
+    (refused.status, refused.body)
+}
+
+/// The records of an operation in the audit log.
+pub fn recorded(api: &Api, operation: &str) -> Vec<Value> {
+    let records = api.get("/api/audit/").is(200);
+    let records = records.as_array().unwrap().iter();
+    let found = records.filter(|record| record["operation"] == operation);
+    found.cloned().collect()
+}
+
+/// Checks that the password of an instance, the key and other secrets are neither in the log nor on the disk.
+pub fn keeps_secrets(server: &Server, api: &Api, instance: &Value, more: &[&str]) {
+    let wrote = server.data_and_log().unwrap();
+    let password = instance["original_service_password"].as_str().unwrap();
+    for secret in [&[password, api.key()], more].concat() {
+        let found = wrote.windows(secret.len()).any(|w| w == secret.as_bytes());
+        assert!(!found, "a secret is in the log or the data directory");
+    }
+}
+
+/// Checks the refusals of an upgrade by the caller's right: no key, a key without `write`, another user.
+fn refuses_callers_without_the_right(server: &Server, id: &str, refused: &Upgrade) {
     let anyone = Api::new(server.base_url(), "wharf_0000000000000000_x");
     assert_eq!(refused(&anyone, id, "").0, 401);
     let reader = server.cli(&["key", "new", "ann@example.com", "--scope", "read"]);

@@ -1,40 +1,25 @@
 //! Refusals before the upgrade, and with the first message.
 
-use super::{SshServer, open, refuses_callers_without_the_right, start};
-use crate::{Expected, uuid};
+use super::{
+    SshServer, is_refused_before_the_upgrade, keeps_secrets, open, plainly, recorded, start,
+};
+use crate::uuid;
 use serde_json::{Value, json};
 use wharf_tests::{Api, Terminal};
 
-/// The status of a refused upgrade, which that of a plain request must equal.
+/// The refusal of an upgrade, which a plain request gets too.
 fn refused(api: &Api, instance: &str, query: &str) -> (u16, Value) {
-    let refused = Terminal::try_open(api, instance, query).unwrap();
-    let refused = refused.err().expect("it must be refused");
-    let plain = api.get(&format!("/api/instance/{instance}/terminal/{query}"));
-    let plain = plain.unwrap();
-    assert_eq!((plain.status, &plain.body), (refused.status, &refused.body));
-    (refused.status, refused.body)
+    let refused = Terminal::try_open(api, instance, query).unwrap().err();
+    let path = format!("/api/instance/{instance}/terminal/{query}");
+    plainly(api, &path, refused.expect("it must be refused"))
 }
 
 #[test]
 fn a_terminal_is_refused_before_the_upgrade() {
-    let (server, ann, instance) = start("");
-    let id = uuid(&instance);
-    refuses_callers_without_the_right(&server, id, refused);
-    assert_eq!(refused(&ann, "no-such-name", "").0, 404);
-    let (status, body) = refused(&ann, id, "?cols=0&rows=x");
     let field = json!(["must be an integer from 1 to 1000"]);
-    assert_eq!(
-        (status, body),
-        (400, json!({ "cols": field, "rows": field }))
-    );
-    ann.act(id, "stop").is(200);
-    let (status, body) = refused(&ann, id, "");
-    let detail = "Cannot open a terminal of an instance that is exited; it must be running.";
-    assert_eq!((status, body), (400, json!({ "detail": detail })));
-    // Nothing was opened.
-    let records = ann.get("/api/audit/").is(200).to_string();
-    assert!(!records.contains("terminal.open"), "{records}");
-    server.finish().unwrap();
+    let error = json!({ "cols": field, "rows": field });
+    let query = ("?cols=0&rows=x", error);
+    is_refused_before_the_upgrade(&refused, query, "open a terminal of", "terminal.open");
 }
 
 #[test]
@@ -71,27 +56,18 @@ fn an_open_terminal_has_an_audit_record_and_no_secret_is_logged() {
     let again = format!("?session={}", terminal.session);
     let mut again = Terminal::open(&api, uuid(&instance), &again).unwrap();
     again.run("size", "80 24").unwrap();
-    let records = api.get("/api/audit/").is(200);
-    let records: Vec<_> = records.as_array().unwrap().iter().collect();
-    let opens: Vec<_> = records
-        .iter()
-        .filter(|record| record["operation"] == "terminal.open")
-        .collect();
+    let opens = recorded(&api, "terminal.open");
     let results: Vec<_> = opens.iter().map(|record| &record["result"]).collect();
     assert_eq!(results, [&json!("opened"), &json!("attached")]);
     let key = api.key().split('_').nth(1).unwrap();
-    for record in opens {
+    for record in &opens {
         assert_eq!(record["actor"], format!("key:{key}"));
         assert_eq!(record["instance"], instance["uuid"]);
         assert_eq!(record["peer"], "127.0.0.1");
         assert!(record["request_id"].is_string());
     }
-    let wrote = server.data_and_log().unwrap();
-    let password = instance["original_service_password"].as_str().unwrap();
-    for secret in [password, api.key(), "very-private", &terminal.session] {
-        let found = wrote.windows(secret.len()).any(|w| w == secret.as_bytes());
-        assert!(!found, "a secret is in the log or the data directory");
-    }
+    let more = ["very-private", &terminal.session];
+    keeps_secrets(&server, &api, &instance, &more);
     drop((terminal, again));
     server.finish().unwrap();
 }

@@ -2,41 +2,25 @@
 
 use super::{echo, exchange, listener, open};
 use crate::sign_in::{ANN, ConsoleBrowser};
-use crate::terminal::{SshServer, refuses_callers_without_the_right, start, start_on};
+use crate::terminal::{
+    SshServer, is_refused_before_the_upgrade, keeps_secrets, plainly, recorded, start, start_on,
+};
 use crate::{Expected, has, uuid, with};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Tunnel, simulated_node};
 
-/// The refusal of an upgrade. A plain request gets it too, unless it is about the connection.
+/// The refusal of an upgrade, which a plain request gets too.
 fn refused(api: &Api, instance: &str, query: &str) -> (u16, Value) {
-    let refused = Tunnel::try_open(api, instance, query).unwrap();
-    let refused = refused.err().expect("it must be refused");
-    let plain = api.get(&format!("/api/instance/{instance}/tunnel/{query}"));
-    let plain = plain.unwrap();
-    if refused.status == 502 {
-        assert_eq!(plain.status, 426);
-    } else {
-        assert_eq!((plain.status, &plain.body), (refused.status, &refused.body));
-    }
-    (refused.status, refused.body)
+    let refused = Tunnel::try_open(api, instance, query).unwrap().err();
+    let path = format!("/api/instance/{instance}/tunnel/{query}");
+    plainly(api, &path, refused.expect("it must be refused"))
 }
 
 #[test]
 fn a_tunnel_is_refused_before_the_upgrade() {
-    let (server, ann, instance) = start("");
-    let id = uuid(&instance);
-    refuses_callers_without_the_right(&server, id, refused);
-    assert_eq!(refused(&ann, "no-such-name", "").0, 404);
-    let (status, body) = refused(&ann, id, "?port=0");
-    let field = json!({ "port": ["must be an integer from 1 to 65535"] });
-    assert_eq!((status, body), (400, field));
-    ann.act(id, "stop").is(200);
-    let (status, body) = refused(&ann, id, "?port=8888");
-    let detail = "Cannot open a tunnel to an instance that is exited; it must be running.";
-    assert_eq!((status, body), (400, json!({ "detail": detail })));
-    let records = ann.get("/api/audit/").is(200).to_string();
-    assert!(!records.contains("tunnel.open"), "{records}");
-    server.finish().unwrap();
+    let error = json!({ "port": ["must be an integer from 1 to 65535"] });
+    let query = ("?port=0", error);
+    is_refused_before_the_upgrade(&refused, query, "open a tunnel to", "tunnel.open");
 }
 
 #[test]
@@ -147,23 +131,14 @@ fn an_open_tunnel_has_an_audit_record() {
     echo(inside);
     let mut tunnel = open(&api, &instance, port);
     exchange(&mut tunnel, b"very-private");
-    let records = api.get("/api/audit/").is(200);
-    let records = records.as_array().unwrap().iter();
-    let opens: Vec<_> = records
-        .filter(|r| r["operation"] == "tunnel.open")
-        .collect();
+    let opens = recorded(&api, "tunnel.open");
     let [record] = opens.as_slice() else {
         panic!("{opens:?}");
     };
     assert_eq!(record["result"], "opened");
     assert_eq!(record["subject"], port.to_string());
     assert_eq!(record["instance"], instance["uuid"]);
-    let wrote = server.data_and_log().unwrap();
-    let password = instance["original_service_password"].as_str().unwrap();
-    for secret in [password, api.key(), "very-private"] {
-        let found = wrote.windows(secret.len()).any(|w| w == secret.as_bytes());
-        assert!(!found, "a secret is in the log or the data directory");
-    }
+    keeps_secrets(&server, &api, &instance, &["very-private"]);
     server.finish().unwrap();
 }
 

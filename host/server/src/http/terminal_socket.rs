@@ -2,14 +2,14 @@
 
 use super::activity::Activity;
 use super::liveness::Liveness;
+use super::socket_end::{NOT_RUNNING, SocketReceiver, SocketSender, close, is_too_large};
 use crate::api::terminal::{self, Control, Notice};
-use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use axum::extract::ws::{Message, WebSocket, close_code};
 use bytes::Bytes;
-use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval};
 use wharf_terminal::{Attachment, AttachmentEvent, TerminalEnd};
 
 /// Interval of pings, and the time after which a silent client is given up. A client that reads nothing
@@ -17,15 +17,8 @@ use wharf_terminal::{Attachment, AttachmentEvent, TerminalEnd};
 const PING_EVERY: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Time to tell a client of the end, and for its answer.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Codes of RFC 6455 for private use.
+/// Code of RFC 6455 for private use.
 const REPLACED: u16 = 4000;
-const NOT_RUNNING: u16 = 4001;
-
-type Sender = SplitSink<WebSocket, Message>;
-type TerminalReceiver = SplitStream<WebSocket>;
 
 /// Serves a client until it goes or the terminal ends.
 pub(super) async fn serve(socket: WebSocket, attachment: Attachment, connection: &Activity) {
@@ -57,30 +50,13 @@ pub(super) async fn serve(socket: WebSocket, attachment: Attachment, connection:
         }
         TerminalClose::Event(event) => (terminal::notice(&event), code(&event)),
     };
-    let close = async {
-        let reason = match &notice {
-            Some(Notice::Error { error }) => *error,
-            _ => "",
-        };
-        if let Some(notice) = &notice {
-            sender.send(text(notice)).await?;
-        }
-        let reason = reason
-            .get(..MAX_REASON.min(reason.len()))
-            .unwrap_or_default();
-        let close = CloseFrame {
-            code,
-            reason: reason.into(),
-        };
-        sender.send(Message::Close(Some(close))).await?;
-        while let Some(Ok(_)) = receiver.next().await {}
-        Ok::<_, axum::Error>(())
+    let reason = match &notice {
+        Some(Notice::Error { error }) => *error,
+        _ => "",
     };
-    drop(timeout(CLOSE_TIMEOUT, close).await);
+    let last = notice.as_ref().map(text);
+    close((sender, receiver), last, (code, reason)).await;
 }
-
-/// The longest reason of a close frame in bytes, by RFC 6455.
-const MAX_REASON: usize = 123;
 
 /// The last thing that happens to a client.
 enum TerminalClose {
@@ -98,7 +74,7 @@ enum TerminalClose {
 
 /// Passes the messages of a client to its terminal. While the shell reads nothing, none is read.
 async fn receive(
-    receiver: &mut TerminalReceiver,
+    receiver: &mut SocketReceiver,
     attachment: &Attachment,
     paused: &watch::Sender<bool>,
     life: &Liveness,
@@ -139,13 +115,9 @@ async fn receive(
     }
 }
 
-fn is_too_large(error: &axum::Error) -> bool {
-    error.to_string().contains("Message too long")
-}
-
 /// Sends the output of a terminal, and pings.
 async fn send(
-    sender: &mut Sender,
+    sender: &mut SocketSender,
     attachment: &Attachment,
     mut pauses: watch::Receiver<bool>,
 ) -> TerminalClose {

@@ -3,14 +3,14 @@
 
 use super::activity::Activity;
 use super::liveness::Liveness;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use super::socket_end::{NOT_RUNNING, SocketReceiver, SocketSender, close, is_too_large};
+use axum::extract::ws::{Message, WebSocket, close_code};
 use bytes::Bytes;
-use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval};
 use wharf_instances::Tunnel;
 use wharf_terminal::{PortReader, PortWriter, TerminalEnd};
 
@@ -23,15 +23,6 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 /// The time after which a silent client is given up. A client whose user has suspended it answers no
 /// pings, and goes on when it is resumed.
 const SILENCE: Duration = Duration::from_secs(600);
-
-/// Time to tell a client of the end, and for its answer.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Code of RFC 6455 for private use.
-const NOT_RUNNING: u16 = 4001;
-
-type Sender = SplitSink<WebSocket, Message>;
-type TunnelReceiver = SplitStream<WebSocket>;
 
 /// The last thing that happens to a tunnel.
 enum TunnelClose {
@@ -90,24 +81,14 @@ pub(super) async fn serve(socket: WebSocket, tunnel: Tunnel, connection: &Activi
     if matches!(last, TunnelClose::TooLarge) {
         connection.linger();
     }
-    let Some((code, reason)) = close_of(&last) else {
-        return;
-    };
-    let close = async {
-        let close = CloseFrame {
-            code,
-            reason: reason.into(),
-        };
-        sender.send(Message::Close(Some(close))).await?;
-        while let Some(Ok(_)) = receiver.next().await {}
-        Ok::<_, axum::Error>(())
-    };
-    drop(timeout(CLOSE_TIMEOUT, close).await);
+    if let Some(end) = close_of(&last) {
+        close((sender, receiver), None, end).await;
+    }
 }
 
 /// Passes the messages of a client to the port. While the port reads nothing, none is read.
 async fn receive(
-    receiver: &mut TunnelReceiver,
+    receiver: &mut SocketReceiver,
     writer: &mut PortWriter,
     ended: &Ended,
     life: &Liveness,
@@ -139,8 +120,7 @@ async fn receive(
             Some(Ok(Message::Close(_))) | None => return TunnelClose::Gone,
             Some(Err(error)) => {
                 tracing::debug!("tunnel: {error}");
-                let is_too_large = error.to_string().contains("Message too long");
-                return if is_too_large {
+                return if is_too_large(&error) {
                     TunnelClose::TooLarge
                 } else {
                     TunnelClose::Gone
@@ -151,7 +131,7 @@ async fn receive(
 }
 
 /// Sends the bytes of the port, their end, and pings.
-async fn send(sender: &mut Sender, reader: &mut PortReader, ended: &Ended) -> TunnelClose {
+async fn send(sender: &mut SocketSender, reader: &mut PortReader, ended: &Ended) -> TunnelClose {
     let mut ping = interval(PING_EVERY);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ping.reset();
