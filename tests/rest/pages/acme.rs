@@ -274,6 +274,26 @@ fn a_change_of_the_authority_orders_at_once() {
     server.finish().unwrap();
 }
 
+#[test]
+fn a_change_of_the_domain_orders_at_once_and_removes_the_earlier_record() {
+    let pebble = Pebble::start().unwrap();
+    pebble.set_hook(HookMode::Hangs).unwrap();
+    let mut server = start(&pebble);
+    let called = || Ok((presented(&pebble) == 1).then_some(()));
+    until("the hook is called", called).unwrap();
+    server.kill().unwrap();
+    pebble.set_hook(HookMode::Works).unwrap();
+    let record = pebble.hook_calls()[0].clone();
+    edit(&server, DOMAIN, "other.example");
+    server.run().unwrap();
+    until_logged(&server, ISSUED);
+    let calls = pebble.hook_calls();
+    assert_eq!(calls[1], record.replace("present", "cleanup"));
+    let of_other = |call: &String| call.contains("_acme-challenge.other.example");
+    assert!(calls[2..].iter().all(of_other), "{calls:?}");
+    server.finish().unwrap();
+}
+
 fn set_mode(path: &str, mode: u32) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
 }

@@ -20,6 +20,9 @@ pub struct AcmeState {
     /// The directory of the authority that the attempts were with.
     #[serde(default)]
     pub(super) directory: String,
+    /// The domain that the attempts were for.
+    #[serde(default)]
+    pub(super) domain: String,
     /// The attempts that failed since the last success.
     pub failures: u32,
     /// The time of the next attempt, in seconds since 1970.
@@ -28,8 +31,15 @@ pub struct AcmeState {
     pub error: Option<String>,
     /// The order that the next attempt goes on with.
     pub(super) order: Option<PendingOrder>,
-    /// The value of the TXT record that may still be there.
-    pub(super) record: Option<String>,
+    /// The TXT record that may still be there.
+    pub(super) record: Option<TxtRecord>,
+}
+
+/// A record that proves to the authority who controls a domain.
+#[derive(Serialize, Deserialize)]
+pub(super) struct TxtRecord {
+    pub name: String,
+    pub value: String,
 }
 
 /// An order that has no certificate yet.
@@ -60,14 +70,15 @@ impl AcmeFiles {
         Self(dir(config))
     }
 
-    /// The state of the attempts with an authority. Of those with another one, it has the record alone.
-    pub fn state(&self, directory: &str) -> AcmeState {
+    /// The state of the attempts with an authority for a domain. Of any others, it has the record alone.
+    pub fn state(&self, directory: &str, domain: &Domain) -> AcmeState {
         let state: AcmeState = self.read("state.json").unwrap_or_default();
-        if state.directory == directory {
+        if state.directory == directory && state.domain == domain.as_str() {
             return state;
         }
         AcmeState {
             directory: directory.to_owned(),
+            domain: domain.to_string(),
             record: state.record,
             ..AcmeState::default()
         }

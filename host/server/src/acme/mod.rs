@@ -85,7 +85,7 @@ impl Acme {
             return LOOK_EVERY;
         };
         let files = AcmeFiles::new(&config);
-        let mut state = files.state(&acme.directory);
+        let mut state = files.state(&acme.directory, domain);
         let present = present(&config);
         let now = now();
         let due = match &present {
@@ -97,8 +97,8 @@ impl Acme {
         };
         // A server that was killed after it had kept the certificate has left the state of the attempt.
         if due > now && state.is_open() {
-            order::clean_up(acme, domain, &files, &mut state).await;
-            state = AcmeState::settled(&acme.directory, now);
+            order::clean_up(acme, &files, &mut state).await;
+            state = AcmeState::settled(&acme.directory, domain, now);
             keep(&files, &state);
         }
         self.failures.set(state.failures.into());
@@ -125,7 +125,7 @@ impl Acme {
             Ok(new) => {
                 let valid = in_words(new.not_after.saturating_sub(now));
                 tracing::info!(%domain, valid, "the authority has issued a certificate for the pages");
-                state = AcmeState::settled(&acme.directory, now);
+                state = AcmeState::settled(&acme.directory, domain, now);
             }
             Err(error) => {
                 let error = chain(&error);
@@ -176,9 +176,10 @@ impl Acme {
 
 impl AcmeState {
     /// The state after a certificate.
-    fn settled(directory: &str, now: u64) -> Self {
+    fn settled(directory: &str, domain: &Domain, now: u64) -> Self {
         Self {
             directory: directory.to_owned(),
+            domain: domain.to_string(),
             not_before: now + LONGEST_PAUSE,
             ..Self::default()
         }
@@ -211,10 +212,10 @@ pub fn present(config: &Config) -> Option<PresentCertificate> {
     present.filter(|present| present.is_for(domain))
 }
 
-/// Returns the state after the last attempt with the authority of the settings.
+/// Returns the state after the last attempt with the authority and the domain of the settings.
 pub fn state(config: &Config) -> Option<AcmeState> {
-    let (acme, _) = section(config)?;
-    Some(AcmeFiles::new(config).state(&acme.directory))
+    let (acme, domain) = section(config)?;
+    Some(AcmeFiles::new(config).state(&acme.directory, domain))
 }
 
 /// The seconds since 1970.

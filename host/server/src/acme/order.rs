@@ -1,6 +1,8 @@
 //! One attempt to get a certificate, which goes on with the order of an attempt that was cut off.
 
-use super::files::{AcmeAccount, AcmeFiles, AcmeState, PendingOrder, PresentCertificate};
+use super::files::{
+    AcmeAccount, AcmeFiles, AcmeState, PendingOrder, PresentCertificate, TxtRecord,
+};
 use super::hook::{self, Task};
 use super::{authority, renewal};
 use base64::Engine as _;
@@ -62,14 +64,14 @@ pub(super) async fn attempt(
     state: &mut AcmeState,
     replaced: Option<&PresentCertificate>,
 ) -> Result<PresentCertificate, AcmeError> {
-    clean_up(acme, domain, files, state).await;
+    clean_up(acme, files, state).await;
     let issued = async {
         let account = account(acme, files).await?;
         let mut order = order(acme, domain, (&account, files), state, replaced).await?;
         files.write(state)?;
         if order.state().status == OrderStatus::Pending {
             let proved = prove(acme, domain, files, state, &mut order).await;
-            clean_up(acme, domain, files, state).await;
+            clean_up(acme, files, state).await;
             proved?;
         }
         let key = state.order.as_ref().map(|order| order.key.clone());
@@ -201,9 +203,11 @@ async fn prove(
         let challenge = authorization.challenge(ChallengeType::Dns01);
         let mut challenge = challenge.ok_or_else(|| refused("it wants no proof by the DNS"))?;
         let value = challenge.key_authorization().dns_value();
-        state.record = Some(value.clone());
+        let name = format!("_acme-challenge.{domain}");
+        let record = state.record.insert(TxtRecord { name, value });
+        let (name, value) = (record.name.clone(), record.value.clone());
         files.write(state)?;
-        hook::run(acme, files, Task::Present, (&record(domain), &value)).await?;
+        hook::run(acme, files, Task::Present, (&name, &value)).await?;
         tokio::time::sleep(acme.propagation()).await;
         challenge.set_ready().await?;
     }
@@ -224,20 +228,10 @@ async fn prove(
 }
 
 /// Takes the record away that an attempt has set.
-pub(super) async fn clean_up(
-    acme: &AcmeConfig,
-    domain: &Domain,
-    files: &AcmeFiles,
-    state: &mut AcmeState,
-) {
-    if let Some(value) = state.record.take() {
-        let record = record(domain);
-        if let Err(error) = hook::run(acme, files, Task::CleanUp, (&record, &value)).await {
-            tracing::warn!("the TXT record {record} stays: {}", chain(&error));
-        }
+pub(super) async fn clean_up(acme: &AcmeConfig, files: &AcmeFiles, state: &mut AcmeState) {
+    if let Some(TxtRecord { name, value }) = state.record.take()
+        && let Err(error) = hook::run(acme, files, Task::CleanUp, (&name, &value)).await
+    {
+        tracing::warn!("the TXT record {name} stays: {}", chain(&error));
     }
-}
-
-fn record(domain: &Domain) -> String {
-    format!("_acme-challenge.{domain}")
 }
