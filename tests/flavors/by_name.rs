@@ -1,10 +1,10 @@
 //! Pages by name: the session of the console opens notebook servers, and they work behind the gateway.
 
 use crate::context::FlavorContext;
-use crate::page::run_cell;
+use crate::page::{credential_is_kept, is_unknown_inside, run_cell};
 use crate::tool::Tool;
 use crate::visitor::{self, Visitor};
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::time::Duration;
 use wharf_tests::browser::Browser;
@@ -65,6 +65,10 @@ fn work(context: &FlavorContext, browser: &Browser, browser_name: &str) -> Resul
         let cell = Tool::of(flavor).new_notebook(browser, &url)?;
         run_cell(browser, cell, CODE, "42001")?;
         browser.screenshot(&format!("{flavor}-by-name-{browser_name}"))?;
+        // Programs of a visitor whom the owner lets in find as much as these.
+        credential_is_kept(context, Tool::of(flavor), &instance)?;
+        let password = instance["original_service_password"].as_str();
+        is_unknown_inside(context, &instance, password.context("no password")?)?;
         if flavor == "jupyterlab" && wharf_tests::lanes::is_whole_run() {
             sends_and_fetches(browser)?;
         }

@@ -2,14 +2,15 @@
 
 use crate::context::FlavorContext;
 use crate::open_gateway::OpenGateway;
+use crate::tool::Tool;
 use crate::visitor::{self, Visitor};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use wharf_tests::browser::{self, Browser};
 use wharf_tests::until;
 
-/// What a page tries on a JupyterLab at `target`. Its outcome is what a page can see; what it did is in the
-/// files of the victim.
+/// Attacks of a page on a JupyterLab at `target`. Their outcome is the part that a page can see. Each success
+/// leaves a file with the victim.
 const ATTACK: &str = "
     const pause = (ms) => new Promise((end) => setTimeout(end, ms));
     const post = { mode: 'no-cors', credentials: 'include', method: 'POST' };
@@ -54,7 +55,7 @@ const ATTACK: &str = "
     outcome.worker = await navigator.serviceWorker.register(target + '/worker.js')
       .then(() => 'registered', () => 'refused');
     return outcome;";
-/// What a page tries on a marimo at `target`, whose WebSocket is a session that runs code.
+/// An attack of a page on a marimo at `target`, whose WebSocket is a session that runs code.
 const ATTACK_ON_MARIMO: &str = "
     return new Promise((end) => {
       const query = '?session_id=s_evil01&file=__new__';
@@ -118,8 +119,8 @@ fn attack(context: &FlavorContext, browser: &Browser, browser_name: &str) -> Res
 
     // A gateway without checks shows that each attack works.
     let port = context.published(&victim, "8888/tcp")?;
-    let token = context.inside(&victim, "cat /var/lib/wharf/web-token")?;
-    let without_checks = OpenGateway::start(port, &format!("token {token}"))?;
+    let credential = Tool::of("jupyterlab").credential_of(context, &victim)?;
+    let without_checks = OpenGateway::start(port, &credential)?;
     let open = format!("http://victim.apps.localhost:{}", without_checks.port());
     let outcome = tries(browser, ATTACK, &open)?;
     println!("{browser_name}, without checks: {outcome}");
@@ -136,8 +137,8 @@ fn attack(context: &FlavorContext, browser: &Browser, browser_name: &str) -> Res
     .with_context(|| format!("{:?}", made(context, &victim)))?;
     context.inside_as_user(&victim, "rm ~/untitled.*")?;
     let port = context.published(&notebook, "2718/tcp")?;
-    let password = (notebook["original_service_password"].as_str()).context("no password")?;
-    let without_checks = OpenGateway::start(port, &format!("Bearer {password}"))?;
+    let credential = Tool::of("marimo").credential_of(context, &notebook)?;
+    let without_checks = OpenGateway::start(port, &credential)?;
     let open = format!("http://notebook.apps.localhost:{}", without_checks.port());
     let outcome = tries(browser, ATTACK_ON_MARIMO, &open)?;
     ensure!(outcome == "open", "marimo without checks: {outcome}");

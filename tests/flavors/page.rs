@@ -1,7 +1,7 @@
 //! Tests of the page that all web flavors share.
 
 use crate::context::FlavorContext;
-use crate::tool::{Credential, Tool};
+use crate::tool::Tool;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -12,8 +12,31 @@ use wharf_tests::{Api, KeyPair, Login, Terminal, Tunnel, eventually, small, unti
 /// The deadline of a cell's output; a ready kernel answers sooner.
 const OUTPUT_DEADLINE: Duration = Duration::from_secs(20);
 
-/// The file of the host's token, where a page takes one.
-const TOKEN: &str = "/var/lib/wharf/web-token";
+/// A search for a secret, whose argument is the secret from end to begin.
+const SEARCH: &str = "
+import json, os, subprocess, sys
+secret = sys.argv[1][::-1]
+grep = ['sudo', 'grep', '-rlsIF', '--file=-', '/etc', '/home', '/opt/wharf', '/root', '/run', '/srv', '/tmp', '/usr/local', '/var']
+places = subprocess.run(grep, input=secret, capture_output=True, text=True).stdout.split()
+processes = 0
+for pid in filter(str.isdigit, os.listdir('/proc')):
+    try:
+        memory, maps = open(f'/proc/{pid}/mem', 'rb', 0), open(f'/proc/{pid}/maps').readlines()
+    except OSError:
+        continue
+    if int(pid) == os.getpid():
+        continue
+    processes += 1
+    for line in maps:
+        begin, end = (int(n, 16) for n in line.split()[0].split('-'))
+        try:
+            memory.seek(begin)
+            if secret.encode() in memory.read(end - begin):
+                places.append(open(f'/proc/{pid}/cmdline').read())
+                break
+        except (OSError, OverflowError, ValueError):
+            continue
+print(json.dumps({'places': places, 'processes': processes}))";
 
 /// The password field of all notebook servers.
 const PASSWORD: &str = "input[name=password]";
@@ -90,19 +113,9 @@ impl Page {
         Ok(())
     }
 
-    /// Checks that the page opens with the credential that the host adds, and that a token is known to
-    /// the login user alone.
+    /// Checks that the page opens with the credential that the host adds.
     pub fn opens_for_the_host(&self, context: &FlavorContext) -> Result<()> {
-        let credential = match self.tool.credential {
-            Credential::Password => format!("Bearer {}", self.password),
-            Credential::Token => {
-                let mode = format!("stat -c '%U %a' {TOKEN}");
-                ensure!(context.inside(&self.instance, &mode)? == "user 600");
-                let token = context.inside(&self.instance, &format!("cat {TOKEN}"))?;
-                hides(context, &self.instance, &token)?;
-                format!("token {token}")
-            }
-        };
+        let credential = credential_is_kept(context, self.tool, &self.instance)?;
         let interface = format!("{}{}", self.url, self.tool.interface);
         let answers = [Some("token wrong"), Some(credential.as_str())]
             .map(|credential| status(&interface, credential));
@@ -163,6 +176,35 @@ impl Page {
     pub fn keeps_its_password(&self, context: &FlavorContext) -> Result<()> {
         hides(context, &self.instance, &self.password)
     }
+}
+
+/// Checks that the secret of the host is known to the login user alone, and returns its credential.
+pub fn credential_is_kept(
+    context: &FlavorContext,
+    tool: &Tool,
+    instance: &Value,
+) -> Result<String> {
+    let access = format!("stat -c '%U %a' {}", tool.credential.file);
+    ensure!(context.inside(instance, &access)? == tool.credential.access);
+    let credential = tool.credential_of(context, instance)?;
+    let (_, secret) = credential.split_once(' ').context("no secret")?;
+    hides(context, instance, secret)?;
+    Ok(credential)
+}
+
+/// Checks that programs of the login user find a secret in no file, as root, and in no process.
+pub fn is_unknown_inside(context: &FlavorContext, instance: &Value, secret: &str) -> Result<()> {
+    // The secret itself is in no argument of the search.
+    let reversed: String = secret.chars().rev().collect();
+    let found = context.inside_as_user(instance, &format!("python3 -c \"{SEARCH}\" {reversed}"))?;
+    println!("a search for the password: {found}");
+    let found: Value = serde_json::from_str(&found)?;
+    ensure!(
+        found["processes"].as_u64() > Some(0),
+        "nothing was read: {found}"
+    );
+    ensure!(found["places"] == json!([]), "the password is in {found}");
+    Ok(())
 }
 
 /// Checks that a secret is in no inspect output, process list, environment or output of the

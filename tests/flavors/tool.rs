@@ -1,6 +1,8 @@
 //! Differences between the notebook servers in a browser.
 
+use crate::context::FlavorContext;
 use anyhow::Result;
+use serde_json::Value;
 use wharf_tests::browser::Browser;
 
 /// The tool behind a page.
@@ -13,17 +15,19 @@ pub struct Tool {
     pub refusal: &'static str,
     /// An element that is always on the page after the login.
     pub inside: &'static str,
-    /// The credential that the host adds.
+    /// The secret that the host adds to requests.
     pub credential: Credential,
     notebook: Notebook,
 }
 
-/// A credential of the host.
-pub enum Credential {
-    /// The instance's password.
-    Password,
-    /// A token of its own.
-    Token,
+/// A secret that opens a page for the host.
+pub struct Credential {
+    /// The word before it in `Authorization`.
+    pub scheme: &'static str,
+    /// Its file inside.
+    pub file: &'static str,
+    /// The owner and the mode of the file.
+    pub access: &'static str,
 }
 
 /// The way to open a new notebook.
@@ -38,7 +42,11 @@ const MARIMO: Tool = Tool {
     login: "/auth/login",
     refusal: "Invalid password",
     inside: "Workspace",
-    credential: Credential::Password,
+    credential: Credential {
+        scheme: "Bearer",
+        file: "/var/lib/wharf/web-password",
+        access: "root 600",
+    },
     notebook: Notebook::At("?file=__new__"),
 };
 const JUPYTERLAB: Tool = Tool {
@@ -46,7 +54,11 @@ const JUPYTERLAB: Tool = Tool {
     login: "/login",
     refusal: "Invalid credentials",
     inside: "Kernel",
-    credential: Credential::Token,
+    credential: Credential {
+        scheme: "token",
+        file: "/var/lib/wharf/web-token",
+        access: "user 600",
+    },
     notebook: Notebook::Card("Python 3"),
 };
 /// JupyterLab with R as a language.
@@ -64,6 +76,13 @@ impl Tool {
             "rserver" | "rgeospatial" => &R,
             other => panic!("{other} has no page"),
         }
+    }
+
+    /// Returns the value of `Authorization` that the host adds to requests for the page of an instance.
+    pub fn credential_of(&self, context: &FlavorContext, instance: &Value) -> Result<String> {
+        let Credential { scheme, file, .. } = self.credential;
+        let secret = context.inside(instance, &format!("cat {file}"))?;
+        Ok(format!("{scheme} {secret}"))
     }
 
     /// Opens a new notebook in a browser after the login; returns the selector of its first cell.

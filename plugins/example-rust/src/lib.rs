@@ -107,6 +107,7 @@ mod tests {
             public_key: None,
             s3_prefill: false,
             ai: false,
+            private_page: false,
         };
         let files = Example::blueprint(&request).map(|made| made.files);
         let clear = |file: &File| matches!(file.content, Content::Secret(_));

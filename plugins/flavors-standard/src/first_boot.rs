@@ -7,7 +7,7 @@
 //! | `user` | name of the login account | always |
 //! | `password` | its password's crypt hash | always |
 //! | `authorized_keys` | the user's public key | given |
-//! | `web_password` | the password in clear | the web server checks it itself |
+//! | `web_password` | the secret that the web server checks itself: the password in clear, or the web token of a private page with one secret | the web server checks it itself |
 //! | `web_token` | the token with which the host opens the page | the web server takes one |
 //! | `s3/endpoint_url`, `s3/access_key_id`, `s3/secret_access_key`, `s3/prefill_bucket` | the user's S3 access | given |
 //! | `ai_provider_api_key` | the user's key | given, and the flavor has an assistant |
@@ -57,8 +57,15 @@ pub fn files(entry: &Entry, request: &BlueprintRequest) -> Vec<File> {
     if let Some(key) = request.public_key.as_deref() {
         files.push(place.plain("authorized_keys", key));
     }
-    if entry.web.is_some_and(|web| web.clear_password) {
-        files.push(place.secret("web_password", Content::Secret(Secret::Password)));
+    if let Some(web) = entry.web.filter(|web| web.clear_password) {
+        // A server with one secret alone would show the password to the programs of all visitors.
+        let has_one_secret = web.auth != WebAuth::Token;
+        let secret = if has_one_secret && request.private_page {
+            Secret::WebToken
+        } else {
+            Secret::Password
+        };
+        files.push(place.secret("web_password", Content::Secret(secret)));
     }
     if entry.web.is_some_and(|web| web.auth == WebAuth::Token) {
         files.push(place.secret("web_token", Content::Secret(Secret::WebToken)));

@@ -21,6 +21,7 @@ fn request(flavor: &str) -> BlueprintRequest {
         public_key: Some("ssh-ed25519 AAAA someone@somewhere".into()),
         s3_prefill: false,
         ai: true,
+        private_page: false,
     }
 }
 
@@ -112,6 +113,29 @@ fn every_page_takes_a_credential_of_the_host() {
         taking(WebAuth::Bearer),
         set(["marimo", "datasciencemarimo"])
     );
+}
+
+#[test]
+fn a_private_page_with_one_secret_never_has_the_password() {
+    let secret = |flavor: &str, private_page| {
+        let blueprint = Standard::blueprint(&BlueprintRequest {
+            private_page,
+            ..request(flavor)
+        });
+        let mut files = blueprint.unwrap().files.into_iter();
+        let file = files.find(|file| file.path.ends_with("/web_password"));
+        file.unwrap().content
+    };
+    let (password, token) = (
+        Content::Secret(Secret::Password),
+        Content::Secret(Secret::WebToken),
+    );
+    for flavor in ["marimo", "datasciencemarimo"] {
+        assert_eq!(secret(flavor, false), password, "{flavor}");
+        assert_eq!(secret(flavor, true), token, "{flavor}");
+    }
+    // JupyterLab keeps a hash of its password, and has the token beside it.
+    assert_eq!(secret("jupyterlab", true), password);
 }
 
 #[test]
