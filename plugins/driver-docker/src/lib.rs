@@ -38,7 +38,6 @@ pub mod settings;
 pub mod start;
 pub mod stats;
 pub mod survey;
-pub mod timestamp;
 pub mod vm;
 pub mod volumes;
 

@@ -3,7 +3,7 @@
 use crate::api::model::{MemoryStats, Stats};
 use crate::context::Context;
 use crate::found::{Found, find};
-use crate::timestamp;
+use chrono::DateTime;
 use wharf_guest::{Error, Tag, Usage};
 
 /// See the `driver` interface.
@@ -19,7 +19,7 @@ pub fn stats(ctx: &Context, tag: &Tag, disk: bool) -> Result<Usage, Error> {
     Ok(Usage {
         cpu_ns: stats.cpu_stats.cpu_usage.total_usage,
         // An engine reports zeros for a container that has just stopped.
-        at_ns: timestamp::nanos(&stats.read).ok_or_else(not_running)?,
+        at_ns: nanos(&stats.read).ok_or_else(not_running)?,
         mem_used_bytes: held(ctx, &found.name, &stats.memory_stats)?,
         disk_used_bytes: found
             .details
@@ -84,13 +84,19 @@ fn used(memory: &MemoryStats) -> u64 {
     memory.usage.saturating_sub(cache.unwrap_or(0))
 }
 
+/// Nanoseconds since 1970. None if the timestamp is invalid, before 1970 or after 2262.
+fn nanos(timestamp: &str) -> Option<u64> {
+    let time = DateTime::parse_from_rfc3339(timestamp).ok()?;
+    time.timestamp_nanos_opt()?.try_into().ok()
+}
+
 fn not_running() -> Error {
     Error::Conflict("the instance does not run".into())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::used;
+    use super::{nanos, used};
     use crate::api::model::MemoryStats;
 
     fn memory(usage: u64, counters: &[(&str, u64)]) -> MemoryStats {
@@ -124,5 +130,42 @@ mod tests {
             }),
             5
         );
+    }
+
+    #[test]
+    fn timestamps_of_engines_are_parsed() {
+        assert_eq!(nanos("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(
+            nanos("2026-11-21T05:22:03.64060921Z"),
+            Some(1_795_238_523_640_609_210)
+        );
+        assert_eq!(
+            nanos("2024-02-29T23:59:60.5+01:00"),
+            Some(1_709_247_600_500_000_000)
+        );
+        assert_eq!(
+            nanos("2000-03-01T00:00:00.1234567899Z"),
+            Some(951_868_800_123_456_789)
+        );
+    }
+
+    #[test]
+    fn invalid_timestamps_are_none() {
+        let cases = [
+            "",
+            "now",
+            "2026-11-21",
+            "2026-13-01T00:00:00Z",
+            "2026-11-21T05:22Z",
+            "0001-01-01T00:00:00Z",
+            "2026-11-21T05:22:03",
+            "2026-11-21T05:22:03.xZ",
+            "é-11-21T05:22:03Z",
+            "9999-12-31T00:00:00Z",
+            "2026-11-21T05:22:03.123456é89Z",
+        ];
+        for text in cases {
+            assert_eq!(nanos(text), None, "{text}");
+        }
     }
 }
