@@ -88,6 +88,9 @@ impl Attempt<'_> {
             Ok(_) => return NextAttempt::Retry(why),
             Err(error) => return error.into(),
         }
+        if let Err(next) = self.believe_absence().await {
+            return next;
+        }
         self.history.replaced += 1;
         // Observations of the earlier incarnation say nothing about the next one.
         self.history.seen = false;

@@ -32,6 +32,8 @@ pub struct Attempt<'a> {
     pub history: &'a mut History,
     pub instance: &'a Instance,
     pub driver: &'a NodeDriver,
+    /// The driver's count of interruptions when the node was known to show its own store.
+    pub interruptions: u64,
     pub target: DriverTarget,
     /// Writes for this attempt's generation.
     pub writer: ObservationWriter,
@@ -47,6 +49,8 @@ pub struct History {
     /// The engine has or had the instance.
     pub seen: bool,
     pub first_absent: Option<Instant>,
+    /// The driver is asked once more after an absence that another store may have shown.
+    pub doubted: bool,
     pub starts: u32,
     /// How often the engine refused an allocation that something else holds, and since when.
     pub refused: u32,
@@ -188,6 +192,20 @@ impl Attempt<'_> {
         }
         tracing::warn!(node = %self.instance.node, "the instance runs and is not reachable in time");
         self.writer.ready(None).await.into()
+    }
+
+    /// Makes sure that an absence was one from the node's own store, before it frees anything. If contact was
+    /// lost since the node was verified, the answer may be one of another store.
+    pub async fn believe_absence(&mut self) -> Result<(), NextAttempt> {
+        if self.driver.interruptions() == self.interruptions {
+            return Ok(());
+        }
+        self.confirm().await?;
+        // An engine may end each connection after its answer, so that the second answer counts.
+        if !std::mem::replace(&mut self.history.doubted, true) {
+            return Err(NextAttempt::Look);
+        }
+        Ok(())
     }
 
     /// Confirms that the node shows the store that has its instances. Only then a failure may change an

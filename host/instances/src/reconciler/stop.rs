@@ -23,10 +23,17 @@ impl Attempt<'_> {
         });
         match self.driver.stop(&self.target, grace).await {
             Ok(DriverReport {
-                phase: Phase::Stopped(_) | Phase::Absent | Phase::Failed(_),
+                phase: Phase::Stopped(_) | Phase::Failed(_),
+                ..
+            }) => self.writer.released().await.into(),
+            Ok(DriverReport {
+                phase: Phase::Absent,
                 ..
             })
-            | Err(PluginError::NotFound) => self.writer.released().await.into(),
+            | Err(PluginError::NotFound) => match self.believe_absence().await {
+                Ok(()) => self.writer.released().await.into(),
+                Err(next) => next,
+            },
             Ok(report) => NextAttempt::After(report.again.unwrap_or(FIRST_PAUSE)),
             Err(error) => error.into(),
         }
@@ -40,6 +47,9 @@ impl Attempt<'_> {
                 ..
             })
             | Err(PluginError::NotFound) => {
+                if let Err(next) = self.believe_absence().await {
+                    return next;
+                }
                 if let Some(wait) = self.until_certain() {
                     return NextAttempt::After(wait);
                 }

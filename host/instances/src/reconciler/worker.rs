@@ -180,6 +180,7 @@ impl Worker {
         if !is_verified {
             return NextAttempt::Look;
         }
+        let interruptions = driver.interruptions();
         let target = match spec::target(&self.app, instance) {
             Ok(target) => target,
             Err(error) => return error.into(),
@@ -203,6 +204,7 @@ impl Worker {
             history: &mut self.history,
             instance,
             driver: &driver,
+            interruptions,
             target,
             writer,
             permit,
