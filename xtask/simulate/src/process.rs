@@ -30,7 +30,7 @@ use wharf_operations::schema::SCHEMA;
 use wharf_plugin::NodeDriver;
 
 /// The time in which everything settles once there are no more faults.
-const SETTLES: Duration = Duration::from_secs(15 * 60);
+const SETTLES: Duration = Duration::from_secs(5 * 60);
 
 /// The way in which a process has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

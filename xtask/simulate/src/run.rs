@@ -27,6 +27,9 @@ pub struct Outcome {
     pub trace: Vec<String>,
 }
 
+/// After this many processes, driver calls end no more of them.
+const CRASHES: u64 = 8;
+
 /// The most processes of a run. Faults of the disk end with each.
 const PROCESSES: u64 = 50;
 
@@ -40,6 +43,7 @@ pub fn faults(seed: u64) -> FaultPlan {
         dice,
         faults,
         crashes,
+        left: 10,
     }
 }
 
@@ -162,6 +166,9 @@ fn processes(outside: &Arc<Outside>, script: &Script) -> Result<()> {
         }
         let mut count = outside.processes.lock();
         *count += 1;
+        if *count == CRASHES {
+            outside.world.end_crashes();
+        }
         if *count >= PROCESSES {
             outside.failure.set("Wharf does not stay up");
             return Ok(());

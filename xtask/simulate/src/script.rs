@@ -19,7 +19,7 @@ pub struct Step {
 pub struct Script(pub Vec<Step>);
 
 /// The pauses between steps in milliseconds. Two steps without a pause are one moment.
-const PAUSES: [u64; 10] = [0, 0, 0, 5, 40, 300, 1500, 6000, 40_000, 3_600_000];
+const PAUSES: [u64; 12] = [0, 0, 0, 5, 20, 40, 300, 300, 1500, 6000, 20_000, 120_000];
 
 /// The fewest and the most steps of a seed.
 const STEPS: (u64, u64) = (5, 45);

@@ -3,6 +3,9 @@
 
 use crate::world::NodeSetup;
 use anyhow::{Context, Result};
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
@@ -34,7 +37,7 @@ public = true
 disk_reserve_mib = 0
 records_per_user_per_day = 0
 answer_wait_ms = 3000
-observe_every_ms = 2000
+observe_every_ms = 5000
 
 [rates.general-purpose]
 vcpu = 0.012
@@ -119,6 +122,7 @@ impl Setup {
 
     fn make() -> Result<Self> {
         let directory = tempfile::tempdir()?;
+        make_key(&directory.path().join("secret.key"))?;
         let mut configs = Vec::new();
         for (n, (settings, nodes)) in VARIANTS.iter().enumerate() {
             let path = directory.path().join(format!("wharf-{n}.toml"));
@@ -163,6 +167,12 @@ impl Setup {
         };
         NODES.iter().map(setup).collect()
     }
+}
+
+/// Makes a key file, so that no run has to.
+fn make_key(path: &Path) -> Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    Ok(file.write_all(&[7; 32])?)
 }
 
 fn device(n: u32) -> GpuDevice {

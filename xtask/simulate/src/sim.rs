@@ -144,6 +144,9 @@ impl Sim {
             Err(error) => (Outcome::Refused, format!("refused: {}", error.chain())),
         };
         outside.trace.line(who, &format!("#{number} {words}"));
+        if let Outcome::Done(Some(InstanceId(id))) = outcome {
+            outside.trace.name(id, &format!("i{number}"));
+        }
         // The model sees what the answer acknowledges before it is told of the answer.
         self.check();
         if let Some(id) = id {

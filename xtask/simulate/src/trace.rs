@@ -36,20 +36,13 @@ impl Trace {
         lines.names.insert(id.to_string(), name.to_owned());
     }
 
-    /// Adds a line. `who` is the party, such as `alice`, `node-1` or `log`.
+    /// Adds a line. `who` is the party, such as `alice`, `n1` or `log`.
     pub fn line(&self, who: &str, text: &str) {
         let at = self.time.now().as_millis();
-        let mut lines = self.lines.lock();
-        let mut text = text.replace('\n', " ");
-        for (id, name) in &lines.names {
-            if text.contains(id) {
-                text = text.replace(id, name);
-            }
-        }
         let (seconds, millis) = (at / 1000, at % 1000);
-        lines
-            .lines
-            .push(format!("{seconds:>7}.{millis:03}  {who:<8} {text}"));
+        let text = text.replace('\n', " ");
+        let line = format!("{seconds:>7}.{millis:03}  {who:<8} {text}");
+        self.lines.lock().lines.push(line);
     }
 
     pub fn len(&self) -> usize {
@@ -60,9 +53,19 @@ impl Trace {
         self.len() == 0
     }
 
-    /// The lines so far.
+    /// The lines so far, with the short names of ids.
     pub fn lines(&self) -> Vec<String> {
-        self.lines.lock().lines.clone()
+        let lines = self.lines.lock();
+        let named = |line: &String| {
+            let mut line = line.clone();
+            for (id, name) in &lines.names {
+                if line.contains(id) {
+                    line = line.replace(id, name);
+                }
+            }
+            line
+        };
+        lines.lines.iter().map(named).collect()
     }
 }
 

@@ -51,6 +51,8 @@ pub struct Observer {
 
 /// The shortest pause between two looks.
 const AT_LEAST: Duration = Duration::from_millis(50);
+/// The pause between two looks at a node that is out of reach or has an outage, while an instance waits for it.
+const WHILE_AWAY: Duration = Duration::from_millis(500);
 /// Orphans removed at one look; the others wait for the next look.
 const MAX_REMOVALS: usize = 32;
 /// Unknown objects remembered, so that each is logged once.
@@ -90,7 +92,10 @@ impl Observer {
                 biased;
                 _ = tick.tick() => {}
                 () = self.app.nodes.should_look(&self.node) => {
-                    tokio::time::sleep(AT_LEAST).await;
+                    // Workers that wait for the node ask for a look after each one that failed.
+                    let is_away = self.app.nodes.is_away(&self.node);
+                    let pause = if is_away { WHILE_AWAY.min(every) } else { AT_LEAST };
+                    tokio::time::sleep(pause).await;
                 }
             }
         }

@@ -35,8 +35,9 @@ pub enum StoreVerdict {
     Own,
     /// The store is the node's own; the database does not have its mark yet, which this is.
     Pin(String),
-    /// The store is the node's own, and needs a mark: the pinned one, or a new one.
-    Mark(Option<String>),
+    /// The store is the node's own, and needs a mark. It gets a new one: an earlier one could be put on another
+    /// store, which the engine may show from one call to the next.
+    Mark,
     /// It is not known to be the node's own.
     Outage(Outage),
 }
@@ -111,13 +112,26 @@ impl NodeStore<'_> {
         listed: Listed,
     ) -> Result<JudgedStore, StoreFailure> {
         let judged = self.judge_once(mark, listed).await?;
-        if !matches!(judged.verdict, StoreVerdict::Outage(_)) {
-            return Ok(judged);
-        }
+        let pins = match judged.verdict {
+            StoreVerdict::Own => return Ok(judged),
+            StoreVerdict::Pin(_) | StoreVerdict::Mark if judged.found.rows == 0 => {
+                return Ok(judged);
+            }
+            StoreVerdict::Pin(_) | StoreVerdict::Mark => true,
+            StoreVerdict::Outage(_) => false,
+        };
         // Instances may have become reachable since the list. A second list has them.
         let listed = Listed::of(self.driver).await?;
         let mark = self.driver.identify().await?;
         let mut again = self.judge_once(mark, listed).await?;
+        if pins {
+            // The list of one store and the mark of another one say nothing. A list between two equal marks does.
+            return if again.mark == judged.mark {
+                Ok(again)
+            } else {
+                Err(changed())
+            };
+        }
         let before = judged.found;
         again
             .found
@@ -159,19 +173,20 @@ impl NodeStore<'_> {
 
     /// Brings the mark of the node's own store and the database into line. False if the engine keeps no
     /// mark. Without `eager`, the engine is not asked for one.
-    pub async fn adopt(&self, judged: &JudgedStore, eager: bool) -> Result<bool, Error> {
+    pub async fn adopt(&self, judged: &JudgedStore, eager: bool) -> Result<bool, StoreFailure> {
         let mark = match &judged.verdict {
             StoreVerdict::Pin(mark) => Some(mark.clone()),
-            StoreVerdict::Mark(mark) if eager => match self.mark(mark.clone()).await {
+            StoreVerdict::Mark if eager => match self.mark_own(judged).await {
                 Ok(Some(mark)) => Some(mark),
                 Ok(None) => {
                     tracing::warn!(node = %self.node, "the engine's store does not keep its mark");
                     return Ok(false);
                 }
-                Err(error) => {
+                Err(StoreFailure::Node(error)) if !matches!(error, PluginError::Unreachable(_)) => {
                     tracing::warn!(node = %self.node, %error, "cannot mark the engine's store");
                     return Ok(false);
                 }
+                Err(failure) => return Err(failure),
             },
             _ => None,
         };
@@ -204,7 +219,7 @@ impl NodeStore<'_> {
         }
         let mark = match &judged.mark {
             StoreMark::Is(mark) => Some(mark.clone()),
-            StoreMark::Missing => self.mark(None).await?,
+            StoreMark::Missing => self.mark().await?,
             StoreMark::Unsupported => None,
         };
         self.write(mark).await?;
@@ -212,14 +227,27 @@ impl NodeStore<'_> {
         Ok(())
     }
 
-    /// Marks the store, and returns the mark that it has then.
-    async fn mark(&self, mark: Option<String>) -> Result<Option<String>, PluginError> {
-        let mark = match mark {
-            Some(mark) => mark,
-            None => (self.app.random.id(self.app.clock.now()))
-                .map_err(|error| PluginError::Fault(error.chain().to_string()))?
-                .to_string(),
+    /// Marks the node's own store, and returns the mark that it has then. Fails if another store may have got it.
+    async fn mark_own(&self, judged: &JudgedStore) -> Result<Option<String>, StoreFailure> {
+        let Some(mark) = self.mark().await? else {
+            return Ok(None);
         };
+        if judged.found.present > 0 {
+            let found = StoreMark::Is(mark.clone());
+            let listed = Listed::of(self.driver).await?;
+            let again = self.judge_once(found.clone(), listed).await?;
+            if again.found.present == 0 || self.driver.identify().await? != found {
+                return Err(changed());
+            }
+        }
+        Ok(Some(mark))
+    }
+
+    /// Marks the store, and returns the mark that it has then.
+    async fn mark(&self) -> Result<Option<String>, PluginError> {
+        let mark = (self.app.random.id(self.app.clock.now()))
+            .map_err(|error| PluginError::Fault(error.chain().to_string()))?
+            .to_string();
         self.driver.mark(&mark).await?;
         Ok(match self.driver.identify().await? {
             StoreMark::Is(mark) => Some(mark),
@@ -240,6 +268,11 @@ impl NodeStore<'_> {
     }
 }
 
+/// The failure of a look during which the engine changed its store.
+fn changed() -> StoreFailure {
+    PluginError::Unreachable("the engine's store changed during a look at it".to_owned()).into()
+}
+
 /// Judges a store. Pure.
 fn verdict(row: &NodeRow, mark: &StoreMark, found: &Differences) -> StoreVerdict {
     let vanished = |at_least: usize| found.present == 0 && found.absent() >= at_least;
@@ -255,14 +288,11 @@ fn verdict(row: &NodeRow, mark: &StoreMark, found: &Differences) -> StoreVerdict
         // Nothing is at stake on a node without instances.
         (Some(_), StoreMark::Is(mark)) if found.rows == 0 => StoreVerdict::Pin(mark.clone()),
         (Some(_), StoreMark::Is(_)) => StoreVerdict::Outage(Outage::OtherMark),
-        (Some(pinned), StoreMark::Missing) if found.present > 0 => {
-            StoreVerdict::Mark(Some(pinned.clone()))
-        }
-        (Some(_), StoreMark::Missing) if found.rows == 0 => StoreVerdict::Mark(None),
+        (Some(_), StoreMark::Missing) if found.present > 0 || found.rows == 0 => StoreVerdict::Mark,
         (Some(_), StoreMark::Missing) => StoreVerdict::Outage(Outage::NoMark),
         _ if vanished(1) => StoreVerdict::Outage(Outage::AllAbsent),
         (None, StoreMark::Is(mark)) => StoreVerdict::Pin(mark.clone()),
-        (None, StoreMark::Missing) => StoreVerdict::Mark(None),
+        (None, StoreMark::Missing) => StoreVerdict::Mark,
         (_, StoreMark::Unsupported) => StoreVerdict::Own,
     }
 }
@@ -318,17 +348,14 @@ mod tests {
 
     #[test]
     fn a_store_gets_a_mark_and_a_node_without_instances_a_new_one() {
-        assert_eq!(judge(None, None, 0, 0), StoreVerdict::Mark(None));
+        assert_eq!(judge(None, None, 0, 0), StoreVerdict::Mark);
         assert_eq!(judge(None, Some("b"), 1, 0), StoreVerdict::Pin("b".into()));
         assert_eq!(
             judge(Some("a"), Some("b"), 0, 0),
             StoreVerdict::Pin("b".into())
         );
-        assert_eq!(judge(Some("a"), None, 0, 0), StoreVerdict::Mark(None));
-        assert_eq!(
-            judge(Some("a"), None, 1, 1),
-            StoreVerdict::Mark(Some("a".into()))
-        );
+        assert_eq!(judge(Some("a"), None, 0, 0), StoreVerdict::Mark);
+        assert_eq!(judge(Some("a"), None, 1, 1), StoreVerdict::Mark);
         assert_eq!(judge(None, Some("?"), 1, 3), StoreVerdict::Own);
     }
 }

@@ -70,7 +70,11 @@ impl Ask {
             | Self::Suspend(id)
             | Self::Resume(id)
             | Self::Forget(id) => Some(*id),
-            Self::Create { .. } | Self::Drain(_) | Self::Lose(_) | Self::Accept(_) | Self::SuspendUser(_) => None,
+            Self::Create { .. }
+            | Self::Drain(_)
+            | Self::Lose(_)
+            | Self::Accept(_)
+            | Self::SuspendUser(_) => None,
         }
     }
 
@@ -144,6 +148,7 @@ pub struct Model {
     shares: BTreeSet<(InstanceId, Option<u16>)>,
     holdings: BTreeMap<UserId, rights::Holding>,
     /// Acknowledged requests by owner and operation, and those whose end is not known.
+    made: BTreeSet<InstanceId>,
     acknowledged: BTreeMap<(UserId, &'static str), (u64, u64)>,
 }
 
@@ -194,7 +199,13 @@ impl Model {
         };
         if let Some(key) = owner.zip(ask.operation()) {
             let (done, unknown) = self.acknowledged.entry(key).or_default();
-            *done += u64::from(matches!(outcome, Outcome::Done(_)));
+            // A repeated request with one key gets the first answer.
+            let is_new = match outcome {
+                Outcome::Done(Some(made)) => self.made.insert(made),
+                Outcome::Done(None) => true,
+                Outcome::Refused | Outcome::Unknown => false,
+            };
+            *done += u64::from(is_new);
             *unknown += u64::from(outcome == Outcome::Unknown);
         }
         match outcome {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use wharf_db::Read as _;
 use wharf_domain::ids::UserId;
 use wharf_domain::instance::Instance;
+use wharf_domain::ledger::BillCorrection;
 use wharf_domain::state::InstanceState;
 use wharf_domain::time::Timestamp;
 use wharf_instances::costs::costs;
@@ -16,20 +17,52 @@ const HOUR: u128 = 3_600_000;
 #[derive(Debug, Clone)]
 pub struct Meter {
     owner: UserId,
-    /// Nano-USD, multiplied by the milliseconds of an hour.
-    sum: u128,
-    /// Nano-USD in an hour since `since`.
-    rate: u128,
-    since: Timestamp,
-    /// The part of `sum` that must not be billed.
-    free: u128,
+    /// Nano-USD in an hour from a time on, in order.
+    prices: Vec<(Timestamp, u128)>,
+    /// The number of events, and the time of the last one. Time does not run backwards within one instance, even if
+    /// the clock of the machine was wrong during a boot.
+    events: u32,
+    last_event: Timestamp,
     incarnation: u64,
+    /// Nano-USD that must not be billed.
+    free: i128,
 }
 
 impl Meter {
-    fn pass(&mut self, now: Timestamp) {
-        self.sum += self.rate * u128::from(now.millis_since(self.since));
-        self.since = self.since.max(now);
+    fn new(row: &Instance, now: Timestamp) -> Self {
+        Self {
+            owner: row.owner,
+            prices: Vec::new(),
+            events: 0,
+            last_event: now,
+            incarnation: row.incarnation,
+            free: 0,
+        }
+    }
+
+    fn read(&mut self, price: u128, events: u32, now: Timestamp) {
+        if events > self.events {
+            self.last_event = self.last_event.max(now);
+            self.events = events;
+        }
+        if self.prices.last().is_none_or(|(_, last)| *last != price) {
+            self.prices.push((self.last_event, price));
+        }
+    }
+
+    /// Nano-USD until a time.
+    fn sum(&self, now: Timestamp) -> i128 {
+        let ends = self
+            .prices
+            .iter()
+            .skip(1)
+            .map(|(at, _)| (*at).min(now))
+            .chain([now]);
+        let parts = self.prices.iter().zip(ends);
+        let sum: u128 = parts
+            .map(|((at, price), end)| price * u128::from(end.millis_since(*at)))
+            .sum();
+        i128::try_from(sum / HOUR).unwrap_or(i128::MAX)
     }
 }
 
@@ -54,29 +87,22 @@ impl Model {
     pub(super) fn check_money(&mut self, look: &Look<'_>) -> Result<(), Wrong> {
         let now = look.app.clock().now();
         for (id, known) in &self.instances {
-            let meter = self.meters.entry(*id).or_insert_with(|| Meter {
-                owner: known.row.owner,
-                sum: 0,
-                rate: 0,
-                since: now,
-                free: 0,
-                incarnation: known.row.incarnation,
-            });
-            meter.pass(now);
-            meter.rate = price(&known.row);
-            if known.row.incarnation > meter.incarnation
-                && known.claim.is_some()
-                && !known.row.provisioned
-            {
+            let row = &known.row;
+            let meter = self
+                .meters
+                .entry(*id)
+                .or_insert_with(|| Meter::new(row, now));
+            if row.incarnation > meter.incarnation && known.claim.is_some() && !row.provisioned {
                 // Something outside held what the instance needs. Nothing is billed until it has something else.
-                meter.free = meter.sum;
+                meter.free = meter.sum(now);
             }
-            meter.incarnation = known.row.incarnation;
+            meter.incarnation = row.incarnation;
+            meter.read(price(row), row.events, now);
         }
         for (id, meter) in &mut self.meters {
             if !self.instances.contains_key(id) {
-                meter.pass(now);
-                meter.rate = 0;
+                let events = meter.events;
+                meter.read(0, events + 1, now);
             }
         }
         let owners: BTreeSet<_> = self.meters.values().map(|meter| meter.owner).collect();
@@ -84,8 +110,12 @@ impl Model {
             let bill = look.app.db().read(|rows| {
                 let mut bill = Vec::new();
                 for (id, cost) in costs(rows, owner, Timestamp(i64::MIN), now)? {
-                    let off: i128 = rows.corrections(id)?.iter().map(|one| one.nano_usd).sum();
-                    bill.push((id, cost.total().nano_usd(), off));
+                    let off = rows.corrections(id)?;
+                    let sum = |one: &BillCorrection| one.nano_usd;
+                    let all: i128 = off.iter().map(sum).sum();
+                    // A bill has what was before its end.
+                    let before: i128 = off.iter().filter(|one| one.at < now).map(sum).sum();
+                    bill.push((id, cost.total().nano_usd() - before, all));
                 }
                 Ok(bill)
             });
@@ -93,15 +123,14 @@ impl Model {
                 let Some(meter) = self.meters.get(&id) else {
                     return Err(format!("{id} is on a bill, and never was"));
                 };
-                let sum = i128::try_from(meter.sum / HOUR).unwrap_or(i128::MAX);
-                check(billed == sum + off, || {
+                let sum = meter.sum(now);
+                check(billed == sum, || {
                     format!(
-                        "{id}: the bill says {billed} nano-USD with corrections of {off}, and the model {sum}"
+                        "{id}: the bill says {billed} nano-USD without corrections, and the model {sum}"
                     )
                 })?;
                 // Time in which something outside held what the instance needs is not billed, and no more than that.
-                let free = i128::try_from(meter.free / HOUR).unwrap_or(i128::MAX);
-                check((-sum..=-free).contains(&off), || {
+                check((-sum..=-meter.free).contains(&off), || {
                     format!("{id}: a correction of {off} of {sum}")
                 })?;
             }

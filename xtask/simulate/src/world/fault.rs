@@ -84,11 +84,13 @@ pub enum CrashAt {
 pub enum FaultPlan {
     /// No faults.
     Calm,
-    /// A fault at so many of a thousand calls, and a crash at so many.
+    /// A fault at so many of a thousand calls, and a crash at so many, until there were enough of them.
     Random {
         dice: Dice,
         faults: u64,
         crashes: u64,
+        /// The most crashes that are to come.
+        left: u64,
     },
     /// One fault, or one crash, or both, at the call with this number.
     At {
@@ -109,13 +111,14 @@ impl FaultPlan {
                 dice,
                 faults,
                 crashes,
+                left,
             } => {
                 let fault = dice
                     .chance(*faults)
                     .then(|| dice.pick(&Fault::ALL).copied());
-                let crash = dice
-                    .chance(*crashes)
+                let crash = (*left > 0 && dice.chance(*crashes))
                     .then(|| dice.pick(&[CrashAt::Before, CrashAt::After]).copied());
+                *left -= u64::from(crash.is_some());
                 (fault.flatten(), crash.flatten())
             }
         }

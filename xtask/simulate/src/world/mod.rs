@@ -113,6 +113,13 @@ impl World {
         self.state.lock().plan = plan;
     }
 
+    /// Calls end no more processes.
+    pub fn end_crashes(&self) {
+        if let FaultPlan::Random { crashes, .. } = &mut self.state.lock().plan {
+            *crashes = 0;
+        }
+    }
+
     /// Ends all conditions of nodes. Each shows the store with the mark that Wharf has pinned.
     pub fn calm(&self, pinned: &BTreeMap<NodeId, String>) {
         self.truth(|truth| {
@@ -183,7 +190,12 @@ impl World {
         state.pass(now);
         state.calls += 1;
         let number = state.calls;
-        let (fault, crash) = state.plan.at(number);
+        // A call to a node that is out of reach has no other fault.
+        let (fault, crash) = if state.is_away(node, now) {
+            (None, None)
+        } else {
+            state.plan.at(number)
+        };
         let latency = Duration::from_millis(state.dice.between(1, 30));
         state.in_flight.insert(number, request.clone());
         let mut line = request.name().to_owned();
