@@ -21,85 +21,32 @@ pub mod node_driver {
     });
 }
 
-/// World `node-driver-with-ports`: its additions to `node-driver`.
-pub mod with_ports {
-    wasmtime::component::bindgen!({
-        path: "../../wit/v0.1",
-        world: "node-driver-with-ports",
-        imports: { default: async },
-        exports: { default: async },
-        with: {
-            "wharf:plugin/types": super::node_driver::wharf::plugin::types,
-            "wharf:plugin/log": super::node_driver::wharf::plugin::log,
-            "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
-            "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
-        },
-    });
+/// A world with an optional interface: its additions to `node-driver`.
+macro_rules! optional {
+    ($module:ident: $world:tt) => {
+        #[doc = concat!("World `", $world, "`: its additions to `node-driver`.")]
+        pub mod $module {
+            wasmtime::component::bindgen!({
+                path: "../../wit/v0.1",
+                world: $world,
+                imports: { default: async },
+                exports: { default: async },
+                with: {
+                    "wharf:plugin/types": super::node_driver::wharf::plugin::types,
+                    "wharf:plugin/log": super::node_driver::wharf::plugin::log,
+                    "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
+                    "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
+                },
+            });
+        }
+    };
 }
 
-/// World `node-driver-with-identity`: its additions to `node-driver`.
-pub mod with_identity {
-    wasmtime::component::bindgen!({
-        path: "../../wit/v0.1",
-        world: "node-driver-with-identity",
-        imports: { default: async },
-        exports: { default: async },
-        with: {
-            "wharf:plugin/types": super::node_driver::wharf::plugin::types,
-            "wharf:plugin/log": super::node_driver::wharf::plugin::log,
-            "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
-            "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
-        },
-    });
-}
-
-/// World `node-driver-with-survey`: its additions to `node-driver`.
-pub mod with_survey {
-    wasmtime::component::bindgen!({
-        path: "../../wit/v0.1",
-        world: "node-driver-with-survey",
-        imports: { default: async },
-        exports: { default: async },
-        with: {
-            "wharf:plugin/types": super::node_driver::wharf::plugin::types,
-            "wharf:plugin/log": super::node_driver::wharf::plugin::log,
-            "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
-            "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
-        },
-    });
-}
-
-/// World `node-driver-with-moves`: its additions to `node-driver`.
-pub mod with_moves {
-    wasmtime::component::bindgen!({
-        path: "../../wit/v0.1",
-        world: "node-driver-with-moves",
-        imports: { default: async },
-        exports: { default: async },
-        with: {
-            "wharf:plugin/types": super::node_driver::wharf::plugin::types,
-            "wharf:plugin/log": super::node_driver::wharf::plugin::log,
-            "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
-            "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
-        },
-    });
-}
-
-/// World `node-driver-with-volumes`: its additions to `node-driver`.
-pub mod with_volumes {
-    wasmtime::component::bindgen!({
-        path: "../../wit/v0.1",
-        world: "node-driver-with-volumes",
-        imports: { default: async },
-        exports: { default: async },
-        with: {
-            "wharf:plugin/types": super::node_driver::wharf::plugin::types,
-            "wharf:plugin/log": super::node_driver::wharf::plugin::log,
-            "wharf:plugin/engine": super::node_driver::wharf::plugin::engine,
-            "wharf:plugin/driver-types": super::node_driver::wharf::plugin::driver_types,
-        },
-    });
-}
+optional!(with_ports: "node-driver-with-ports");
+optional!(with_identity: "node-driver-with-identity");
+optional!(with_survey: "node-driver-with-survey");
+optional!(with_moves: "node-driver-with-moves");
+optional!(with_volumes: "node-driver-with-volumes");
 
 /// World `flavor-provider`.
 pub mod flavor_provider {

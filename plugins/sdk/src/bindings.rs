@@ -27,81 +27,56 @@ pub mod node_driver {
     });
 }
 
-/// The part of the world `node-driver-with-ports` that `node-driver` lacks. The linker merges both
-/// into one component.
-pub mod ports {
-    wit_bindgen::generate!({
-        inline: "package wharf:guest; world ports { export wharf:plugin/ports@0.1.0; }",
-        path: "../../wit/v0.1",
-        with: {
-            "wharf:plugin/types@0.1.0": crate::bindings::node_driver::wharf::plugin::types,
-            "wharf:plugin/driver-types@0.1.0": crate::bindings::node_driver::wharf::plugin::driver_types,
-        },
-        pub_export_macro: true,
-        export_macro_name: "export_ports",
-        default_bindings_module: "wharf_guest::export::ports",
-    });
+/// The part of a world with an optional interface that `node-driver` lacks. The linker merges both into one
+/// component.
+macro_rules! optional {
+    ($module:ident, $inline:tt, $export:tt, $bindings:tt) => {
+        pub mod $module {
+            wit_bindgen::generate!({
+                inline: $inline,
+                path: "../../wit/v0.1",
+                with: {
+                    "wharf:plugin/types@0.1.0": crate::bindings::node_driver::wharf::plugin::types,
+                    "wharf:plugin/driver-types@0.1.0": crate::bindings::node_driver::wharf::plugin::driver_types,
+                },
+                pub_export_macro: true,
+                export_macro_name: $export,
+                default_bindings_module: $bindings,
+            });
+        }
+    };
 }
 
-/// The part of the world `node-driver-with-identity` that `node-driver` lacks.
-pub mod identity {
-    wit_bindgen::generate!({
-        inline: "package wharf:guest; world identity { export wharf:plugin/identity@0.1.0; }",
-        path: "../../wit/v0.1",
-        with: {
-            "wharf:plugin/types@0.1.0": crate::bindings::node_driver::wharf::plugin::types,
-            "wharf:plugin/driver-types@0.1.0": crate::bindings::node_driver::wharf::plugin::driver_types,
-        },
-        pub_export_macro: true,
-        export_macro_name: "export_identity",
-        default_bindings_module: "wharf_guest::export::identity",
-    });
-}
-
-/// The part of the world `node-driver-with-survey` that `node-driver` lacks.
-pub mod survey {
-    wit_bindgen::generate!({
-        inline: "package wharf:guest; world survey { export wharf:plugin/survey@0.1.0; }",
-        path: "../../wit/v0.1",
-        with: {
-            "wharf:plugin/types@0.1.0": crate::bindings::node_driver::wharf::plugin::types,
-            "wharf:plugin/driver-types@0.1.0": crate::bindings::node_driver::wharf::plugin::driver_types,
-        },
-        pub_export_macro: true,
-        export_macro_name: "export_survey",
-        default_bindings_module: "wharf_guest::export::survey",
-    });
-}
-
-/// The part of the world `node-driver-with-moves` that `node-driver` lacks.
-pub mod moves {
-    wit_bindgen::generate!({
-        inline: "package wharf:guest; world moves { export wharf:plugin/moves@0.1.0; }",
-        path: "../../wit/v0.1",
-        with: {
-            "wharf:plugin/types@0.1.0": crate::bindings::node_driver::wharf::plugin::types,
-            "wharf:plugin/driver-types@0.1.0": crate::bindings::node_driver::wharf::plugin::driver_types,
-        },
-        pub_export_macro: true,
-        export_macro_name: "export_moves",
-        default_bindings_module: "wharf_guest::export::moves",
-    });
-}
-
-/// The part of the world `node-driver-with-volumes` that `node-driver` lacks.
-pub mod volumes {
-    wit_bindgen::generate!({
-        inline: "package wharf:guest; world volumes { export wharf:plugin/volumes@0.1.0; }",
-        path: "../../wit/v0.1",
-        with: {
-            "wharf:plugin/types@0.1.0": crate::bindings::node_driver::wharf::plugin::types,
-            "wharf:plugin/driver-types@0.1.0": crate::bindings::node_driver::wharf::plugin::driver_types,
-        },
-        pub_export_macro: true,
-        export_macro_name: "export_volumes",
-        default_bindings_module: "wharf_guest::export::volumes",
-    });
-}
+optional!(
+    ports,
+    "package wharf:guest; world ports { export wharf:plugin/ports@0.1.0; }",
+    "export_ports",
+    "wharf_guest::export::ports"
+);
+optional!(
+    identity,
+    "package wharf:guest; world identity { export wharf:plugin/identity@0.1.0; }",
+    "export_identity",
+    "wharf_guest::export::identity"
+);
+optional!(
+    survey,
+    "package wharf:guest; world survey { export wharf:plugin/survey@0.1.0; }",
+    "export_survey",
+    "wharf_guest::export::survey"
+);
+optional!(
+    moves,
+    "package wharf:guest; world moves { export wharf:plugin/moves@0.1.0; }",
+    "export_moves",
+    "wharf_guest::export::moves"
+);
+optional!(
+    volumes,
+    "package wharf:guest; world volumes { export wharf:plugin/volumes@0.1.0; }",
+    "export_volumes",
+    "wharf_guest::export::volumes"
+);
 
 /// Bindings of the world `flavor-provider`.
 pub mod flavor_provider {
