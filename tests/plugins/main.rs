@@ -14,6 +14,7 @@ mod celld;
 mod cells;
 mod clash;
 mod examples;
+mod proof;
 mod sanity;
 
 use std::path::Path;

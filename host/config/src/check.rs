@@ -35,7 +35,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     flavor::check(config)?;
     mirrors::check(config)?;
     pages::check(config)?;
-    for (file, pin) in &config.plugins {
+    for (file, pin) in &config.plugins.hashes {
         let hex = pin.strip_prefix("sha256:").unwrap_or_default();
         let is_hash = hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit());
         let setting = format!("plugins.{file}");

@@ -99,10 +99,9 @@ pub struct Config {
     /// The most that one user's instances hold together. Default: no limits, except on ports.
     #[serde(default)]
     pub quota: QuotaConfig,
-    /// Hashes of plugins, such as `"driver-x.wasm" = "sha256:…"`. Default: none. With any, a plugin of
-    /// `plugins_dir` without its hash is refused. A request file, `driver-x.requests.toml`, always needs one.
+    /// Conditions on the plugins of `plugins_dir`.
     #[serde(default)]
-    pub plugins: BTreeMap<String, String>,
+    pub plugins: PluginConditions,
     /// Sessions of the console.
     #[serde(default)]
     pub session: SessionConfig,
@@ -176,6 +175,18 @@ impl Default for WebConfig {
             to: web_to(),
         }
     }
+}
+
+/// Conditions on the plugins of `plugins_dir`.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct PluginConditions {
+    /// Whether a driver needs a report of its proof, `driver-x.proof.json`. Default: false.
+    #[serde(default)]
+    pub require_proof: bool,
+    /// Hashes of plugins, such as `"driver-x.wasm" = "sha256:…"`. Default: none. With any, a plugin of
+    /// `plugins_dir` without its hash is refused. A request file, `driver-x.requests.toml`, always needs one.
+    #[serde(flatten)]
+    pub hashes: BTreeMap<String, String>,
 }
 
 /// TLS files in PEM format.

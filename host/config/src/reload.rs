@@ -11,6 +11,7 @@ const LIVE: &[&str] = &[
     "pages.acme",
     "pages.cert",
     "pages.key",
+    "plugins.require_proof",
     "provisioning_deadline_s",
     "quota",
     "rates",

@@ -103,11 +103,12 @@ impl Plugins {
         })))
     }
 
-    /// The drivers. Each needs a request file for its kind of engine.
-    pub fn drivers(&self) -> impl Iterator<Item = Result<LoadedDriver, LoadError>> {
-        self.0.drivers.values().map(|plugin| {
-            let requests = self.0.request_files.of(&plugin.name, &plugin.engine_kind)?;
-            Ok(LoadedDriver {
+    /// The drivers that have a request file. No node can have another one.
+    pub fn drivers(&self) -> impl Iterator<Item = LoadedDriver> {
+        self.0.drivers.values().filter_map(|plugin| {
+            let requests = self.0.request_files.of(&plugin.name, &plugin.engine_kind);
+            let requests = requests.ok()?;
+            Some(LoadedDriver {
                 name: plugin.name.to_string(),
                 component: plugin.hash.clone(),
                 requests: requests.hash.clone(),

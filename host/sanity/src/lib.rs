@@ -3,62 +3,112 @@
 //! The driver runs as in the server: its component, the request file of its kind of engine, the limits. So
 //! a plugin needs no source to be checked.
 //!
-//! - [`Subject`]: the driver with instances of its own.
+//! - [`subject`]: the driver with instances of its own.
 //! - [`promises`]: one check for each promise, by subject.
+//! - [`Report`], [`JUnit`]: the outcomes, and what they hold for.
 
+mod junit;
 mod promises;
+mod report;
 mod subject;
 
-pub use subject::{Drivers, Sample, Subject, new_installation};
+pub use junit::JUnit;
+pub use report::{Report, Unproven};
+pub use subject::{Drivers, Sample, new_installation};
 
+use anyhow::{Context, Result, bail};
 use promises::{PROMISES, Verdict};
-use std::time::{Duration, Instant};
+use serde::{Deserialize, Serialize};
+use std::future::Future;
+use std::pin::pin;
+use std::time::Instant;
+use subject::Subject;
+use wharf_domain::driver::PluginError;
 
 /// A promise that was checked.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Checked {
-    /// The promise.
-    pub promise: &'static str,
+    pub promise: String,
+    #[serde(flatten)]
     pub outcome: Outcome,
-    pub duration: Duration,
+    pub duration_ms: u64,
 }
 
 /// The outcome of a check.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "result", content = "reason", rename_all = "kebab-case")]
 pub enum Outcome {
     Kept,
     /// The driver does not make the promise, for this reason.
-    NotApplicable(&'static str),
+    NotApplicable(String),
     /// The driver breaks the promise, for this reason.
     Broken(String),
 }
 
-/// Checks the promises whose names contain `filter`, tells of each at once, and removes all instances.
+impl Outcome {
+    pub fn is_broken(&self) -> bool {
+        matches!(self, Self::Broken(_))
+    }
+
+    pub fn is_not_applicable(&self) -> bool {
+        matches!(self, Self::NotApplicable(_))
+    }
+}
+
+/// Checks the promises whose names contain `filter`, and tells of the engine and of each promise at once. All
+/// instances are removed at the end, or when `interrupted` completes, which is an error. Returns the version of
+/// the engine too.
 pub async fn prove(
-    subject: &Subject,
+    drivers: Drivers,
+    sample: Sample,
     filter: &str,
+    interrupted: impl Future,
     mut tell: impl FnMut(&Checked),
-) -> anyhow::Result<Vec<Checked>> {
+) -> Result<(String, Vec<Checked>)> {
+    let mut interrupted = pin!(interrupted);
+    let begin = Instant::now();
     let mut all = Vec::new();
-    for (promise, check) in PROMISES.iter().filter(|(name, _)| name.contains(filter)) {
-        let begin = Instant::now();
-        let outcome = match check(subject).await {
-            Ok(Verdict::Kept) => Outcome::Kept,
-            Ok(Verdict::NotApplicable(why)) => Outcome::NotApplicable(why),
-            Err(error) => Outcome::Broken(format!("{error:#}")),
-        };
+    let mut add = |promise: &str, begin: Instant, outcome| {
         let checked = Checked {
-            promise,
-            duration: begin.elapsed(),
+            promise: promise.to_owned(),
             outcome,
+            duration_ms: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
         tell(&checked);
-        if matches!(checked.outcome, Outcome::Broken(_)) {
-            // Remains of this check would fail later ones.
-            drop(subject.remove_all().await);
-        }
         all.push(checked);
+    };
+    let subject = match Subject::open(drivers, sample).await {
+        Ok(subject) => subject,
+        // It says nothing about the driver.
+        Err(error @ PluginError::Unreachable(_)) => return Err(error).context("probe"),
+        Err(error) => {
+            let (probe, _) = PROMISES.first().context("no promise")?;
+            add(probe, begin, Outcome::Broken(error.to_string()));
+            return Ok((String::new(), all));
+        }
+    };
+    for (promise, check) in PROMISES.iter().filter(|(name, _)| name.contains(filter)) {
+        let begin = Instant::now();
+        let verdict = tokio::select! {
+            verdict = check(&subject) => verdict,
+            _ = &mut interrupted => {
+                subject.remove_all().await.context("instances are left")?;
+                bail!("interrupted");
+            }
+        };
+        let outcome = match verdict {
+            Ok(Verdict::Kept) => Outcome::Kept,
+            Ok(Verdict::NotApplicable(why)) => Outcome::NotApplicable(why.to_owned()),
+            Err(error) => {
+                // Remains of this check would fail later ones.
+                drop(subject.remove_all().await);
+                Outcome::Broken(format!("{error:#}"))
+            }
+        };
+        add(promise, begin, outcome);
     }
-    subject.remove_all().await?;
-    Ok(all)
+    // A driver that cannot remove them has broken a promise.
+    drop(subject.remove_all().await);
+    Ok((subject.health.version, all))
 }

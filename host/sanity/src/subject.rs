@@ -40,8 +40,8 @@ pub struct Drivers {
     pub peer: Option<NodeDriver>,
     /// The driver of the node for another installation.
     pub other: NodeDriver,
-    /// The driver of a node whose engine is not there.
-    pub without_engine: NodeDriver,
+    /// The driver of a node whose engine is not there; a simulated engine always is.
+    pub without_engine: Option<NodeDriver>,
 }
 
 /// The instances that the suite makes.

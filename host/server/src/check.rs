@@ -9,7 +9,7 @@ use crate::drivers::drivers_for_check;
 use crate::http::AdminClient;
 use crate::operation::Operation;
 use crate::server::{self, StartError};
-use crate::{file_permissions, http, node_rules};
+use crate::{file_permissions, http, node_rules, proofs};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use wharf_config::Config;
@@ -48,6 +48,7 @@ pub async fn node(config: &Config, name: &str) -> Result<(NodeHealth, Vec<Config
         .with_context(|| format!("node {name}"))?;
     let CheckResult { mut findings, .. } =
         wharf_operations::check::judge(config, &books, &plugins, &drivers).await;
+    findings.extend(proofs::find_other_engines(&only, &plugins, &drivers).await);
     let own = format!("node.{name}.");
     findings.retain(|finding| finding.setting.starts_with(&own));
     Ok((health, findings))
@@ -70,6 +71,7 @@ pub async fn all(config: &Config) -> Result<Vec<ConfigFinding>> {
         on_machine,
     } = wharf_operations::check::judge(config, &books, &plugins, &drivers).await;
     findings.extend(node_rules::missing(&on_machine, true));
+    findings.extend(proofs::find_other_engines(config, &plugins, &drivers).await);
     if http::is_plain_http(config, config.listen) {
         findings.push(ConfigFinding {
             severity: Severity::Warning,
@@ -177,9 +179,10 @@ pub async fn log(app: &App) {
         on_machine,
     } = judged;
     let rules = tokio::task::spawn_blocking(move || node_rules::missing(&on_machine, false)).await;
-    let others = rules.unwrap_or_default().into_iter();
     let config = app.config();
-    let others = others.chain(in_file(&config));
+    let others = rules.unwrap_or_default().into_iter();
+    let engines = proofs::find_other_engines(&config, app.plugins(), app.drivers()).await;
+    let others = others.chain(in_file(&config)).chain(engines);
     for finding in findings.into_iter().chain(others) {
         let ConfigFinding {
             setting,

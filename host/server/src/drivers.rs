@@ -1,8 +1,9 @@
 //! The plugins of a configuration, and the driver of each node.
 
 use crate::node_tls::{self, NodeTls, WrongNodeTls};
+use crate::proofs;
 use crate::server::StartError;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use wharf_domain::flavor::Flavor;
 use wharf_domain::ids::NodeId;
 use wharf_domain::instance::ResourceType;
 use wharf_engine::{EngineEndpoint, Transport};
-use wharf_plugin::{CacheUse, NodeDriver, OwnFlavor, Plugins, PluginsConfig};
+use wharf_plugin::{CacheUse, LoadedDriver, NodeDriver, OwnFlavor, Plugins, PluginsConfig};
 use wharf_sanity::Drivers;
 use wharf_simulated::SimulatedEngine;
 
@@ -60,6 +61,7 @@ pub async fn drivers(
     cache: CacheUse,
 ) -> Result<(Plugins, BTreeMap<NodeId, NodeDriver>), StartError> {
     let plugins = Plugins::load(plugins_config(config, cache)).await?;
+    proofs::check(config, &plugins)?;
     let mut drivers = BTreeMap::new();
     for node in &config.node {
         let driver = driver(config, &plugins, node, installation)?;
@@ -74,7 +76,7 @@ fn plugins_config(config: &Config, cache: CacheUse) -> PluginsConfig {
         cache,
         shipped: shipped_plugins(),
         plugins_dir: config.plugins_dir.clone(),
-        pins: config.plugins.clone(),
+        pins: config.plugins.hashes.clone(),
         flavors: config.flavor.iter().map(own_flavor).collect(),
         limits: wharf_plugin::CallLimits {
             memory: limits.guest_memory_mib << 20,
@@ -90,7 +92,7 @@ pub async fn drivers_to_prove(
     config: &Config,
     file: &Path,
     name: &str,
-) -> Result<(NodeConfig, Drivers)> {
+) -> Result<(NodeConfig, LoadedDriver, Drivers)> {
     let mut nodes = config.node.iter();
     let Some(own) = nodes.find(|node| node.name == name) else {
         let names: Vec<_> = config.node.iter().map(|node| node.name.as_str()).collect();
@@ -103,11 +105,12 @@ pub async fn drivers_to_prove(
         let is_same = node.driver == own.driver && node.cluster == own.cluster;
         is_same && own.cluster.is_some() && node.name != own.name
     });
-    let away = NodeConfig {
+    let is_simulated = own.endpoint.starts_with("simulated:");
+    let without_engine = (!is_simulated).then(|| NodeConfig {
         endpoint: "unix:///nonexistent/engine.sock".to_owned(),
         tls: None,
         ..own.clone()
-    };
+    });
     let cache = CacheUse::Read(config.data_dir.join(CACHE));
     let loaded = PluginsConfig {
         flavors: Vec::new(),
@@ -118,14 +121,15 @@ pub async fn drivers_to_prove(
         wharf_sanity::new_installation(),
         wharf_sanity::new_installation(),
     );
-    let of = |node, installation: &str| driver(config, &plugins, node, installation);
+    let of = |node: &_, installation: &str| driver(config, &plugins, node, installation);
     let drivers = Drivers {
         own: of(own, &one)?,
         peer: peer.map(|peer| of(peer, &one)).transpose()?,
         other: of(own, &two)?,
-        without_engine: of(&away, &one)?,
+        without_engine: without_engine.map(|node| of(&node, &one)).transpose()?,
     };
-    Ok((own.clone(), drivers))
+    let loaded = plugins.drivers().next().context("no driver")?;
+    Ok((own.clone(), loaded, drivers))
 }
 
 /// A flavor of the configuration. It runs in containers.

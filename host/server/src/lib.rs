@@ -22,6 +22,7 @@ mod node_rules;
 mod node_tls;
 mod oidc;
 pub mod operation;
+mod proofs;
 mod reload;
 pub mod schema;
 pub mod server;

@@ -3,6 +3,7 @@
 use crate::drivers::{CACHE, drivers, installation};
 use crate::file_permissions::{self, WrongPermissions};
 use crate::node_tls::WrongNodeTls;
+use crate::proofs::WithoutProof;
 use crate::supervised_tasks::SupervisedTasks;
 use crate::{check, http, reload};
 use std::collections::HashSet;
@@ -54,6 +55,9 @@ pub enum StartError {
     #[error(transparent)]
     Vault(#[from] VaultError),
     /// A plugin cannot be loaded.
+    /// A driver has no proof.
+    #[error(transparent)]
+    Proof(#[from] WithoutProof),
     #[error(transparent)]
     Plugin(#[from] LoadError),
     /// A node's endpoint is not valid.

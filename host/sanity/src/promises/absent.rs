@@ -19,11 +19,16 @@ pub async fn stop_and_delete(subject: &Subject) -> Result<Verdict> {
     let report = subject.retried(stop).await?;
     ensure!(
         matches!(report.phase, Phase::Absent | Phase::Stopped(_)),
-        "stop reported {report:?}"
+        "stop reported {:?}",
+        report.phase
     );
     let delete = async || driver.delete(&target).await;
     let report = subject.retried(delete).await?;
-    ensure!(report.phase == Phase::Absent, "delete reported {report:?}");
+    ensure!(
+        report.phase == Phase::Absent,
+        "delete reported {:?}",
+        report.phase
+    );
     Ok(Verdict::Kept)
 }
 

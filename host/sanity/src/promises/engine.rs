@@ -2,28 +2,33 @@
 
 use super::Verdict;
 use crate::subject::Subject;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use wharf_domain::driver::{PluginError, StoreMark};
 
 pub async fn probe(subject: &Subject) -> Result<Verdict> {
     let health = subject.driver().probe().await?;
     ensure!(!health.version.is_empty(), "no version");
     let features = health.features;
-    ensure!(features.containers || features.vms, "{features:?}");
-    ensure!(features == subject.health.features, "features change");
+    ensure!(
+        features.containers || features.vms,
+        "neither containers nor VMs: {features:?}"
+    );
+    ensure!(
+        features == subject.health.features,
+        "the features change from call to call"
+    );
     Ok(Verdict::Kept)
 }
 
 pub async fn unreachable(subject: &Subject) -> Result<Verdict> {
-    if !subject.health.features.network {
+    let Some(driver) = &subject.drivers.without_engine else {
         return Ok(Verdict::NotApplicable("a simulated engine is always there"));
-    }
-    let driver = &subject.drivers.without_engine;
+    };
     let target = subject.spec()?.target;
-    let is_unreachable = |error: Option<PluginError>, function: &str| {
-        let is = matches!(error, Some(PluginError::Unreachable(_)));
-        ensure!(is, "{function}: {error:?}");
-        Ok(())
+    let is_unreachable = |error: Option<PluginError>, function: &str| match error {
+        Some(PluginError::Unreachable(_)) => Ok(()),
+        Some(other) => bail!("{function} does not call the engine unreachable: {other}"),
+        None => bail!("{function} succeeds without an engine"),
     };
     is_unreachable(driver.probe().await.err(), "probe")?;
     is_unreachable(driver.list().await.err(), "list")?;
@@ -43,7 +48,7 @@ pub async fn mark(subject: &Subject) -> Result<Verdict> {
         mark if mark.is_volatile() => {
             return Ok(Verdict::NotApplicable("the store is volatile"));
         }
-        mark => anyhow::bail!("a new installation has {mark:?}"),
+        mark => bail!("a new installation has {mark:?}"),
     }
     let first = StoreMark::Is("first-1".to_owned());
     driver.mark("first-1").await?;

@@ -14,11 +14,15 @@ const AFTER_MS: [u64; 6] = [0, 5, 20, 60, 150, 400];
 
 pub async fn at_once(subject: &Subject) -> Result<Verdict> {
     let specs = try_join_all((0..INSTANCES).map(|_| subject.up())).await?;
-    ensure!(subject.listed().await?.len() == INSTANCES);
+    let listed = subject.listed().await?;
+    ensure!(
+        listed.len() == INSTANCES,
+        "{INSTANCES} instances exist, and list has {listed:?}"
+    );
     try_join_all(specs.iter().map(|spec| subject.stop(&spec.target))).await?;
     try_join_all(specs.iter().map(|spec| subject.remove(&spec.target))).await?;
     let listed = subject.listed().await?;
-    ensure!(listed.is_empty(), "{listed:?}");
+    ensure!(listed.is_empty(), "list still has {listed:?}");
     Ok(Verdict::Kept)
 }
 

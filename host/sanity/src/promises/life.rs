@@ -56,7 +56,10 @@ pub async fn list(subject: &Subject) -> Result<Verdict> {
     let (one, two) = (subject.up().await?, subject.up().await?);
     subject.stop(&two.target).await?;
     let listed = subject.listed().await?;
-    ensure!(listed.len() == 2, "{listed:?}");
+    ensure!(
+        listed.len() == 2,
+        "two instances exist, and list has {listed:?}"
+    );
     let phase_of = |spec: &Spec| {
         let tag = spec.target.tag;
         let row = listed.iter().find(|(listed, _)| *listed == tag);
@@ -65,7 +68,7 @@ pub async fn list(subject: &Subject) -> Result<Verdict> {
     ensure!(*phase_of(&one)? == Phase::Ready, "{listed:?}");
     ensure!(matches!(phase_of(&two)?, Phase::Stopped(_)), "{listed:?}");
     let others = subject.drivers.other.list().await?;
-    ensure!(others.is_empty(), "another installation has {others:?}");
+    ensure!(others.is_empty(), "another installation lists {others:?}");
     subject.remove(&one.target).await?;
     subject.remove(&two.target).await?;
     Ok(Verdict::Kept)
@@ -155,7 +158,7 @@ pub async fn delete(subject: &Subject) -> Result<Verdict> {
         let phase = subject.phase(spec.target.tag).await?;
         ensure!(phase == Phase::Absent, "inspect: {phase:?}");
         let listed = subject.listed().await?;
-        ensure!(listed.is_empty(), "listed: {listed:?}");
+        ensure!(listed.is_empty(), "list still has {listed:?}");
         if subject.health.features.network {
             until_port(subject, &spec, false).await?;
         }
@@ -197,7 +200,7 @@ pub async fn stats(subject: &Subject) -> Result<Verdict> {
 
 pub async fn nothing_is_left(subject: &Subject) -> Result<Verdict> {
     let listed = subject.listed().await?;
-    ensure!(listed.is_empty(), "{listed:?}");
+    ensure!(listed.is_empty(), "list still has {listed:?}");
     Ok(Verdict::Kept)
 }
 
@@ -211,7 +214,12 @@ async fn until_port(subject: &Subject, spec: &Spec, wanted: bool) -> Result<()> 
             return Ok(());
         }
         let left = begin.elapsed() < subject.sample.deadline;
-        ensure!(left, "the published port answers: {answers}");
+        let how = if wanted {
+            "does not answer"
+        } else {
+            "still answers"
+        };
+        ensure!(left, "the published port {how} after {:?}", begin.elapsed());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

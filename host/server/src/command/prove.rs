@@ -1,19 +1,20 @@
 //! `wharf plugin prove`.
 
-use super::{ConfigFile, runtime};
+use super::{ConfigFile, counted, runtime};
 use crate::drivers::drivers_to_prove;
 use crate::log;
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Write, stdout};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wharf_sanity::{Checked, Outcome, Sample, Subject};
+use wharf_sanity::{Checked, JUnit, Outcome, Report, Sample};
 
 /// Check a driver against every promise of its interface, on a node of the configuration
 ///
 /// The instances have an installation of their own and are removed at the end. No server of the node
-/// needs to run; one may. The exit status is 0 when the driver keeps its promises, and 1 otherwise.
+/// needs to run; one may. The exit status is 0 if the driver breaks no promise, 1 if it breaks one or cannot be
+/// checked, and 2 for wrong usage.
 #[derive(Args)]
 #[command(group(ArgGroup::new("reached").required(true)))]
 pub struct Prove {
@@ -50,6 +51,12 @@ pub struct Prove {
         hide_default_value = true
     )]
     filter: String,
+    /// Write a report as JSON to this file, as `require_proof` in `[plugins]` asks for
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write a report as JUnit XML to this file
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
 }
 
 impl Prove {
@@ -60,7 +67,7 @@ impl Prove {
 
     async fn prove(self) -> Result<()> {
         let config = self.config.load()?;
-        let (node, drivers) = drivers_to_prove(&config, &self.driver, &self.node).await?;
+        let (node, driver, drivers) = drivers_to_prove(&config, &self.driver, &self.node).await?;
         // Servers take subnets and ports from the other end.
         let subnet = node.lan_cidr.subnets(node.lan_subnet_prefix)?.last();
         let ports_end = match self.web_port {
@@ -75,30 +82,54 @@ impl Prove {
             last_port: ports_end,
             deadline: Duration::from_secs(self.deadline),
         };
-        let subject = Subject::open(drivers, sample).await.context("probe")?;
-        let mut out = std::io::stdout();
-        writeln!(out, "{}: {}", node.name, subject.engine())?;
         let tell = |checked: &Checked| drop(tell(checked));
-        let all = wharf_sanity::prove(&subject, &self.filter, tell).await?;
-        let count = |is: fn(&Outcome) -> bool| all.iter().filter(|one| is(&one.outcome)).count();
-        let broken = count(|outcome| matches!(outcome, Outcome::Broken(_)));
-        let skipped = count(|outcome| matches!(outcome, Outcome::NotApplicable(_)));
-        let kept = all.len() - broken - skipped;
-        writeln!(out, "{kept} passed, {broken} failed, {skipped} skipped")?;
+        let stop = tokio::signal::ctrl_c();
+        let proven = wharf_sanity::prove(drivers, sample, &self.filter, stop, tell).await?;
+        let report = Report::new(driver, proven);
+        if let Some(path) = &self.report {
+            write(path, &serde_json::to_string_pretty(&report)?)?;
+        }
+        if let Some(path) = &self.junit {
+            write(path, &JUnit(&report).to_string())?;
+        }
+        let count = |is: fn(&Outcome) -> bool| {
+            let promises = report.promises.iter();
+            promises.filter(|one| is(&one.outcome)).count()
+        };
+        let broken = count(Outcome::is_broken);
+        let skipped = count(Outcome::is_not_applicable);
+        let kept = report.promises.len() - broken - skipped;
+        let on = match report.engine_version.as_str() {
+            "" => String::new(),
+            version => format!(" on {version}"),
+        };
+        writeln!(
+            stdout(),
+            "{kept} passed, {broken} failed, {skipped} skipped{on}"
+        )?;
         if broken > 0 {
-            bail!("the driver breaks {broken} of its promises");
+            bail!("the driver breaks {}", counted(broken, "promise"));
+        }
+        if report.promises.is_empty() {
+            bail!("no promise contains {:?}", self.filter);
         }
         Ok(())
     }
 }
 
 /// Prints the line of a promise.
-fn tell(checked: &Checked) -> std::io::Result<()> {
-    let mut out = std::io::stdout();
-    let promise = checked.promise;
-    match &checked.outcome {
-        Outcome::Kept => writeln!(out, "pass  {promise}"),
-        Outcome::NotApplicable(why) => writeln!(out, "skip  {promise}\n        {why}"),
-        Outcome::Broken(why) => writeln!(out, "FAIL  {promise}\n        {why}"),
-    }
+fn tell(checked: &Checked) -> io::Result<()> {
+    let (result, why) = match &checked.outcome {
+        Outcome::Kept => ("pass", None),
+        Outcome::NotApplicable(why) => ("skip", Some(why)),
+        Outcome::Broken(why) => ("FAIL", Some(why)),
+    };
+    let seconds = Duration::from_millis(checked.duration_ms).as_secs_f64();
+    let mut out = stdout().lock();
+    writeln!(out, "{result}  {} ({seconds:.1} s)", checked.promise)?;
+    why.map_or(Ok(()), |why| writeln!(out, "        {why}"))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
