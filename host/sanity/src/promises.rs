@@ -6,6 +6,7 @@ mod interrupted;
 mod life;
 mod moves;
 mod size;
+mod volumes;
 
 use crate::subject::Subject;
 use anyhow::Result;
@@ -50,6 +51,10 @@ pub const PROMISES: &[(&str, Check)] = promises![
     "sizes of a running instance change" => size::resize,
     "a disk grows when probe says so" => size::grow,
     "moves keep the disk and leave one instance, or are unsupported" => moves::moves,
+    "a volume is made once, and belongs to its installation alone" => volumes::made,
+    "a volume stays while an instance has it, and outlives the instance" => volumes::kept,
+    "an instance gets and loses volumes, or that is unsupported" => volumes::late,
+    "interrupted makes and removals of volumes are continued" => volumes::interrupted,
     "several instances come and go at once" => interrupted::at_once,
     "an interrupted ensure is continued" => interrupted::ensure,
     "interrupted starts, stops and deletions are continued" => interrupted::others,

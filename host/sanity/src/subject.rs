@@ -306,6 +306,10 @@ impl Subject {
                 let target = DriverTarget::orphan(row.tag);
                 self.retried(async || driver.delete(&target).await).await?;
             }
+            for row in driver.list_volumes().await? {
+                self.retried(async || driver.unmake_volume(row.volume).await)
+                    .await?;
+            }
         }
         Ok(())
     }

@@ -32,8 +32,12 @@ pub struct Settings {
     pub volumes: OnByDefault,
     /// Time in ms from a request for a volume until it is ready. Default 0.
     pub volume_ms: u64,
-    /// Whether machines get and lose volumes after their creation. Default true.
-    pub late_attach: OnByDefault,
+    /// The reason for which every request for a volume fails. Default: none.
+    pub refuse_volumes: Option<String>,
+    /// A file: while it exists, the engine lists no volumes. Default: none.
+    pub lose_volumes_while: Option<PathBuf>,
+    /// Whether machines get and lose volumes after their creation. Default false.
+    pub late_attach: bool,
     /// Address of public ports, on which no machine listens. Only the host reads it. Default: `0.0.0.0`.
     pub publish_address: Option<IpAddr>,
     /// Images that the engine does not have. Default: none.

@@ -251,7 +251,7 @@ fn ports_of_earlier_versions_are_public() {
 #[tokio::test]
 async fn volumes_claim_disk_and_stay_while_a_machine_has_them() {
     let settings = json!({
-        "capacity": { "n_vcpus": 8, "mem_gib": 8, "disk_size_gib": 25 }, "volume_ms": 20,
+        "capacity": { "n_vcpus": 8, "mem_gib": 8, "disk_size_gib": 25 }, "volume_ms": 20, "late_attach": true,
     });
     let engine = SimulatedEngine::open(&settings, None, None).unwrap();
     let volume = format!("/volumes/{TWO}");

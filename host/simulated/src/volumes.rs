@@ -54,6 +54,7 @@ impl World {
         match (route.call, route.id) {
             (Call::Make, Some(id)) => self.make(id, &route.body, settings, fate, now),
             (Call::Unmake, Some(id)) => self.unmake(id),
+            _ if super::exists(settings.lose_volumes_while.as_deref()) => (200, json!({})),
             _ => {
                 let installation = route.parameter("installation").unwrap_or_default();
                 let all = self.volumes.iter();
@@ -79,6 +80,9 @@ impl World {
         };
         if !settings.volumes.0 {
             return (501, json!({ "message": "this node makes no volumes" }));
+        }
+        if let Some(why) = &settings.refuse_volumes {
+            return (200, json!({ "state": "failed", "detail": why }));
         }
         if let Some(volume) = self.volumes.get(&id) {
             if volume.size_gib == wanted.size_gib && volume.installation == wanted.installation {
@@ -159,7 +163,7 @@ impl World {
             Ok(mounts) => mounts,
             Err(error) => return (400, json!({ "message": error.to_string() })),
         };
-        if !settings.late_attach.0 {
+        if !settings.late_attach {
             return (
                 501,
                 json!({ "message": "machines keep their volumes here" }),

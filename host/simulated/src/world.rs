@@ -118,7 +118,7 @@ impl World {
             "gpus": gpus,
             "disk_grow": settings.disk_grow,
             "volumes": settings.volumes.0,
-            "late_attach": settings.late_attach.0,
+            "late_attach": settings.late_attach,
             "live_resize": !settings.fixed_while_running,
             "boot_id": self.boot_id,
             "missing_images": settings.missing_images(),

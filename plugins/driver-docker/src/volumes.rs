@@ -96,6 +96,13 @@ pub fn make(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeR
 
 /// Creates the holder from the first image that the engine has; returns a report if there is nothing to hold.
 fn hold(ctx: &Context, volume: &Volume, images: &[String]) -> Result<Option<VolumeReport>, Error> {
+    let info = ctx.api.info()?;
+    let info = info.map_err(|refusal| refusal.during("reading the engine's storage"))?;
+    if !are_made(ctx, &Product::of(ctx)?, &info) {
+        return Err(Error::Unsupported(
+            "volumes: they need btrfs with quotas, and no user namespaces of Podman".to_owned(),
+        ));
+    }
     for image in images {
         let image = ctx.settings.image(image);
         let held = match ctx.settings.btrfs_quotas {

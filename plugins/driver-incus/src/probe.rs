@@ -9,8 +9,6 @@ use wharf_guest::{DiskGrow, Error, Features, GIB, Gpu, Health, log, version_numb
 
 /// The oldest release with all required features, the first with long support.
 const OLDEST: (u32, u32) = (6, 0);
-/// The pools that limit the size of a disk in use.
-const LIMITING: [&str; 2] = ["btrfs", "zfs"];
 /// The state of a member that takes instances.
 const ONLINE: &str = "Online";
 
@@ -29,9 +27,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
                 .into(),
         ));
     }
-    let mut extensions = server.api_extensions.iter();
-    let owns_volumes = extensions.any(|extension| extension == volumes::EXTENSION);
-    let about = server.environment;
+    let about = &server.environment;
     if version_numbers(&about.server_version) < OLDEST {
         return Err(Error::Unsupported(format!(
             "Incus {}; 6.0 or newer is needed",
@@ -57,9 +53,8 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
         log!(Warn, "the member {wanted} is {:?}", member.status);
     }
     networks(ctx)?;
-    let pool = ctx.api.pool_details()?;
-    let pool = pool.map_err(|refusal| refusal.during("reading settings.pool"))?;
-    let limits_disks = LIMITING.contains(&pool.driver.as_str());
+    let pool = volumes::pool(ctx)?;
+    let limits_disks = volumes::LIMITING.contains(&pool.driver.as_str());
     let resources = ctx.api.resources()?;
     let resources = resources.map_err(|refusal| refusal.during("reading the node's resources"))?;
     let space = ctx.api.pool_resources()?;
@@ -81,7 +76,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             stats: true,
             network: true,
             kvm: false,
-            volumes: limits_disks && owns_volumes,
+            volumes: volumes::are_made(&server, &pool),
             late_attach: true,
         },
         n_vcpus: u32::try_from(resources.cpu.total).unwrap_or(u32::MAX),

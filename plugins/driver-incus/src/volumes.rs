@@ -1,7 +1,7 @@
 //! Volumes: custom volumes of the pool, on the node's member. The engine holds their sizes, attaches and
 //! detaches them while an instance runs, and translates the ids of each instance.
 
-use crate::api::model::Instance;
+use crate::api::model::{Instance, Pool, Server};
 use crate::context::Context;
 use crate::found;
 use crate::names;
@@ -9,13 +9,28 @@ use std::collections::BTreeMap;
 use wharf_guest::{Error, ObservedVolume, Target, Volume, VolumeReport, VolumeState, log};
 
 /// The extension of the interface by which a new volume belongs to the login user.
-pub const EXTENSION: &str = "storage_initial_owner";
+const EXTENSION: &str = "storage_initial_owner";
 /// The names of the devices of volumes begin with it.
 const DEVICE: &str = "vol-";
 /// The type of a device that takes the place of another one.
 const EMPTY: &str = "none";
 /// Delay while the engine is at work on the instance, ms.
 const BUSY_AGAIN_MS: u32 = 500;
+
+/// The pools that limit the size of a disk or a volume in use.
+pub const LIMITING: [&str; 2] = ["btrfs", "zfs"];
+
+/// Whether the node makes volumes.
+pub fn are_made(server: &Server, pool: &Pool) -> bool {
+    let mut extensions = server.api_extensions.iter();
+    LIMITING.contains(&pool.driver.as_str()) && extensions.any(|extension| extension == EXTENSION)
+}
+
+/// Reads the pool of the node.
+pub fn pool(ctx: &Context) -> Result<Pool, Error> {
+    let pool = ctx.api.pool_details()?;
+    pool.map_err(|refusal| refusal.during("reading settings.pool"))
+}
 
 /// See the `volumes` interface.
 pub fn make(ctx: &Context, volume: &Volume) -> Result<VolumeReport, Error> {
@@ -43,6 +58,14 @@ pub fn make(ctx: &Context, volume: &Volume) -> Result<VolumeReport, Error> {
         }
         Err(refusal) if refusal.is_not_found() => {}
         Err(refusal) => return Err(refusal.during("reading the volume")),
+    }
+    let server = ctx.api.server()?;
+    let server = server.map_err(|refusal| refusal.during("reading the version"))?;
+    if !are_made(&server, &pool(ctx)?) {
+        return Err(Error::Unsupported(
+            "volumes: they need a pool of btrfs or zfs, and an Incus that gives a volume its owner"
+                .to_owned(),
+        ));
     }
     match ctx.api.make_volume()? {
         Ok(()) => Ok(settled(VolumeState::Ready)),
