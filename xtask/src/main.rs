@@ -2,7 +2,7 @@
 //!
 //! - [`workspace`]: the checkout that a task works on.
 //! - [`build`], [`test`], [`schemas`], [`tidy`]: tasks that this program does itself.
-//! - [`program`]: tasks with a program of their own, in `up/`, `conformance/`, `bench/`, `gpu-proof/` and `dist/`.
+//! - [`program`]: tasks with a program of their own, in `up/`, `conformance/`, `simulate/`, `bench/`, `gpu-proof/` and `dist/`.
 
 mod build;
 mod process;
@@ -31,6 +31,7 @@ Tasks:
     --all                 Include the tests that a plain run leaves out: all flavors, all engines, all kills
     --no-run              Build everything only
   conformance             Check Wharf, or a service at a URL, against every rule of the interface
+  simulate                Run seeds of the simulator: use cases, reconciler and database in virtual time, with faults
   bench                   Measure Wharf beside baselines and other engines
   images [NAME]...        Make the images of the standard flavors
   gpu-proof               Prove Wharf on this machine's GPU, or make a bundle that does so without a network
@@ -40,7 +41,7 @@ Tasks:
   tidy                    Check file lengths and words
   ci                      Do everything that the continuous integration does
 
-`up`, `conformance`, `bench`, `gpu-proof` and `images` have options of their own: `cargo xtask up --help`.
+`up`, `conformance`, `simulate`, `bench`, `gpu-proof` and `images` have options of their own: `cargo xtask up --help`.
 ";
 
 fn main() -> Result<()> {

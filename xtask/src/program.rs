@@ -15,7 +15,7 @@ const ROOT: &str = "WHARF_WORKSPACE";
 const SERVER: &str = "WHARF_BIN";
 
 /// A task, its program, and the program's first argument.
-const PROGRAMS: [(&str, &str, Option<&str>); 7] = [
+const PROGRAMS: [(&str, &str, Option<&str>); 8] = [
     ("up", "wharf-up", Some("up")),
     ("down", "wharf-up", Some("down")),
     ("images", "wharf-up", Some("images")),
@@ -23,6 +23,7 @@ const PROGRAMS: [(&str, &str, Option<&str>); 7] = [
     ("dist", "wharf-dist", None),
     ("gpu-proof", "wharf-gpu-proof", None),
     ("bench", "wharf-bench", Some("run")),
+    ("simulate", "wharf-simulate", None),
 ];
 
 /// A task with a program of its own.
@@ -52,7 +53,7 @@ impl Program {
             arguments.any(|argument| argument.split('=').next() == Some(option))
         };
         let is_needed = match self.task {
-            "down" | "images" => false,
+            "down" | "images" | "simulate" => false,
             "conformance" => !has("--base-url"),
             _ => true,
         };

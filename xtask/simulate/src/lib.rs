@@ -3,7 +3,7 @@
 //! time, and after each event the model checks that all promises hold. A seed has one trace.
 //!
 //! - [`script`], [`act`], [`acts`], [`shrink`]: what happens.
-//! - [`run`], [`process`], [`sim`], [`setup`], [`time`], [`trace`]: the run of a script.
+//! - [`seeds`], [`run`], [`process`], [`sim`], [`setup`], [`time`], [`trace`]: the run of a script.
 //! - [`world`], [`disk`], [`dice`]: engines and the disk, with their faults.
 //! - [`model`]: what must be true.
 
@@ -15,6 +15,7 @@ pub mod model;
 pub mod process;
 pub mod run;
 pub mod script;
+pub mod seeds;
 pub mod setup;
 pub mod shrink;
 pub mod sim;

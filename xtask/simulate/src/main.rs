@@ -2,12 +2,10 @@
 
 use anyhow::{Result, bail};
 use clap::Parser;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
-use wharf_simulate::run::{self, Outcome};
-use wharf_simulate::script::Script;
-use wharf_simulate::shrink::shrink;
+use wharf_simulate::run::Outcome;
+use wharf_simulate::seeds::Seeds;
 
 /// Runs the use cases, the reconciler and the database on simulated nodes and a simulated disk.
 #[derive(Debug, Parser)]
@@ -28,87 +26,36 @@ struct Options {
     /// Go on after a failure, and shrink nothing
     #[arg(long)]
     all: bool,
-    /// The number of seeds that run at once
-    #[arg(long, default_value_t = 2)]
-    threads: u64,
+    /// The number of seeds that run at once. Default: one for each core
+    #[arg(long)]
+    threads: Option<usize>,
 }
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let (next, failures) = (AtomicU64::new(options.from), AtomicU64::new(0));
-    let end = options.from + options.seeds;
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let seeds = Seeds {
+        from: options.from,
+        count: options.seeds,
+        threads: options.threads.unwrap_or(cores),
+        once: options.once,
+        all: options.all,
+    };
     let begin = Instant::now();
-    thread::scope(|scope| {
-        let runners: Vec<_> = (0..options.threads.max(1))
-            .map(|_| scope.spawn(|| runner(&options, &next, end, &failures)))
-            .collect();
-        for runner in runners {
-            match runner.join() {
-                Ok(ran) => ran?,
-                Err(_) => bail!("a thread of the simulator panicked"),
-            }
-        }
-        Ok(())
-    })?;
-    let seconds = begin.elapsed().as_secs_f64();
-    let ran = next.load(Ordering::Relaxed).min(end) - options.from;
-    println!(
-        "{ran} seeds in {seconds:.1} s, {:.1} a second",
-        ran as f64 / seconds
-    );
-    match failures.load(Ordering::Relaxed) {
-        0 => Ok(()),
-        n => bail!("{n} seeds failed"),
-    }
-}
-
-/// Takes seeds until there are no more, or one has failed.
-fn runner(options: &Options, next: &AtomicU64, end: u64, failures: &AtomicU64) -> Result<()> {
-    loop {
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed >= end || (failures.load(Ordering::Relaxed) > 0 && !options.all) {
-            return Ok(());
-        }
-        let outcome = run::seed(seed)?;
+    let print = |seed, outcome: &Outcome| {
         if options.trace {
             println!("seed {seed}\n{}", outcome.trace.join("\n"));
         }
-        if let Some(why) = &outcome.failure {
-            failures.fetch_add(1, Ordering::Relaxed);
-            if options.all {
-                println!("seed {seed}: {why}");
-            } else {
-                print_failure(seed, outcome)?;
-            }
-        } else if !options.once {
-            compare(seed, &outcome, failures)?;
-        }
+    };
+    let (ran, failures) = seeds.run(print)?;
+    for failure in &failures {
+        println!("{failure}");
     }
-}
-
-/// Runs a seed again: its trace must be equal.
-fn compare(seed: u64, first: &Outcome, failures: &AtomicU64) -> Result<()> {
-    let second = run::seed(seed)?;
-    let lines = first.trace.iter().zip(&second.trace);
-    if let Some((n, (one, two))) = lines.enumerate().find(|(_, (one, two))| one != two) {
-        failures.fetch_add(1, Ordering::Relaxed);
-        println!("seed {seed}: two runs differ in line {n}:\n  {one}\n  {two}");
-    } else if *first != second {
-        failures.fetch_add(1, Ordering::Relaxed);
-        println!("seed {seed}: one of two runs is longer");
+    let seconds = begin.elapsed().as_secs_f64();
+    let rate = ran as f64 / seconds;
+    println!("{ran} seeds in {seconds:.1} s, {rate:.1} a second");
+    if !failures.is_empty() {
+        bail!("{} seeds failed", failures.len());
     }
-    Ok(())
-}
-
-fn print_failure(seed: u64, outcome: Outcome) -> Result<()> {
-    let shrunk = shrink(seed, Script::of_seed(seed), outcome)?;
-    println!(
-        "seed {seed} failed: {}\n\nTrace:\n{}\n\nScript, shrunk in {} runs:\n{}",
-        shrunk.outcome.failure.unwrap_or_default(),
-        shrunk.outcome.trace.join("\n"),
-        shrunk.runs,
-        shrunk.script
-    );
-    println!("Run it again with `cargo xtask simulate --seeds 1 --from {seed}`");
     Ok(())
 }

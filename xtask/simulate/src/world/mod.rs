@@ -128,9 +128,13 @@ impl World {
                 node.away_until = Moment::ZERO;
                 node.taken.clear();
                 node.other_until = None;
-                let [_, other] = &node.stores;
+                let [own, other] = &mut node.stores;
                 let mark = pinned.get(name);
                 let shows_other = mark.is_some() && mark == other.mark.as_ref();
+                if !shows_other && mark.is_some() {
+                    // The operator brings back the store that Wharf knows.
+                    own.mark = mark.cloned();
+                }
                 node.interruptions += u64::from(shows_other != node.shows_other);
                 node.shows_other = shows_other;
             }
@@ -447,7 +451,7 @@ impl State {
     /// Notes the instances that are known and do not run now.
     fn note_down(&mut self, now: Moment) {
         let mut runs: BTreeMap<InstanceId, bool> = BTreeMap::new();
-        let stores = self.nodes.values().flat_map(|node| &node.stores);
+        let stores = self.nodes.values().flat_map(Node::known);
         for (key, machine) in stores.flat_map(|store| &store.machines) {
             *runs.entry(key.0).or_default() |= machine.runs();
         }

@@ -58,6 +58,12 @@ impl Node {
         if self.shows_other { other } else { own }
     }
 
+    /// The own store, and the one that the engine shows.
+    pub fn known(&self) -> impl Iterator<Item = &Store> {
+        let [own, other] = &self.stores;
+        std::iter::once(own).chain(self.shows_other.then_some(other))
+    }
+
     pub fn shown_mut(&mut self) -> &mut Store {
         let [own, other] = &mut self.stores;
         if self.shows_other { other } else { own }

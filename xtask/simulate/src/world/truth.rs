@@ -13,14 +13,15 @@ impl Truth<'_> {
         self.0.nodes.values()
     }
 
-    /// The machines of an instance, in any store of any node.
+    /// The machines of an instance: those in the own stores of nodes, and those that engines show. A machine that a call
+    /// made in a store that the engine showed for a while is nobody's.
     pub fn machines_of(
         &self,
         id: InstanceId,
     ) -> impl Iterator<Item = (&NodeId, MachineKey, &Machine)> {
         let nodes = self.0.nodes.iter();
         let machines = nodes.flat_map(|(name, node)| {
-            let machines = node.stores.iter().flat_map(|store| &store.machines);
+            let machines = node.known().flat_map(|store| &store.machines);
             machines.map(move |(key, machine)| (name, *key, machine))
         });
         machines.filter(move |(_, key, _)| key.0 == id)
