@@ -5,12 +5,12 @@ use crate::{Expected, until_logged};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::thread::sleep;
-use std::time::Duration;
 use wharf_tests::{Api, Authority, HookMode, Pebble, Ports, Server, metric, simulated_node, until};
 
 const DOMAIN: &str = "pages.example";
 const ISSUED: &str = "the authority has issued a certificate";
+/// The end of a look that orders nothing.
+const NOT_DUE: &str = "no certificate is due";
 
 fn settings(pebble: &Pebble) -> String {
     format!(
@@ -68,6 +68,14 @@ fn count(server: &Server, words: &str) -> usize {
     server.log().matches(words).count()
 }
 
+/// Starts the server again, and waits until it has looked whether a certificate is due.
+fn run_and_look(server: &mut Server) {
+    let before = count(server, NOT_DUE);
+    server.run().unwrap();
+    let looked = || Ok((count(server, NOT_DUE) > before).then_some(()));
+    until("a certificate is not due", looked).unwrap();
+}
+
 fn presented(pebble: &Pebble) -> usize {
     let calls = pebble.hook_calls();
     calls
@@ -106,8 +114,7 @@ fn a_certificate_is_ordered_kept_taken_and_renewed() {
 
     // A restart orders nothing.
     server.terminate().unwrap();
-    server.run().unwrap();
-    sleep(Duration::from_secs(2));
+    run_and_look(&mut server);
     assert_eq!(pebble.orders(), 1);
 
     // A certificate near its end is renewed, by the same account, while the server runs.
@@ -157,8 +164,7 @@ fn a_failure_is_told_and_a_restart_does_not_order_again() {
     assert!(said.contains(&told), "{said}");
     assert!(metric(&ann, "wharf_acme_failures ").unwrap() > 0.0);
     server.kill().unwrap();
-    server.run().unwrap();
-    sleep(Duration::from_secs(3));
+    run_and_look(&mut server);
     assert_eq!((presented(&pebble), pebble.orders()), (1, 1));
 
     // A reload does not wait. A hook that does not end is ended with all that it started.
@@ -203,8 +209,7 @@ fn a_server_that_is_killed_goes_on_with_its_order_later() {
     server.kill().unwrap();
     pebble.set_hook(HookMode::Works).unwrap();
     let state = std::fs::read(file(&server, "state.json")).unwrap();
-    server.run().unwrap();
-    sleep(Duration::from_secs(3));
+    run_and_look(&mut server);
     assert_eq!(presented(&pebble), 1);
     let said = server.cli(&["check"]).unwrap_err().to_string();
     assert!(said.contains("was cut off"), "{said}");
@@ -268,8 +273,7 @@ fn a_change_of_the_authority_orders_at_once() {
     server.run().unwrap();
     assert_ne!(issued(&server, 3), second);
     server.terminate().unwrap();
-    server.run().unwrap();
-    sleep(Duration::from_secs(2));
+    run_and_look(&mut server);
     assert_eq!(pebble.orders(), 3);
     server.finish().unwrap();
 }
@@ -332,8 +336,7 @@ fn a_reload_refuses_files_that_others_could_use() {
         until_logged(&server, &format!("{words}{setting}`: {path} has mode"));
         set_mode(path, closed);
     }
-    // The earlier settings are those of an authority that has issued the certificate.
-    sleep(Duration::from_secs(2));
+    assert!(!server.log().contains("the configuration is reloaded"));
     assert_eq!(pebble.orders(), 1);
     server.hang_up().unwrap();
     let taken = || Ok((pebble.orders() == 2).then_some(()));

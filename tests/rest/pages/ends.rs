@@ -11,6 +11,9 @@ use wharf_tests::{Api, Server};
 /// The longest time of a connection whose right has ended.
 const END: Duration = Duration::from_secs(2);
 
+/// Two looks of the gateway at what is open.
+const LOOKS: Duration = Duration::from_millis(1_100);
+
 /// The parties of one stream.
 struct Streaming {
     server: Server,
@@ -32,7 +35,7 @@ fn ends(name: &str, end: impl FnOnce(&Streaming)) {
     assert!(piece[..read].starts_with(b"HTTP/1.1 200 "), "{name}");
     // It goes on for as long as its right does.
     let begun = Instant::now();
-    while begun.elapsed() < END {
+    while begun.elapsed() < LOOKS {
         assert!(stream.read(&mut piece).unwrap() > 0, "{name}");
     }
     let parties = Streaming {

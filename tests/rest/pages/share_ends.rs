@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// The longest time of a connection whose right has ended.
 const END: Duration = Duration::from_secs(2);
 
+/// Two looks of the gateway at what is open.
+const LOOKS: Duration = Duration::from_millis(1_100);
+
 /// Opens a WebSocket of a visitor, lets `end` take the right away, and measures.
 fn ends(name: &str, end: impl FnOnce(&Inside)) {
     let one = inside("");
@@ -48,7 +51,7 @@ fn socket(visit: &Visit) -> TcpStream {
         String::from_utf8_lossy(&head)
     );
     // It stays while the right does.
-    socket.set_read_timeout(Some(END)).unwrap();
+    socket.set_read_timeout(Some(LOOKS)).unwrap();
     assert!(socket.read(&mut [0; 64]).is_err());
     socket
         .set_read_timeout(Some(Duration::from_secs(10)))

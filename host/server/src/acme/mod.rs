@@ -110,6 +110,7 @@ impl Acme {
             wait => wait,
         };
         if wait > 0 {
+            tracing::debug!(wait, "no certificate is due");
             return min(wait, LOOK_EVERY);
         }
         // The pause is written before the attempt, so that a server that is killed in it does not begin anew

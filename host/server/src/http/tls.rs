@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use wharf_config::Config;
 
 /// How often the files of a certificate are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The files of a certificate, in PEM format, and the settings that name them.
 #[derive(Debug, Clone, PartialEq, Eq)]
