@@ -52,9 +52,9 @@ mod tests {
     use russh::keys::{HashAlg, PrivateKey};
     use russh::server::{Config, Handler, run_stream};
     use std::sync::Arc;
-    use std::time::Instant;
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpListener;
+    use tokio::time::Instant;
 
     struct Silent;
 

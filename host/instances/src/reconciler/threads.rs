@@ -40,6 +40,7 @@ impl Threads {
     }
 
     /// Ends the tasks and the threads. A thread has until the deadline to leave its present poll.
+    #[expect(clippy::disallowed_methods, reason = "no simulation has these threads")]
     pub async fn end(mut self, deadline: Duration) {
         if let Some(runtime) = self.runtime.take() {
             let ended = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(deadline));
