@@ -75,6 +75,7 @@ mod trust;
 mod tunnel;
 mod unreachable;
 mod usage;
+mod volumes;
 mod webhooks;
 
 use serde_json::Value;

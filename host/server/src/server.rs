@@ -17,17 +17,15 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wharf_accounts::Accounts;
-use wharf_config::{Config, NodeConfig};
-use wharf_db::{Db, DbBounds, DbOpenError, Inspected, Read, inspect};
+use wharf_config::Config;
+use wharf_db::{Db, DbBounds, DbOpenError, Inspected, Read, Rows as _, VOLUMES, inspect};
 use wharf_domain::audit::Actor;
-use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::error::Error;
-use wharf_domain::ids::NodeId;
-use wharf_domain::placement::{Cluster, Inventory, NodeSetup, Pools};
 use wharf_engine::EndpointError;
 use wharf_ground::clock::Clock;
 use wharf_ground::clock_watch;
 use wharf_ground::config::SharedConfig;
+use wharf_ground::random::Random;
 use wharf_ground::scrub;
 use wharf_ground::vault::{Vault, VaultError};
 use wharf_hooks::Webhooks;
@@ -55,11 +53,11 @@ pub enum StartError {
     #[error(transparent)]
     Vault(#[from] VaultError),
     /// A plugin cannot be loaded.
+    #[error(transparent)]
+    Plugin(#[from] LoadError),
     /// A driver has no proof.
     #[error(transparent)]
     Proof(#[from] WithoutProof),
-    #[error(transparent)]
-    Plugin(#[from] LoadError),
     /// A node's endpoint is not valid.
     #[error("setting `node.{node}.endpoint`")]
     Endpoint { node: String, source: EndpointError },
@@ -89,9 +87,9 @@ pub enum StartError {
     Rows(#[from] Error),
     /// A node with instances is not configured.
     #[error(
-        "setting `node`: {0} instances are on nodes that are not configured:\n{1}\nPut each node back, \
+        "setting `node`: {0} instances and volumes are on nodes that are not configured:\n{1}\nPut each node back, \
          with `retired = true` if it shall take no new instances, or run `wharf forget INSTANCE` for \
-         those that will never come back"
+         instances, or `wharf node lost NODE` for all of a node that will never come back"
     )]
     Missing(usize, String),
     /// Something else has the addresses of a node's private network.
@@ -112,7 +110,7 @@ pub fn open_db(config: &Config) -> Result<(Db, SharedInventory, Clock), StartErr
         source,
     })?;
     file_permissions::check(config)?;
-    let inventory = SharedInventory::new(empty_inventory(config));
+    let inventory = SharedInventory::of(config);
     let clock = Clock::new(&config.clock);
     let time = clock.clone();
     let projection = Box::new(inventory.clone());
@@ -133,7 +131,7 @@ pub fn open_db(config: &Config) -> Result<(Db, SharedInventory, Clock), StartErr
 
 /// Copies the database of a configuration, for checks that change nothing.
 pub fn inspect_db(config: &Config) -> Result<Inspected, StartError> {
-    let inventory = SharedInventory::new(empty_inventory(config));
+    let inventory = SharedInventory::of(config);
     Ok(inspect(&config.data_dir, Box::new(inventory), &SCHEMA)?)
 }
 
@@ -172,6 +170,7 @@ pub async fn serve(
         db: db.clone(),
         inventory,
         clock: clock.clone(),
+        random: Random::kernel(),
         plugins,
         drivers,
         vault,
@@ -275,7 +274,7 @@ async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartErr
 /// Instances that the refusal of a start lists.
 const LISTED: usize = 20;
 
-/// Refuses a configuration that lacks a node with instances: nothing could stop or delete them.
+/// Refuses a configuration that lacks a node with instances or volumes: nothing could stop or delete them.
 fn check_nodes(config: &Config, db: &Db) -> Result<(), StartError> {
     let names: HashSet<&str> = config.node.iter().map(|node| &*node.name).collect();
     let mut missing = Vec::new();
@@ -290,6 +289,13 @@ fn check_nodes(config: &Config, db: &Db) -> Result<(), StartError> {
             let name = rows.instance(id)?.map(|i| i.name.as_str().to_owned());
             let name = name.unwrap_or_default();
             missing.push(format!("  {id} ({name}) on node {node}"));
+        }
+        for row in rows.all(&VOLUMES)? {
+            let (id, (), volume) = row?;
+            let (name, node) = (volume.name.as_str(), &volume.node);
+            if !names.contains(&*node.0) && !volume.is_lost() {
+                missing.push(format!("  volume {id} ({name}) on node {node}"));
+            }
         }
         Ok(())
     })?;
@@ -319,48 +325,4 @@ fn raise_open_files() {
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, open_files = ?limit.current, "cannot raise the limit on open files");
     }
-}
-
-/// Returns the inventory of all nodes without claims.
-fn empty_inventory(config: &Config) -> Inventory {
-    let setups = config.node.iter().map(|node| NodeSetup {
-        id: NodeId(node.name.clone()),
-        capacity: Size {
-            n_vcpus: node.capacity.n_vcpus,
-            mem_gib: node.capacity.mem_gib,
-            disk_size_gib: node.capacity.disk_size_gib,
-        },
-        claimable_vcpus: node.claimable_vcpus(),
-        gpus: gpus(node),
-        retired: node.retired,
-        cpu_tiers: node.cpu_tiers.clone(),
-        ssh_host: config.ssh_host_of(node),
-        cluster: node.cluster.clone().map(|name| Cluster {
-            name,
-            driver: node.driver.clone(),
-        }),
-        lan_cidr: node.lan_cidr,
-        lan_subnet_prefix: node.lan_subnet_prefix,
-        public_ipv4: node.public_ipv4.clone(),
-    });
-    let pools = Pools {
-        ssh: (config.ssh_ports.from, config.ssh_ports.to),
-        web: (config.web.from, config.web.to),
-    };
-    Inventory::new(setups.collect(), pools)
-}
-
-fn gpus(node: &NodeConfig) -> Vec<GpuDevice> {
-    let of_model = |gpu: &wharf_config::GpuConfig| {
-        let model = gpu.model.clone();
-        let device = move |device| GpuDevice {
-            model: model.clone(),
-            device,
-        };
-        gpu.device_names()
-            .into_iter()
-            .map(device)
-            .collect::<Vec<_>>()
-    };
-    node.gpus.iter().flat_map(of_model).collect()
 }

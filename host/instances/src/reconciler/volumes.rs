@@ -175,11 +175,10 @@ impl VolumeKeeper {
         if let Some(tried) = self.tried.get_mut(&volume.id) {
             late = Instant::now() >= tried.deadline;
         }
-        let all = images(&self.app.plugins, &self.app.config().login_user).await;
-        let references = by_engine(&all).remove(self.driver.engine_kind());
+        let references = self.images().await;
         let made = self
             .driver
-            .make_volume(volume.id, volume.size_gib, &references.unwrap_or_default())
+            .make_volume(volume.id, volume.size_gib, &references)
             .await;
         match made {
             Ok(VolumeReport {
@@ -208,6 +207,16 @@ impl VolumeKeeper {
             Err(error) if late => self.failed(volume.id, error.to_string()).await.into(),
             Err(error) => Stepped::Failed(error.to_string()),
         }
+    }
+
+    /// The references of the images of flavors, from which an engine may make what holds a volume.
+    async fn images(&self) -> Vec<String> {
+        let mut known = self.app.flavor_images.load_full();
+        if known.is_empty() {
+            known = Arc::new(images(&self.app.plugins, &self.app.config().login_user).await);
+        }
+        let of_engine = by_engine(&known).remove(self.driver.engine_kind());
+        of_engine.unwrap_or_default()
     }
 
     async fn unmake(&mut self, volume: &Volume) -> Stepped {

@@ -29,8 +29,8 @@ operator_commands! {
     }
 }
 
-/// List nodes: name, engine, time of the last change of state, number of instances, claimed and configured
-/// vCPUs, RAM and disk, and state
+/// List nodes: name, engine, time of the last change of state, numbers of instances and volumes, claimed and
+/// configured vCPUs, RAM and disk, and state
 #[derive(Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListNodes {}
@@ -49,6 +49,7 @@ impl Operation for ListNodes {
             Text("ENGINE"),
             Text("SINCE"),
             Number("INSTANCES"),
+            Number("VOLUMES"),
             Number("VCPUS"),
             Number("MEM"),
             Number("DISK"),
@@ -67,7 +68,7 @@ impl Operation for ListNodes {
 }
 
 /// The columns of a node; claimed and configured amounts.
-fn row(node: &NodeLine) -> [String; 8] {
+fn row(node: &NodeLine) -> [String; 9] {
     let (used, all) = (node.used, node.capacity);
     let state = match node.driver {
         None => "not configured",
@@ -80,6 +81,7 @@ fn row(node: &NodeLine) -> [String; 8] {
         or_none(node.driver.as_ref()),
         or_none(node.since.map(Timestamp::to_rfc3339)),
         node.instances.to_string(),
+        node.volumes.to_string(),
         format!("{}/{}", used.n_vcpus, all.n_vcpus),
         format!("{}/{} GiB", used.mem_gib, all.mem_gib),
         format!("{}/{} GiB", used.disk_size_gib, all.disk_size_gib),

@@ -1,0 +1,165 @@
+//! Volumes through kills, faults of engines, outages and the loss of a node.
+
+use super::{
+    create, delete, delete_at_last, events, id, no_failure, one, ready, running_with, until_state,
+    used,
+};
+use crate::moves::Cluster;
+use crate::outage::Node;
+use crate::{Expected, has, kill, start_lasting, start_with, until_says, uuid, wait_until};
+use serde_json::{Value, json};
+
+#[test]
+fn volumes_are_made_and_removed_after_kills_at_any_time() {
+    let (mut server, mut api, _dir) = start_lasting("volume_ms = 150, latency_ms = 20");
+    for pause in [0, 30, 60, 120, 200] {
+        let name = format!("data-{pause}");
+        create(&api, &name, 2).is(201);
+        wharf_tests::interval(std::time::Duration::from_millis(pause));
+        api = kill(&mut server, &api);
+        until_state(&api, &name, "ready");
+        let instance = running_with(&api, &name, false);
+        api.delete(uuid(&instance)).is(204);
+        api = kill(&mut server, &api);
+        delete_at_last(&api, &name);
+        wharf_tests::interval(std::time::Duration::from_millis(pause));
+        api = kill(&mut server, &api);
+        one(&api, &name).is(404);
+        wait_until("the claim is free", || {
+            Ok((used(&api, "volume_gib") == 0).then_some(()))
+        });
+    }
+    no_failure(&server);
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_instance_with_a_volume_is_made_after_kills() {
+    let (mut server, mut api, _dir) = start_lasting("volume_ms = 100, ready_after_ms = 200");
+    for pause in [0, 80, 160, 300] {
+        let name = format!("data-{pause}");
+        create(&api, &name, 1).is(201);
+        let mount = json!([{ "volume": name, "path": "/data" }]);
+        let created = api.create(&super::with_volumes(mount)).is(201);
+        wharf_tests::interval(std::time::Duration::from_millis(pause));
+        api = kill(&mut server, &api);
+        let running = api.wait_for(uuid(&created), "running").unwrap();
+        assert_eq!(running["volumes"][0]["name"], name.as_str());
+    }
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_lost_answer_makes_no_second_volume() {
+    let faults = "faults = [{ call = \"make\", error = \"lost\", nth = 1 }, \
+                  { call = \"unmake\", error = \"lost\", nth = 1 }]";
+    let (server, api) = start_with(faults);
+    ready(&api, "data", 1);
+    delete(&api, "data").is(204);
+    wait_until("the claim is free", || {
+        Ok((used(&api, "volume_gib") == 0).then_some(()))
+    });
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_volume_that_cannot_be_made_is_in_error_and_free() {
+    let settings = "faults = [{ call = \"make\", error = \"error\" }]";
+    let node = wharf_tests::simulated_node("one", settings);
+    let (server, api) = crate::start_on("provisioning_deadline_s = 1\n", &node);
+    let created = create(&api, "data", 1).is(201);
+    let mount = json!([{ "volume": "data", "path": "/data" }]);
+    let waiting = api.create(&super::with_volumes(mount)).is(201);
+    let failed = until_state(&api, "data", "error");
+    has(failed["reason"].as_str().unwrap(), "could not make");
+    api.wait_for(uuid(&waiting), "error").unwrap();
+    let kinds = events(&api, id(&created));
+    assert!(kinds.contains(&"volume-failed".to_owned()), "{kinds:?}");
+    let usage = api.get("/api/usage/").is(200);
+    assert_eq!(usage["hourly_usd"], 0.0);
+    assert_eq!(usage["volumes"][0]["state"], "error");
+    let mount = json!([{ "volume": "data", "path": "/data" }]);
+    let refused = api.create(&super::with_volumes(mount)).is(400);
+    has(refused["volumes"][0].as_str().unwrap(), "data");
+    api.delete(uuid(&waiting)).is(204);
+    delete_at_last(&api, "data");
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_outage_changes_no_volume() {
+    let mut node = Node::start_with("[limits]\nobserve_every_ms = 100\n");
+    let volume = ready(&node.api, "data", 1);
+    let deleted = ready(&node.api, "gone", 1);
+    node.on("other-store");
+    node.listed("outage: ");
+    delete(&node.api, "gone").is(204);
+    create(&node.api, "later", 1).is(201);
+    wharf_tests::observed(&node.api, "one", 10).unwrap();
+    assert_eq!(one(&node.api, "data").is(200)["state"], "ready");
+    assert_eq!(one(&node.api, "later").is(200)["state"], "creating");
+    // The claim of the deleted one is held.
+    assert_eq!(used(&node.api, "n_volumes"), 3);
+    node.api = kill(&mut node.server, &node.api);
+    node.listed("outage: ");
+    assert_eq!(one(&node.api, "data").is(200)["state"], "ready");
+    node.off("other-store");
+    node.listed("reachable");
+    until_state(&node.api, "later", "ready");
+    wait_until("the claim is free", || {
+        Ok((used(&node.api, "n_volumes") == 2).then_some(()))
+    });
+    assert_eq!(
+        events(&node.api, id(&volume)),
+        ["volume-created", "volume-ready"]
+    );
+    one(&node.api, id(&deleted)).is(404);
+    node.server.finish().unwrap();
+}
+
+#[test]
+fn volumes_that_are_absent_from_an_accepted_engine_are_in_error() {
+    let node = Node::start_with("[limits]\nobserve_every_ms = 100\n");
+    let volume = ready(&node.api, "data", 1);
+    node.on("other-store");
+    node.listed("outage: ");
+    node.server.cli(&["node", "accept", "one"]).unwrap();
+    let failed = until_state(&node.api, "data", "error");
+    has(failed["reason"].as_str().unwrap(), "no more");
+    let kinds = events(&node.api, id(&volume));
+    assert_eq!(kinds.last().unwrap(), "volume-failed");
+    delete(&node.api, "data").is(204);
+    node.server.finish().unwrap();
+}
+
+#[test]
+fn volumes_are_lost_with_their_node() {
+    let cluster = Cluster::start(&[("one", ""), ("two", "")]);
+    let (server, api) = (&cluster.server, &cluster.api);
+    server.cli(&["node", "drain", "two"]).unwrap();
+    let volume = ready(api, "data", 7);
+    let instance = running_with(api, "data", false);
+    server.cli(&["node", "resume", "two"]).unwrap();
+    cluster.away(0, true);
+    until_says(server, &["node", "list"], "out of reach");
+    server.cli(&["node", "lost", "one", "--yes"]).unwrap();
+    let lost = one(api, "data").is(200);
+    assert_eq!(lost["state"], "error");
+    has(lost["reason"].as_str().unwrap(), "failed for good");
+    assert_eq!(lost["attached_to"], json!([]));
+    assert_eq!((used(api, "n_volumes"), used(api, "volume_gib")), (0, 0));
+    let row = api.instance(uuid(&instance)).is(200);
+    assert_eq!(row["volumes"], json!([]));
+    // The instance is created again elsewhere, without the lost volume.
+    let again = api.act(uuid(&instance), "recreate").is(200);
+    assert_eq!(again["volumes"], json!([]));
+    api.wait_for(uuid(&instance), "running").unwrap();
+    let usage = api.get("/api/usage/").is(200);
+    let of_volume = &usage["volumes"][0];
+    assert_eq!(
+        (&of_volume["id"], &of_volume["hourly_usd"]),
+        (&volume["id"], &json!(0.0))
+    );
+    delete(api, "data").is(204);
+    assert_eq!(api.get("/api/volume/").is(200), Value::Array(Vec::new()));
+}
