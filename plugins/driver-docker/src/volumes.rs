@@ -27,6 +27,9 @@ pub const PREFIX: &str = "wharf-volume-";
 /// The storage whose limits hold for a directory, and whose place a holder can tell.
 const STORAGE: &str = "btrfs";
 
+/// Delay while the engine is at work on the holder, ms.
+const BUSY_AGAIN_MS: u32 = 500;
+
 /// Whether the node makes volumes. Their sizes hold only where those of disks do. With user namespaces of its
 /// own, each container of Podman would see other owners in one volume.
 pub fn are_made(ctx: &Context, product: &Product, info: &Info) -> bool {
@@ -73,6 +76,10 @@ pub fn make(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeR
         }
     }
     if let Err(refusal) = ctx.api.run_holder()? {
+        // The creation of an interrupted call goes on.
+        if refusal.is_not_found() {
+            return Err(Error::RetryLater(BUSY_AGAIN_MS));
+        }
         return Err(refusal.during("making the directory of the volume"));
     }
     let Some(planned) = ctx.api.planned_volume()? else {
@@ -159,7 +166,7 @@ fn remove_holder(ctx: &Context) -> Result<(), Error> {
         Ok(()) => Ok(()),
         Err(refusal) if refusal.is_not_found() => Ok(()),
         // Docker is removing it for another call.
-        Err(refusal) if refusal.status == 409 => Err(Error::RetryLater(500)),
+        Err(refusal) if refusal.status == 409 => Err(Error::RetryLater(BUSY_AGAIN_MS)),
         Err(refusal) => Err(refusal.during("removing the holder of the volume")),
     }
 }

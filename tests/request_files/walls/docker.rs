@@ -1,5 +1,6 @@
 //! Docker and Podman. A virtual machine is QEMU in a container.
 
+use super::volumes::{READ, WRITTEN};
 use super::{Call, Creation, DIGEST, GIB};
 use serde_json::{Value, json};
 
@@ -14,6 +15,10 @@ fn container() -> Value {
         "environment": ["LANG=C.UTF-8", "EMPTY="],
         "command": ["serve", "--all"],
         "gpus": ["a.example/gpu=1"],
+        "mounts": [
+            { "volume": WRITTEN, "path": "/data" },
+            { "volume": READ, "path": "/refs", "read_only": true },
+        ],
         "published": [
             { "node_port": 20001, "instance_port": 22, "private": true },
             { "node_port": 20002, "instance_port": 80 },
@@ -142,6 +147,14 @@ pub fn docker() -> Creation {
         let source = format!("/var/lib/lxcfs{file}");
         json!({ "Type": "bind", "Source": source, "Target": file, "ReadOnly": true })
     });
+    let volume = |id: &str, path: &str, read_only: bool| {
+        json!({
+            "Type": "volume", "Source": format!("wharf-volume-{id}"), "Target": path,
+            "ReadOnly": read_only, "VolumeOptions": { "NoCopy": true },
+        })
+    };
+    let volumes = [volume(WRITTEN, "/data", false), volume(READ, "/refs", true)];
+    let mounts: Vec<_> = mounts.into_iter().chain(volumes).collect();
     let binding = |address: &str, port: &str| json!([{ "HostIp": address, "HostPort": port }]);
     let common = || {
         vec![
@@ -298,6 +311,8 @@ pub fn docker() -> Creation {
             ),
             ("request/create/body/User", "root".into()),
             ("request/create/body/Volumes", toml::Table::new().into()),
+            ("values/mounted/item/Type", "bind".into()),
+            ("values/mounted/item/ReadOnly", false.into()),
         ],
     }
 }
@@ -352,6 +367,13 @@ pub fn podman() -> Creation {
         ("/cap_drop", json!(["NET_RAW"])),
         ("/sysctl", json!({ "net.ipv4.ping_group_range": "0 65535" })),
         ("/mounts", json!(mounts)),
+        (
+            "/volumes",
+            json!([
+                { "Name": format!("wharf-volume-{WRITTEN}"), "Dest": "/data", "Options": ["nocopy"] },
+                { "Name": format!("wharf-volume-{READ}"), "Dest": "/refs", "Options": ["ro", "nocopy"] },
+            ]),
+        ),
         ("/devices", json!([{ "path": "a.example/gpu=1" }])),
         ("/storage_opts", json!({ "size": "10G" })),
         ("/dns_server", json!(["192.0.2.53"])),
@@ -426,9 +448,10 @@ pub fn podman() -> Creation {
                 "storage_opts",
                 "sysctl",
                 "userns",
+                "volumes",
             ],
         )],
-        free: vec!["values/own/0", "values/own/0/is"],
+        free: vec!["values/own/0", "values/own/0/is", "values/shown/1"],
         doors: vec![
             ("request/create-podman/body/privileged", true.into()),
             (

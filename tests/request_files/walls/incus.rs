@@ -1,5 +1,6 @@
 //! Incus, on a bridge of the operator and with networks of OVN.
 
+use super::volumes::{READ, WRITTEN, disks};
 use super::{Call, Creation, DIGEST};
 use serde_json::{Value, json};
 
@@ -26,6 +27,10 @@ fn call(name: &'static str, settings: Value, net: &str, devices: Value) -> Call 
         sample: json!({
             "images": ["wharf/base:1"],
             "gpus": ["0000:01:00.0"],
+            "mounts": [
+                { "volume": WRITTEN, "path": "/data" },
+                { "volume": READ, "path": "/refs", "read_only": true },
+            ],
             "published": [
                 { "node_port": 20001, "instance_port": 22, "private": true },
                 { "node_port": 20002, "instance_port": 80 },
@@ -46,9 +51,15 @@ fn call(name: &'static str, settings: Value, net: &str, devices: Value) -> Call 
             // A profile could add devices and configuration.
             ("/profiles", json!([])),
             ("/config", config(net)),
-            ("/devices", devices),
+            ("/devices", merged(devices, disks())),
         ],
     }
+}
+
+fn merged(mut one: Value, other: Value) -> Value {
+    let members = one.as_object_mut().unwrap();
+    members.extend(other.as_object().unwrap().clone());
+    one
 }
 
 fn bridge() -> Call {
@@ -141,6 +152,7 @@ pub fn create() -> Creation {
                 toml::Table::new().into(),
             ),
             ("values/root/source", "/".into()),
+            ("values/disks/item/source", "/".into()),
             ("values/bridge-nic/ipv4.routes", "192.0.2.0/24".into()),
             ("values/ovn-nic/security.acls", "other".into()),
             ("values/nic/network", "other".into()),

@@ -4,6 +4,7 @@
 mod docker;
 mod incus;
 mod simulated;
+mod volumes;
 
 use std::collections::BTreeSet;
 use wharf_requests::{Purpose, RenderedBody, RequestFile, Requests, SampleCall};
@@ -39,6 +40,10 @@ fn creations() -> Vec<Creation> {
         docker::podman(),
         incus::create(),
         simulated::create(),
+        volumes::holder(),
+        volumes::docker(),
+        volumes::incus(),
+        volumes::attachment(),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! The simulated engine.
 
+use super::volumes::READ;
 use super::{Call, Creation};
 use serde_json::json;
 
@@ -13,6 +14,7 @@ pub fn create() -> Creation {
             sample: json!({
                 "kind": "vm",
                 "gpus": ["gpu0"],
+                "mounts": [{ "volume": READ, "path": "/refs", "read_only": true }],
                 "published": [
                     { "node_port": 20001, "instance_port": 22, "private": true },
                     { "node_port": 20002, "instance_port": 80 },
@@ -34,6 +36,7 @@ pub fn create() -> Creation {
                         { "address": "192.0.2.1", "port": 20002 },
                     ],
                     "gpus": ["gpu0"],
+                    "mounts": [{ "volume": READ, "path": "/refs", "read_only": true }],
                     "n_vcpus": 2,
                     "mem_gib": 1,
                     "disk_size_gib": 10,

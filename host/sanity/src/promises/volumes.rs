@@ -10,7 +10,7 @@ use wharf_domain::ids::VolumeId;
 /// The size of a volume.
 const SIZE_GIB: u32 = 1;
 /// Times at which a call is cut off.
-const CUTS_MS: [u64; 5] = [1, 10, 40, 100, 250];
+const CUTS_MS: [u64; 4] = [1, 20, 80, 250];
 
 /// For drivers and nodes without volumes.
 const NONE: Verdict = Verdict::NotApplicable("probe: no volumes");
