@@ -6,12 +6,15 @@
 //! - [`seeds`], [`run`], [`process`], [`sim`], [`setup`], [`time`], [`trace`]: the run of a script.
 //! - [`world`], [`disk`], [`dice`]: engines and the disk, with their faults.
 //! - [`model`]: what must be true.
+//! - [`exhaustive`], [`planted`]: every fault at every call, and faults that must be found.
 
 pub mod act;
 pub mod acts;
 pub mod dice;
 pub mod disk;
+pub mod exhaustive;
 pub mod model;
+pub mod planted;
 pub mod process;
 pub mod run;
 pub mod script;

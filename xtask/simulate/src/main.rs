@@ -2,8 +2,11 @@
 
 use anyhow::{Result, bail};
 use clap::Parser;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Instant;
+use wharf_simulate::exhaustive::{self, Scope};
+use wharf_simulate::planted;
 use wharf_simulate::run::Outcome;
 use wharf_simulate::seeds::Seeds;
 
@@ -29,11 +32,26 @@ struct Options {
     /// The number of seeds that run at once. Default: one for each core
     #[arg(long)]
     threads: Option<usize>,
+    /// Instead of seeds: every fault at every call of scripts of up to two operations
+    #[arg(long)]
+    exhaustive: bool,
+    /// Instead of seeds: plant the faults of `planted.toml` in this copy of the sources, one at a time, and find them
+    #[arg(long, value_name = "DIRECTORY")]
+    planted: Option<PathBuf>,
+    /// Only planted faults whose names contain this text
+    #[arg(long, default_value = "")]
+    filter: String,
 }
 
 fn main() -> Result<()> {
     let options = Options::parse();
     let cores = thread::available_parallelism().map_or(1, usize::from);
+    if let Some(tree) = &options.planted {
+        return planted::run(tree, &options.filter);
+    }
+    if options.exhaustive {
+        return try_all(options.threads.unwrap_or(cores));
+    }
     let seeds = Seeds {
         from: options.from,
         count: options.seeds,
@@ -56,6 +74,19 @@ fn main() -> Result<()> {
     println!("{ran} seeds in {seconds:.1} s, {rate:.1} a second");
     if !failures.is_empty() {
         bail!("{} seeds failed", failures.len());
+    }
+    Ok(())
+}
+
+fn try_all(threads: usize) -> Result<()> {
+    let begin = Instant::now();
+    let (ran, broken) = exhaustive::run(Scope::All, threads)?;
+    for broken in &broken {
+        println!("{}: {}", broken.what, broken.why);
+    }
+    println!("{ran} runs in {:.0} s", begin.elapsed().as_secs_f64());
+    if !broken.is_empty() {
+        bail!("{} runs failed", broken.len());
     }
     Ok(())
 }

@@ -24,7 +24,8 @@ pub struct Differences {
     pub volumes: VolumeDifferences,
     /// Number of rows, those of volumes included.
     pub rows: usize,
-    /// Number of rows whose object is listed, those of volumes included.
+    /// Number of rows that have run and whose object is listed, those of volumes included. A creation may have
+    /// reached another store, so an instance that has not run yet says nothing about this one.
     pub present: usize,
     /// Rows that should run and have run, and whose object is not listed.
     pub lost: BTreeMap<InstanceId, Generation>,
@@ -80,7 +81,7 @@ pub fn differences(
             }
             found.rows += 1;
             if observed.is_some() {
-                found.present += 1;
+                found.present += usize::from(row.provisioned);
             } else if row.intent == Intent::Run && row.provisioned {
                 found.lost.insert(id, row.generation);
             }

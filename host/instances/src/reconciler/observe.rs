@@ -40,8 +40,8 @@ pub struct Observer {
     /// The number of commits and the digest of the list at the last comparison that found no
     /// difference, and the mark of the store.
     agreed: Option<(u64, (u64, Option<u64>), StoreMark)>,
-    /// The engine refused to keep a mark, which was logged.
-    unmarked: bool,
+    /// How often the engine refused a mark. It is not asked again after [`MARK_TRIES`].
+    mark_tries: u32,
     /// Objects without a row at the last look.
     orphans: HashSet<Tag>,
     volumes: VolumeLooks,
@@ -55,6 +55,8 @@ const AT_LEAST: Duration = Duration::from_millis(50);
 const WHILE_AWAY: Duration = Duration::from_millis(500);
 /// Orphans removed at one look; the others wait for the next look.
 const MAX_REMOVALS: usize = 32;
+/// How often the engine is asked to mark its store.
+const MARK_TRIES: u32 = 3;
 /// Unknown objects remembered, so that each is logged once.
 const MAX_UNKNOWN: usize = 100;
 
@@ -72,7 +74,7 @@ impl Observer {
             interruptions: None,
             reachable: None,
             agreed: None,
-            unmarked: false,
+            mark_tries: 0,
             orphans: HashSet::new(),
             volumes: VolumeLooks::default(),
             unknown: HashSet::new(),
@@ -225,7 +227,8 @@ impl Observer {
             }
             return Ok(false);
         }
-        self.unmarked |= !store.adopt(&judged, !self.unmarked).await?;
+        let adopted = store.adopt(&judged, self.mark_tries < MARK_TRIES).await;
+        self.note_mark(adopted)?;
         self.survey(verified_at).await?;
         self.tell(NodeState::Reachable, verified_at);
         if judged.found.is_empty() {
@@ -256,6 +259,30 @@ impl Observer {
             .deal_with(&self.app, &self.node, &self.driver, volumes)
             .await?;
         Ok(dealt_with)
+    }
+
+    /// Notes whether the store has its mark. Until it has, or the engine has refused it several times, the node
+    /// is not known to show its own store.
+    fn note_mark(&mut self, adopted: Result<bool, StoreFailure>) -> Result<(), StoreFailure> {
+        let error = match adopted {
+            Ok(true) => return Ok(()),
+            Ok(false) => {
+                self.mark_tries = MARK_TRIES;
+                return Ok(());
+            }
+            Err(StoreFailure::Node(error)) => error,
+            Err(failure) => return Err(failure),
+        };
+        self.mark_tries += match error {
+            PluginError::Unsupported(_) => MARK_TRIES,
+            PluginError::Unreachable(_) => 0,
+            _ => 1,
+        };
+        if self.mark_tries < MARK_TRIES {
+            return Err(error.into());
+        }
+        tracing::warn!(node = %self.node, %error, "cannot mark the engine's store");
+        Ok(())
     }
 
     /// Surveys the images of the node's own store.

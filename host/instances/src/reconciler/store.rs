@@ -182,10 +182,6 @@ impl NodeStore<'_> {
                     tracing::warn!(node = %self.node, "the engine's store does not keep its mark");
                     return Ok(false);
                 }
-                Err(StoreFailure::Node(error)) if !matches!(error, PluginError::Unreachable(_)) => {
-                    tracing::warn!(node = %self.node, %error, "cannot mark the engine's store");
-                    return Ok(false);
-                }
                 Err(failure) => return Err(failure),
             },
             _ => None,

@@ -1,0 +1,172 @@
+//! Every fault at every call: scripts of one or two operations, with each fault and each end of the process at each call
+//! that they lead to.
+
+use crate::act::{Act, Args, all};
+use crate::run;
+use crate::script::{Script, Step};
+use crate::world::{CrashAt, Fault, FaultPlan};
+use anyhow::{Context as _, Result};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The operations. The instance that they are about is up before.
+const OPERATIONS: [&str; 8] = [
+    "create",
+    "stop",
+    "restart",
+    "delete",
+    "change_size",
+    "rename",
+    "drain",
+    "cut_power",
+];
+
+/// The time of the first operation, at which the instance is up.
+const BEGIN: Duration = Duration::from_secs(20);
+/// The pause before a second operation, which meets the first one under way or done.
+const PAUSE: Duration = Duration::from_millis(300);
+/// The time after the first operation in which calls are struck.
+const WITHIN: Duration = Duration::from_secs(12);
+/// The dice of latencies.
+const SEED: u64 = 1;
+
+/// What is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The end of the process at each call of single operations.
+    Quick,
+    /// Everything.
+    All,
+}
+
+/// A run that broke a promise.
+#[derive(Debug, Clone)]
+pub struct Broken {
+    /// The operations, the call, and what struck it.
+    pub what: String,
+    pub why: String,
+}
+
+/// Tries all. Returns the number of runs, and those that broke a promise.
+pub fn run(scope: Scope, threads: usize) -> Result<(usize, Vec<Broken>)> {
+    let mut tries = Vec::new();
+    for operations in scripts(scope) {
+        let script = script(&operations)?;
+        let calm = run::script(SEED, &script, FaultPlan::Calm)?;
+        let what = operations.join(", ");
+        if let Some(why) = calm.failure {
+            return Ok((1, vec![Broken { what, why }]));
+        }
+        for (number, call) in calls(&calm.trace) {
+            for (fault, crash) in strikes(scope) {
+                let plan = FaultPlan::At {
+                    call: number,
+                    fault,
+                    crash,
+                };
+                tries.push((
+                    format!("{what}: {call} with {fault:?} and crash {crash:?}"),
+                    script.clone(),
+                    plan,
+                ));
+            }
+        }
+    }
+    let (next, broken) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        let runners: Vec<_> = (0..threads.max(1))
+            .map(|_| {
+                scope.spawn(|| -> Result<()> {
+                    while let Some((what, script, plan)) =
+                        tries.get(next.fetch_add(1, Ordering::Relaxed))
+                    {
+                        if let Some(why) = run::script(SEED, script, plan.clone())?.failure {
+                            let what = what.clone();
+                            broken.lock().push(Broken { what, why });
+                        }
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        runners.into_iter().try_for_each(|runner| {
+            runner
+                .join()
+                .unwrap_or_else(|_| Err(anyhow::anyhow!("a thread panicked")))
+        })
+    })?;
+    Ok((tries.len(), broken.into_inner()))
+}
+
+/// The names of the operations of each script.
+fn scripts(scope: Scope) -> Vec<Vec<&'static str>> {
+    let single = OPERATIONS.iter().map(|one| vec![*one]);
+    let pairs = OPERATIONS
+        .iter()
+        .flat_map(|one| OPERATIONS.iter().map(|two| vec![*one, *two]));
+    match scope {
+        Scope::Quick => single.collect(),
+        Scope::All => single.chain(pairs).collect(),
+    }
+}
+
+/// The faults and the ends of the process at a call.
+fn strikes(scope: Scope) -> Vec<(Option<Fault>, Option<CrashAt>)> {
+    let mut strikes = vec![(None, Some(CrashAt::Before)), (None, Some(CrashAt::After))];
+    if scope == Scope::All {
+        for fault in Fault::ALL {
+            strikes.push((Some(fault), None));
+            strikes.push((Some(fault), Some(CrashAt::After)));
+        }
+    }
+    strikes
+}
+
+fn script(operations: &[&'static str]) -> Result<Script> {
+    let mut steps = vec![step(Duration::ZERO, "create")?];
+    let pauses = [BEGIN, PAUSE];
+    for (pause, operation) in pauses.into_iter().zip(operations) {
+        steps.push(step(pause, operation)?);
+    }
+    Ok(Script(steps))
+}
+
+fn step(pause: Duration, name: &str) -> Result<Step> {
+    let act: &'static Act = all()
+        .find(|act| act.name == name)
+        .with_context(|| name.to_owned())?;
+    // Numbers that select the first of everything, and nothing that is rare.
+    let args = Args([1 << 32; 4]);
+    Ok(Step { pause, act, args })
+}
+
+/// The calls of a trace within the time, by number. Of the calls by which a node is only observed, one of each kind counts.
+fn calls(trace: &[String]) -> Vec<(u64, String)> {
+    let mut kinds = BTreeSet::new();
+    let mut calls = Vec::new();
+    for line in trace {
+        let mut words = line.split_whitespace();
+        let at = words
+            .next()
+            .and_then(|at| at.parse().ok())
+            .map(Duration::from_secs_f64);
+        let within = at.is_some_and(|at| (BEGIN..BEGIN + WITHIN).contains(&at));
+        let (Some(node), Some("call"), Some(number), Some(name)) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        let Ok(number) = number.trim_end_matches(':').parse() else {
+            continue;
+        };
+        let is_request = name.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+        let of_instance = words.next().is_some();
+        if within && is_request && (of_instance || kinds.insert((node.to_owned(), name.to_owned())))
+        {
+            calls.push((number, format!("call {number}, {name} of {node}")));
+        }
+    }
+    calls
+}
