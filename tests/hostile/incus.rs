@@ -1,193 +1,68 @@
 //! A driver for Incus that asks for what it must not have.
 
 use crate::engine::AskedRequest;
-use crate::requests::{Ask, DIGEST, attack};
+use crate::requests::attack;
 
 /// The requests of the call that creates the instance.
-const OF_CREATION: &[Ask] = &[
-    ("send", "create", &[DIGEST], "sent: 500"),
-    (
-        "send",
-        "write-file",
-        &[("file", "/etc/wharf/first-boot/user")],
-        "sent: 500",
-    ),
-    ("send", "start", &[], "sent: 500"),
-    (
-        "show",
-        "create",
-        &[DIGEST],
-        "written: POST /1.0/instances?project=wharf&target=m1 ",
-    ),
-    ("send", "exec", &[], "refused: "),
-    ("send", "write-mark", &[], "refused: write-mark"),
-    ("send", "move-here", &[], "refused: move-here"),
-    ("send", "readdress", &[DIGEST], "refused: readdress"),
-    ("send", "images", &[], "refused: images"),
-    ("job", "create", &[DIGEST], "refused: create"),
-    ("transfer", "create", &[DIGEST], "refused: "),
+const OF_CREATION: &[&str] = &[
+    "send create DIGEST -> sent: 500",
+    "send write-file file=/etc/wharf/first-boot/user -> sent: 500",
+    "send start -> sent: 500",
+    "show create DIGEST -> written: POST /1.0/instances?project=wharf&target=m1 ",
+    "send exec -> refused: ",
+    "send write-mark -> refused: write-mark",
+    "send move-here -> refused: move-here",
+    "send readdress DIGEST -> refused: readdress",
+    "send images -> refused: images",
+    "job create DIGEST -> refused: create",
+    "transfer create DIGEST -> refused: ",
     // Files that the blueprint does not have.
-    (
-        "send",
-        "write-file",
-        &[("file", "/etc/passwd")],
-        "refused: write-file: argument file",
-    ),
-    (
-        "send",
-        "write-file",
-        &[("file", "/etc/wharf/../passwd")],
-        "refused: write-file: argument file",
-    ),
-    (
-        "send",
-        "write-file",
-        &[],
-        "refused: write-file: argument file",
-    ),
-    (
-        "send",
-        "make-directory",
-        &[("directory", "/etc/cron.d")],
-        "refused: make-directory: argument directory",
-    ),
+    "send write-file file=/etc/passwd -> refused: write-file: argument file",
+    "send write-file file=/etc/wharf/../passwd -> refused: write-file: argument file",
+    "send write-file -> refused: write-file: argument file",
+    "send make-directory directory=/etc/cron.d -> refused: make-directory: argument directory",
     // Ids that the engine has not told in this call.
-    (
-        "send",
-        "wait",
-        &[("operation", "00000000-0000-4000-8000-00000000000f")],
-        "refused: wait: argument operation",
-    ),
-    (
-        "send",
-        "read-listed",
-        &[("instance", "another")],
-        "refused: read-listed: argument instance",
-    ),
+    "send wait operation=00000000-0000-4000-8000-00000000000f -> refused: wait: argument operation",
+    "send read-listed instance=another -> refused: read-listed: argument instance",
     // Networks of other owners, and those of OVN mode.
-    (
-        "send",
-        "delete-network",
-        &[("network", "wharf0")],
-        "refused: delete-network: argument network",
-    ),
-    (
-        "send",
-        "delete-network",
-        &[("network", "wh-00000000-10.99.0.1")],
-        "refused: delete-network: argument network",
-    ),
-    ("send", "create-network", &[], "refused: create-network"),
-    (
-        "send",
-        "create-forward",
-        &[("port", "22")],
-        "refused: create-forward: argument port",
-    ),
+    "send delete-network network=wharf0 -> refused: delete-network: argument network",
+    "send delete-network network=wh-00000000-10.99.0.1 -> refused: delete-network: argument network",
+    "send create-network -> refused: create-network",
+    "send create-forward port=22 -> refused: create-forward: argument port",
     // Values outside the arguments' sets.
-    (
-        "send",
-        "create",
-        &[("digest", "0123456789ABCDEF")],
-        "refused: create: argument digest",
-    ),
-    (
-        "send",
-        "choose-ids",
-        &[("isolated", "false")],
-        "refused: choose-ids: argument isolated",
-    ),
-    (
-        "send",
-        "stop",
-        &[("grace", "3601")],
-        "refused: stop: argument grace",
-    ),
-    (
-        "send",
-        "create",
-        &[DIGEST, ("raw.lxc", "x")],
-        "refused: create: ",
-    ),
-    (
-        "send",
-        "create",
-        &[DIGEST, ("environment.LD_PRELOAD", "/x.so")],
-        "refused: create: ",
-    ),
+    "send create digest=0123456789ABCDEF -> refused: create: argument digest",
+    "send choose-ids isolated=false -> refused: choose-ids: argument isolated",
+    "send stop grace=3601 -> refused: stop: argument grace",
+    "send create DIGEST raw.lxc=x -> refused: create: ",
+    "send create DIGEST environment.LD_PRELOAD=/x.so -> refused: create: ",
 ];
 
 /// Those of a call that reads the instance.
-const OF_STATS: &[Ask] = &[
-    ("send", "usage", &[], "sent: 500"),
-    ("send", "delete", &[], "refused: delete"),
-    ("send", "kill", &[], "refused: kill"),
-    (
-        "send",
-        "write-file",
-        &[("file", "/etc/wharf/first-boot/user")],
-        "refused: write-file",
-    ),
+const OF_STATS: &[&str] = &[
+    "send usage -> sent: 500",
+    "send delete -> refused: delete",
+    "send kill -> refused: kill",
+    "send write-file file=/etc/wharf/first-boot/user -> refused: write-file",
 ];
 
 /// Those of a call about the node.
-const OF_PROBE: &[Ask] = &[
-    ("send", "disks", &[], "sent: 500"),
-    ("send", "read", &[], "refused: read"),
-    (
-        "send",
-        "read-listed",
-        &[("instance", "another")],
-        "refused: read-listed: argument instance",
-    ),
-    ("send", "delete", &[], "refused: delete"),
+const OF_PROBE: &[&str] = &[
+    "send disks -> sent: 500",
+    "send read -> refused: read",
+    "send read-listed instance=another -> refused: read-listed: argument instance",
+    "send delete -> refused: delete",
 ];
 
 /// The requests in OVN mode of the call that creates the instance.
-const OVN_OF_CREATION: &[Ask] = &[
-    ("send", "create-network", &[], "sent: 500"),
-    (
-        "show",
-        "create-forward",
-        &[("port", "22")],
-        "refused: create-forward: argument port",
-    ),
-    (
-        "send",
-        "create-forward",
-        &[("port", "1")],
-        "refused: create-forward: argument port",
-    ),
-    (
-        "send",
-        "create-forward",
-        &[("port", "0")],
-        "refused: create-forward: argument port",
-    ),
-    (
-        "send",
-        "create-forward",
-        &[],
-        "refused: create-forward: argument port",
-    ),
-    (
-        "send",
-        "delete-forward",
-        &[("address", "198.18.0.1")],
-        "refused: delete-forward: argument address",
-    ),
-    (
-        "send",
-        "delete-network",
-        &[("network", "up0")],
-        "refused: delete-network: argument network",
-    ),
-    (
-        "send",
-        "forwards",
-        &[("network", "wh-00000000-10.99.0.1")],
-        "refused: forwards: argument network",
-    ),
+const OVN_OF_CREATION: &[&str] = &[
+    "send create-network -> sent: 500",
+    "show create-forward port=22 -> refused: create-forward: argument port",
+    "send create-forward port=1 -> refused: create-forward: argument port",
+    "send create-forward port=0 -> refused: create-forward: argument port",
+    "send create-forward -> refused: create-forward: argument port",
+    "send delete-forward address=198.18.0.1 -> refused: delete-forward: argument address",
+    "send delete-network network=up0 -> refused: delete-network: argument network",
+    "send forwards network=wh-00000000-10.99.0.1 -> refused: forwards: argument network",
 ];
 
 #[test]

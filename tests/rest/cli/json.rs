@@ -5,101 +5,33 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use wharf_tests::{KeyPair, Shell};
 
-/// A command with its arguments, and the response whose body it prints.
-type PrintedCommand = (
-    &'static str,
-    &'static [&'static str],
-    &'static str,
-    &'static str,
-    u16,
-);
-
-/// The commands in an order in which they succeed.
-const RUNS: [PrintedCommand; 24] = [
-    (
-        "create",
-        &["box", "--wait"],
-        "GET",
-        "/api/instance/box/",
-        200,
-    ),
-    ("ls", &[], "GET", "/api/instance/", 200),
-    ("show", &["box"], "GET", "/api/instance/box/", 200),
-    (
-        "wait",
-        &["box", "--for", "running"],
-        "GET",
-        "/api/instance/box/",
-        200,
-    ),
-    ("stats", &["box"], "GET", "/api/instance/box/stats/", 200),
-    (
-        "resize",
-        &["box", "--vcpus", "2"],
-        "PATCH",
-        "/api/instance/box/",
-        200,
-    ),
-    (
-        "rename",
-        &["box", "crate"],
-        "PATCH",
-        "/api/instance/crate/",
-        200,
-    ),
-    ("stop", &["crate"], "POST", "/api/instance/crate/stop/", 200),
-    (
-        "restart",
-        &["crate"],
-        "POST",
-        "/api/instance/crate/restart/",
-        200,
-    ),
-    ("events", &[], "GET", "/api/event/", 200),
-    ("cost", &[], "GET", "/api/usage/", 200),
-    ("flavors", &[], "GET", "/api/flavor/", 200),
-    ("quota", &[], "GET", "/api/quota/", 200),
-    ("preferences", &[], "GET", "/api/preferences/", 200),
-    (
-        "preferences",
-        &["--allow-moves", "true"],
-        "PATCH",
-        "/api/preferences/",
-        200,
-    ),
-    ("whoami", &[], "GET", "/api/session/", 200),
-    ("keys create", &["ci"], "POST", "/api/key/", 201),
-    ("keys ls", &[], "GET", "/api/key/", 200),
-    (
-        "ssh-keys add",
-        &["laptop", "key.pub"],
-        "POST",
-        "/api/ssh-key/",
-        201,
-    ),
-    ("ssh-keys ls", &[], "GET", "/api/ssh-key/", 200),
-    (
-        "create",
-        &["machine", "--type", "vm"],
-        "POST",
-        "/api/instance/",
-        201,
-    ),
-    (
-        "port add",
-        &["machine", "443"],
-        "POST",
-        "/api/instance/machine/add-port/",
-        200,
-    ),
-    (
-        "port rm",
-        &["machine", "443"],
-        "POST",
-        "/api/instance/machine/remove-port/",
-        200,
-    ),
-    ("api", &["GET", "/api/offer/"], "GET", "/api/offer/", 200),
+/// The commands in an order in which they succeed: each with its arguments, and the response whose body it
+/// prints.
+const RUNS: [&str; 24] = [
+    "create | box --wait | GET /api/instance/box/ 200",
+    "ls | | GET /api/instance/ 200",
+    "show | box | GET /api/instance/box/ 200",
+    "wait | box --for running | GET /api/instance/box/ 200",
+    "stats | box | GET /api/instance/box/stats/ 200",
+    "resize | box --vcpus 2 | PATCH /api/instance/box/ 200",
+    "rename | box crate | PATCH /api/instance/crate/ 200",
+    "stop | crate | POST /api/instance/crate/stop/ 200",
+    "restart | crate | POST /api/instance/crate/restart/ 200",
+    "events | | GET /api/event/ 200",
+    "cost | | GET /api/usage/ 200",
+    "flavors | | GET /api/flavor/ 200",
+    "quota | | GET /api/quota/ 200",
+    "preferences | | GET /api/preferences/ 200",
+    "preferences | --allow-moves true | PATCH /api/preferences/ 200",
+    "whoami | | GET /api/session/ 200",
+    "keys create | ci | POST /api/key/ 201",
+    "keys ls | | GET /api/key/ 200",
+    "ssh-keys add | laptop key.pub | POST /api/ssh-key/ 201",
+    "ssh-keys ls | | GET /api/ssh-key/ 200",
+    "create | machine --type vm | POST /api/instance/ 201",
+    "port add | machine 443 | POST /api/instance/machine/add-port/ 200",
+    "port rm | machine 443 | POST /api/instance/machine/remove-port/ 200",
+    "api | GET /api/offer/ | GET /api/offer/ 200",
 ];
 
 /// The commands without a result, in an order in which they succeed. The others are for terminals,
@@ -164,7 +96,15 @@ fn commands(shell: &Shell) -> BTreeSet<String> {
 fn every_command_prints_a_documented_object() {
     let (server, _) = start();
     let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
-    let tested = RUNS.iter().map(|(name, ..)| *name);
+    let runs = RUNS.map(|run| {
+        let parts: Vec<_> = run.split('|').map(str::trim).collect();
+        let [name, arguments, response] = parts[..] else {
+            panic!("{run}")
+        };
+        let arguments: Vec<_> = arguments.split_whitespace().collect();
+        (name, arguments, response)
+    });
+    let tested = runs.iter().map(|(name, ..)| *name);
     let tested = tested.chain(SILENT.iter().map(|(name, _)| *name));
     let tested: BTreeSet<_> = tested.chain(OTHERS).map(str::to_owned).collect();
     assert_eq!(commands(&shell), tested);
@@ -175,7 +115,10 @@ fn every_command_prints_a_documented_object() {
         words.collect::<Vec<_>>()
     };
     let mut key = Value::Null;
-    for (name, arguments, method, path, status) in RUNS {
+    for &(name, ref arguments, response) in &runs {
+        let mut response = response.split(' ');
+        let [method, path, status] = [(); 3].map(|()| response.next().unwrap());
+        let status = status.parse().unwrap();
         let printed = shell.json(&words(name, arguments), method, path, status);
         let printed = printed.unwrap_or_else(|error| panic!("{name}: {error:#}"));
         if name == "keys create" {
