@@ -1,39 +1,10 @@
 //! Concurrent requests of several clients.
 
-use crate::{Expected, start, start_under, uuid};
-use serde_json::{Value, json};
+use crate::{Expected, start_under, uuid};
+use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wharf_tests::WITHOUT_RATES;
-
-#[test]
-fn concurrent_creates_share_no_port_and_no_address() {
-    let (server, api) = start();
-    let made: Vec<Value> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..12)
-            .map(|_| scope.spawn(|| api.small_container()))
-            .collect();
-        threads
-            .into_iter()
-            .map(|t| t.join().unwrap().unwrap())
-            .collect()
-    });
-    for field in [
-        "uuid",
-        "name",
-        "wan_ssh_port",
-        "lan_ipv4",
-        "original_service_password",
-    ] {
-        let distinct: std::collections::BTreeSet<_> =
-            made.iter().map(|i| i[field].to_string()).collect();
-        assert_eq!(distinct.len(), made.len(), "{field}");
-    }
-    for instance in &made {
-        api.wait_for(uuid(instance), "running").unwrap();
-    }
-    server.finish().unwrap();
-}
 
 #[test]
 fn a_read_is_never_older_than_earlier_answers() {

@@ -142,11 +142,17 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         decision(
             "4.3",
-            "concurrently created instances have distinct UUIDs, names, SSH ports and passwords",
+            "concurrently created instances have distinct UUIDs, names, SSH ports, addresses and passwords",
             |c| {
                 let created = concurrently(|_| c.try_create(c.me(), &c.small("container")))?;
                 let created: Vec<_> = created.iter().filter(|a| a.status == 201).collect();
-                for field in ["uuid", "name", "wan_ssh_port", "original_service_password"] {
+                for field in [
+                    "uuid",
+                    "name",
+                    "wan_ssh_port",
+                    "lan_ipv4",
+                    "original_service_password",
+                ] {
                     let values: BTreeSet<_> =
                         created.iter().map(|a| a.body[field].to_string()).collect();
                     ensure!(values.len() == created.len(), "`{field}` is not unique");

@@ -24,6 +24,16 @@ pub(super) fn checks() -> Vec<Check> {
             let stopped = c.stopped("container")?;
             c.me().stats(uuid(&stopped)?)?.is(400)
         }),
+        decision(
+            "4.10",
+            "the 400 of stats for a stopped container names its state",
+            |c| {
+                let stopped = c.stopped("container")?;
+                let refused = c.me().stats(uuid(&stopped)?)?;
+                ensure!(refused.detail()?.contains("exited"), "{refused}");
+                Ok(())
+            },
+        ),
         spec(
             "4.10",
             "stats returns 400 for a provisioning container",
