@@ -73,6 +73,8 @@ pub async fn quota(connection: &Connection) -> Result<()> {
             ("n_instances", quota.n_instances),
             ("n_ports", quota.n_ports),
             ("n_vcpus", quota.n_vcpus),
+            ("n_volumes", quota.n_volumes),
+            ("volume_gib", quota.volume_gib),
         ];
         let rows = amounts.map(|(name, amount)| {
             let limit = or_none(amount.limit);

@@ -347,7 +347,7 @@ export type Event = {
     /**
      * UUID of the volume; null in events of instances alone.
      */
-    volume?: string | null;
+    volume: string | null;
 };
 
 export type EventActor = {
@@ -524,7 +524,7 @@ export type InstanceFields = {
     /**
      * Attached volumes, by path.
      */
-    volumes?: Array<MountedVolume>;
+    volumes: Array<MountedVolume>;
     /**
      * Open ports of a virtual machine, ascending; empty for containers.
      */
@@ -756,8 +756,8 @@ export type Quota = {
     n_instances: QuotaAmount;
     n_ports: QuotaAmount;
     n_vcpus: QuotaAmount;
-    n_volumes?: QuotaAmount;
-    volume_gib?: QuotaAmount;
+    n_volumes: QuotaAmount;
+    volume_gib: QuotaAmount;
 };
 
 export type QuotaAmount = {
@@ -1042,7 +1042,7 @@ export type Usage = {
      * Sum of the instances and volumes.
      */
     total_usd: number;
-    volumes?: Array<VolumeCost>;
+    volumes: Array<VolumeCost>;
 };
 
 /**
