@@ -17,6 +17,8 @@ import { SignIn } from "./pages/sign-in";
 import { SshKeys } from "./pages/ssh-keys";
 import { TerminalPage } from "./pages/terminal";
 import { UsagePage } from "./pages/usage";
+import { VolumePage } from "./pages/volume";
+import { Volumes } from "./pages/volumes";
 import { Webhooks } from "./pages/webhooks";
 import { Settings, Shell } from "./shell";
 import { Head } from "./parts/basics";
@@ -28,6 +30,7 @@ const FIXED: Record<string, () => ComponentChild> = {
   "/instances": () => <Instances />,
   "/instances/new": () => <Create />,
   "/device": () => <Device />,
+  "/volumes": () => <Volumes />,
   "/usage": () => <UsagePage />,
   "/events": () => <Events />,
   "/settings/keys": () => (
@@ -58,6 +61,8 @@ function page(at: string): ComponentChild {
   if (fixed) return fixed();
   const [, name, rest] = at.match(/^\/instances\/([^/]+)(\/terminal)?$/) ?? [];
   if (name && rest) return <TerminalPage key={name} name={decodeURIComponent(name)} />;
+  const volume = at.match(/^\/volumes\/([^/]+)$/)?.[1];
+  if (volume) return <VolumePage key={volume} name={decodeURIComponent(volume)} />;
   if (name) return <InstancePage key={name} name={decodeURIComponent(name)} />;
   return <Nowhere />;
 }

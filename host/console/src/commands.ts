@@ -1,8 +1,12 @@
 // The commands of the program `wharf` for the actions of each page.
 
-import type { CreateRequest } from "./shapes";
+import type { CreateRequest, VolumeMount } from "./shapes";
 
 const quote = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
+
+/** A volume at a directory, as options take it. */
+const mounted = ({ volume, path, read_only }: VolumeMount) =>
+  quote(`${volume || "VOLUME"}:${path || "/data"}${read_only ? ":ro" : ""}`);
 
 export const commands = {
   list: "wharf ls",
@@ -25,6 +29,15 @@ export const commands = {
   usage: "wharf cost",
   events: "wharf events --follow",
   eventsOf: (name: string) => `wharf events ${name}`,
+  volumes: "wharf volume ls",
+  newVolume: (name: string, size: string) => `wharf volume create ${name || "NAME"} --size ${quote(size || "20")}`,
+  showVolume: (name: string) => `wharf volume show ${name}`,
+  renameVolume: (name: string, to: string) => `wharf volume rename ${name} ${to || "NEW-NAME"}`,
+  removeVolume: (name: string) => `wharf volume rm ${name}`,
+  shareVolume: (name: string, user: string) => `wharf volume share ${name} ${quote(user || "bob@example.com")}`,
+  unshareVolume: (name: string, user: string) => `wharf volume unshare ${name} ${quote(user)}`,
+  attach: (name: string, mount: VolumeMount) => `wharf attach ${name} ${mounted(mount)}`,
+  detach: (name: string, volume: string) => `wharf detach ${name} ${volume}`,
   audit: "wharf api GET /api/audit/",
   keys: "wharf keys ls",
   newKey: (name: string, scopes: string[], expires: string | null) => {
@@ -48,6 +61,7 @@ export const commands = {
     parts.push(`--vcpus ${body.n_vcpus} --mem ${body.mem_gib} --disk ${body.disk_size_gib}`);
     if (body.cpu_tier && body.cpu_tier !== "general-purpose") parts.push(`--tier ${body.cpu_tier}`);
     if (body.gpu_model) parts.push(`--gpu ${quote(body.gpu_model)}`);
+    for (const mount of body.volumes ?? []) parts.push(`--volume ${mounted(mount)}`);
     parts.push("--wait");
     return parts.join(" ");
   },

@@ -1,6 +1,6 @@
 // Numbers, money and times in words.
 
-import type { InstanceInList } from "./shapes";
+import type { InstanceInList, Volume } from "./shapes";
 
 const HOURS_PER_MONTH = 730;
 
@@ -66,7 +66,20 @@ const STATES: Record<string, string> = {
   exited: "Stopped",
   error: "Error",
   deleted: "Deleted",
+  creating: "Creating",
+  ready: "Ready",
+  deleting: "Deleted",
 };
+
+/** Names with commas and an "and" between. */
+export function listed(names: string[]): string {
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}
+
+/** The hourly rate of a volume. */
+export function volumeRate(v: Volume): number {
+  return v.state === "error" ? 0 : v.storage_cost_hourly_usd * v.size_gib;
+}
 
 /** The word for a state. */
 export function stateWord(state: string): string {
@@ -99,6 +112,9 @@ const FIELDS: Record<string, string> = {
   n_gpus: "GPU",
   n_instances: "instances",
   n_ports: "ports",
+  size_gib: "GiB",
+  n_volumes: "volumes",
+  volume_gib: "GiB of volumes",
 };
 
 /** Amounts by field, such as "4 vCPU, 8 GiB RAM". */

@@ -8,6 +8,7 @@ const help = signal(false);
 
 const PLACES: Record<string, [to: string, words: string]> = {
   i: ["/instances", "Go to instances"],
+  v: ["/volumes", "Go to volumes"],
   u: ["/usage", "Go to usage"],
   e: ["/events", "Go to events"],
   a: ["/audit", "Go to the audit log"],

@@ -15,6 +15,7 @@ export type {
   Identity,
   Instance,
   InstanceInList,
+  MountedVolume,
   Key,
   Offer,
   Passkey,
@@ -31,6 +32,9 @@ export type {
   State,
   Stats,
   Usage,
+  Volume,
+  VolumeMount,
+  VolumeShare,
   Webhook,
   WebhookDelivery,
 } from "./generated";

@@ -11,6 +11,7 @@ import { instances, loaded, online, session, totalRate } from "./store";
 
 const PLACES: [to: string, word: string, under: RegExp][] = [
   ["/instances", "Instances", /^\/($|instances)/],
+  ["/volumes", "Volumes", /^\/volumes/],
   ["/usage", "Usage", /^\/usage/],
   ["/events", "Events", /^\/events/],
   ["/audit", "Audit", /^\/audit/],

@@ -40,8 +40,11 @@ export const fault = signal<string | null>(null);
 /** The time, twice a minute. */
 export const now = signal(Date.now());
 
-/** The hourly rate of all instances. */
-export const totalRate = computed(() => instances.value.reduce((sum, i) => sum + rateNow(i), 0));
+/** The hourly rate of all instances and volumes. */
+export const totalRate = computed(() => {
+  const volumes = usage.value?.volumes.reduce((sum, volume) => sum + volume.hourly_usd, 0) ?? 0;
+  return instances.value.reduce((sum, i) => sum + rateNow(i), volumes);
+});
 /** The latest event of each instance. */
 export const latest = computed(() => {
   const words = new Map<string, Happening>();

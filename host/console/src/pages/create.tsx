@@ -8,7 +8,9 @@ import { amounts, gib, perMonth, rate } from "../format";
 import { rest, useAction } from "../parts/action";
 import { Alert, Command, Field, Head } from "../parts/basics";
 import { useData } from "../parts/data";
+import { Select } from "../parts/form";
 import { KeyChoice } from "../parts/key-choice";
+import { chosenMounts, MountChoice } from "../parts/mounts";
 import { usualWait } from "../parts/wait";
 import { go } from "../router";
 import type { CreateRequest, Estimate, Flavor, Instance, Offer, Shortage } from "../shapes";
@@ -24,7 +26,7 @@ const PRICE_MS = 150;
 const SHOWN = [
   "name", "flavor", "resource_type", "n_vcpus", "mem_gib", "disk_size_gib", "cpu_tier", "gpu_model",
   "public_key", "s3_endpoint_url", "s3_access_key_id", "s3_secret_access_key", "s3_prefill_bucket",
-  "ai_provider_api_key",
+  "ai_provider_api_key", "volumes",
 ];
 
 interface Form {
@@ -76,7 +78,10 @@ export function Create() {
   const action = useAction();
   const once = useRef(crypto.randomUUID?.() ?? String(Math.random()).slice(2));
   const flavor = flavors.find((f) => f.name === form.value.flavor);
-  const request = body(form.value, flavor);
+  const mounts = useSignal(chosenMounts());
+  const isContainer = form.value.resource_type === "container";
+  const volumes = isContainer ? mounts.value.filter((mount) => mount.volume && mount.path) : [];
+  const request = { ...body(form.value, flavor), ...(volumes.length > 0 && { volumes }) };
   const set = (change: Partial<Form>) => {
     form.value = { ...form.value, ...change };
     action.clear();
@@ -140,6 +145,7 @@ export function Create() {
             errors={errors["public_key"]}
             onChange={(public_key) => set({ public_key })}
           />
+          {isContainer && <MountChoice mounts={mounts} errors={errors["volumes"]} onChange={action.clear} />}
           <More form={form} flavor={flavor} offer={offer.value} set={set} errors={errors} />
         </div>
         <aside class="panel price" aria-label="Price">
@@ -351,15 +357,20 @@ function Fit({ estimate, offer, form }: { estimate: Estimate | null; offer: Offe
   );
 }
 
+function without(values: Record<string, number>, field: string): Record<string, number> {
+  return Object.fromEntries(Object.entries(values).filter(([key]) => key !== field));
+}
+
 function Nearest({ shortage, onTake }: { shortage: Shortage; onTake: (near: Record<string, number>) => void }) {
-  const near = shortage.nearest_available;
-  if ("flavor" in near) return <Alert words={shortage.message} />;
+  const near = without(shortage.nearest_available, "volumes");
+  // No other size would do, or the message names the volumes whose node cannot run the instance.
+  if ("flavor" in near || Object.keys(near).length === 0) return <Alert words={shortage.message} />;
   const least: Record<string, number> = { n_vcpus: 1, mem_gib: 1, disk_size_gib: 10 };
   const usable = Object.entries(near).every(([field, n]) => n >= (least[field] ?? 0)) && !("n_instances" in near);
   return (
     <div class="alert near" role="alert">
       <p>
-        {shortage.message} You ask for {amounts(shortage.requested)}; the nearest that fits is {amounts(near)}.
+        {shortage.message} You ask for {amounts(without(shortage.requested, "volumes"))}; the nearest that fits is {amounts(near)}.
       </p>
       {usable && (
         <button type="button" class="primary" onClick={() => onTake(near)}>
@@ -426,23 +437,14 @@ function More({ form, flavor, offer, set, errors }: MoreProps) {
   );
   const s3: (keyof Form)[] = ["s3_endpoint_url", "s3_access_key_id", "s3_secret_access_key", "s3_prefill_bucket"];
   const choice = (field: "cpu_tier" | "gpu_model", label: string, none: string, options: [string, string][]) => (
-    <Field label={label} errors={errors[field]}>
-      {(attributes) => (
-        <select
-          {...attributes}
-          class="mid"
-          value={form.value[field]}
-          onChange={(event) => set({ [field]: event.currentTarget.value })}
-        >
-          {none && <option value="">{none}</option>}
-          {options.map(([value, word]) => (
-            <option key={value} value={value}>
-              {word}
-            </option>
-          ))}
-        </select>
-      )}
-    </Field>
+    <Select
+      label={label}
+      errors={errors[field]}
+      width="mid"
+      value={form.value[field]}
+      options={none ? [["", none], ...options] : options}
+      onChange={(value) => set({ [field]: value })}
+    />
   );
   const tiers = offer?.cpu_tiers ?? [];
   const gpus = offer?.gpu_models ?? [];

@@ -11,6 +11,7 @@ import { Ago, Command, Copy, Facts, Head, State } from "../parts/basics";
 import { Chart } from "../parts/chart";
 import { EventList, reasonOf, useInstanceEvents } from "../parts/event-list";
 import { Ports, Rename, Resize } from "../parts/instance-forms";
+import { InstanceVolumes } from "../parts/mounts";
 import { Shares } from "../parts/shares";
 import { useSamples } from "../parts/spark";
 import { go } from "../router";
@@ -47,11 +48,12 @@ export function InstancePage({ name }: { name: string }) {
   );
 }
 
-type Tab = "overview" | "events" | "share" | "resize" | "settings";
+type Tab = "overview" | "events" | "volumes" | "share" | "resize" | "settings";
 
 const TABS: [Tab, string][] = [
   ["overview", "Overview"],
   ["events", "Events"],
+  ["volumes", "Volumes"],
   ["share", "Share"],
   ["resize", "Resize"],
   ["settings", "Settings"],
@@ -139,6 +141,7 @@ function Shown({ instance: i }: { instance: InstanceInList }) {
             <Command line={commands.editors} note={`lets VS Code, ssh, scp and rsync reach ${i.name}.wharf.`} />
           </>
         )}
+        {tab.value === "volumes" && <InstanceVolumes instance={i} />}
         {tab.value === "share" && <Shares instance={i} changed={events.value[0]?.id} />}
         {tab.value === "events" && (
           <>
@@ -246,6 +249,12 @@ function Overview({ instance: i, lately }: { instance: InstanceInList; lately: C
     ...(i.resource_type === "vm"
       ? [["Open ports", i.wan_ports.join(", ")] as [string, string]]
       : []),
+    ...i.volumes.map((v): [string, ComponentChildren] => [
+      "Volume",
+      <>
+        <a href={`/volumes/${v.volume}`}>{v.name}</a> at <code>{v.path}</code>
+      </>,
+    ]),
     ["Created", <Ago at={i.created_at} />],
   ];
   return (

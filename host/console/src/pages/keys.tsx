@@ -4,22 +4,24 @@ import { useSignal } from "@preact/signals";
 import { send } from "../api";
 import { commands } from "../commands";
 import { useAction } from "../parts/action";
-import { Ago, Alert, Command, Field, Head } from "../parts/basics";
+import { Ago, Command, Head } from "../parts/basics";
 import { useData } from "../parts/data";
 import { Expires, Expiry, expiresAt, USUAL } from "../parts/expiry";
-import { Refused } from "../parts/sign-ins";
-import { Confirm } from "../parts/remove";
+import { Form, Input } from "../parts/form";
+import { Listing } from "../parts/listing";
 import { Secret } from "../parts/secret";
+import { Refused } from "../parts/sign-ins";
 import type { CreatedKey, Key, Scope } from "../shapes";
 
 const SCOPES: [Scope, string, string][] = [
   ["read", "Read", "show instances, usage and events"],
   ["write", "Write", "create, change and delete"],
 ];
+const NEVER = <span class="muted">never</span>;
+
 export function Keys() {
   const keys = useData<Key[]>("/api/key/", "keys");
   const made = useSignal<CreatedKey | null>(null);
-  const revoking = useSignal<Key | null>(null);
   return (
     <>
       <Head title="API Key" />
@@ -43,67 +45,32 @@ export function Keys() {
           void keys.reload();
         }}
       />
-      <Alert words={keys.error} />
-      {keys.value && keys.value.length > 0 && (
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Scope</th>
-              <th scope="col">Last used</th>
-              <th scope="col">Expires</th>
-              <th scope="col">Created</th>
-              <th scope="col">
-                <span class="unseen">Action</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {keys.value.map((key) => (
-              <tr key={key.id}>
-                <th scope="row">
-                  {key.name || "without a name"}
-                  <small>
-                    <code>{key.id}</code>
-                  </small>
-                </th>
-                <td>{key.scopes.join(", ")}</td>
-                <td>{key.last_used_at ? <Ago at={key.last_used_at} /> : <span class="muted">never</span>}</td>
-                <td>{key.expires_at ? <Expiry at={key.expires_at} /> : <span class="muted">never</span>}</td>
-                <td>
-                  <Ago at={key.created_at} />
-                </td>
-                <td class="number">
-                  <button
-                    type="button"
-                    class="small"
-                    aria-label={`Revoke ${key.name || key.id}`}
-                    onClick={() => (revoking.value = key)}
-                  >
-                    Revoke
-                  </button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-      {keys.value?.length === 0 && <p class="none">There are no API keys yet.</p>}
+      <Listing
+        data={keys}
+        columns={["Name", "Scope", "Last used", "Expires", "Created"]}
+        cells={(key) => [
+          <>
+            {key.name || "without a name"}
+            <small>
+              <code>{key.id}</code>
+            </small>
+          </>,
+          key.scopes.join(", "),
+          key.last_used_at ? <Ago at={key.last_used_at} /> : NEVER,
+          key.expires_at ? <Expiry at={key.expires_at} /> : NEVER,
+          <Ago at={key.created_at} />,
+        ]}
+        empty="There are no API keys yet."
+        removal={{
+          verb: "Revoke",
+          name: (key) => key.name || key.id,
+          work: (key) => send("DELETE", `/api/key/${key.id}/`),
+          command: (key) => commands.revokeKey(key.id),
+          words: () =>
+            "Programs with this key are refused from then on. A revoked key cannot be brought back.",
+        }}
+      />
       <Command line={commands.keys} note="lists the keys in a terminal." />
-      {revoking.value && (
-        <Confirm
-          title={`Revoke ${revoking.value.name || revoking.value.id}`}
-          verb="Revoke"
-          command={commands.revokeKey(revoking.value.id)}
-          onClose={() => (revoking.value = null)}
-          work={async () => {
-            await send("DELETE", `/api/key/${revoking.value?.id}/`);
-            await keys.reload();
-          }}
-        >
-          Programs with this key are refused from then on. A revoked key cannot be brought back.
-        </Confirm>
-      )}
     </>
   );
 }
@@ -113,34 +80,36 @@ function NewKey({ onMade }: { onMade: (key: CreatedKey) => void }) {
   const scopes = useSignal<Scope[]>(["read", "write"]);
   const days = useSignal<number | null>(USUAL);
   const action = useAction();
-  const make = (event: Event) => {
-    event.preventDefault();
+  const make = async () => {
     const body = { name: name.value, scopes: scopes.value, expires_at: expiresAt(days.value) };
-    void action.run(async () => {
-      onMade(await send<CreatedKey>("POST", "/api/key/", body));
-      name.value = "";
-    });
+    onMade(await send<CreatedKey>("POST", "/api/key/", body));
+    name.value = "";
   };
   const toggle = (scope: Scope, on: boolean) => {
     scopes.value = on ? [...scopes.value, scope] : scopes.value.filter((s) => s !== scope);
   };
   const fields = action.problem?.fields ?? {};
+  const end = days.value ? expiresAt(days.value).replace(/T.*/, "T00:00:00Z") : null;
   return (
-    <form class="panel form" onSubmit={make} noValidate>
-      <h2>New API key</h2>
+    <Form
+      title="New API key"
+      verb="Create API key"
+      action={action}
+      work={make}
+      ready={scopes.value.length > 0}
+      command={commands.newKey(name.value, scopes.value, end)}
+      fields={[]}
+      refusal={<Refused action={action} fields={["name", "expires_at", "scopes"]} />}
+    >
       <div class="row">
-        <Field label="Name" errors={fields["name"]} hint="So that you know it again.">
-          {(attributes) => (
-            <input
-              {...attributes}
-              class="mid"
-              autocomplete="off"
-              placeholder="ci"
-              value={name.value}
-              onInput={(event) => (name.value = event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <Input
+          label="Name"
+          value={name}
+          errors={fields["name"]}
+          hint="So that you know it again."
+          width="mid"
+          placeholder="ci"
+        />
         <Expires days={days} errors={fields["expires_at"]} />
       </div>
       <fieldset class="checks">
@@ -159,13 +128,6 @@ function NewKey({ onMade }: { onMade: (key: CreatedKey) => void }) {
         ))}
         {fields["scopes"] && <p class="error">Scope {fields["scopes"].join("; ")}.</p>}
       </fieldset>
-      <Refused action={action} fields={["name", "expires_at", "scopes"]} />
-      <Command line={commands.newKey(name.value, scopes.value, days.value ? expiresAt(days.value).replace(/T.*/, "T00:00:00Z") : null)} />
-      <div class="buttons">
-        <button class="primary" disabled={action.busy || scopes.value.length === 0}>
-          Create API key
-        </button>
-      </div>
-    </form>
+    </Form>
   );
 }

@@ -3,74 +3,34 @@
 import { useSignal } from "@preact/signals";
 import { send } from "../api";
 import { commands } from "../commands";
-import { rest, useAction } from "../parts/action";
-import { Ago, Alert, Command, Field, Head } from "../parts/basics";
+import { useAction } from "../parts/action";
+import { Ago, Command, Head } from "../parts/basics";
 import { useData } from "../parts/data";
-import { Confirm } from "../parts/remove";
+import { Form, Input } from "../parts/form";
+import { Listing } from "../parts/listing";
 import type { SshKey } from "../shapes";
 
 export function SshKeys() {
   const keys = useData<SshKey[]>("/api/ssh-key/", "ssh-keys");
-  const removing = useSignal<SshKey | null>(null);
   return (
     <>
       <Head title="SSH keys" />
       <p class="lead">A saved public key can be chosen when you create an instance.</p>
       <NewKey onMade={keys.reload} />
-      <Alert words={keys.error} />
-      {keys.value && keys.value.length > 0 && (
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Fingerprint</th>
-              <th scope="col">Added</th>
-              <th scope="col">
-                <span class="unseen">Action</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {keys.value.map((key) => (
-              <tr key={key.id}>
-                <th scope="row">{key.name}</th>
-                <td>
-                  <code>{key.fingerprint}</code>
-                </td>
-                <td>
-                  <Ago at={key.created_at} />
-                </td>
-                <td class="number">
-                  <button
-                    type="button"
-                    class="small"
-                    aria-label={`Remove ${key.name}`}
-                    onClick={() => (removing.value = key)}
-                  >
-                    Remove
-                  </button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-      {keys.value?.length === 0 && <p class="none">There are no saved SSH keys yet.</p>}
+      <Listing
+        data={keys}
+        columns={["Name", "Fingerprint", "Added"]}
+        cells={(key) => [key.name, <code>{key.fingerprint}</code>, <Ago at={key.created_at} />]}
+        empty="There are no saved SSH keys yet."
+        removal={{
+          verb: "Remove",
+          name: (key) => key.name,
+          work: (key) => send("DELETE", `/api/ssh-key/${key.id}/`),
+          command: (key) => commands.removeSshKey(key.name),
+          words: () => "Instances that have the key keep it. The key is no longer offered for new ones.",
+        }}
+      />
       <Command line={commands.sshKeys} note="lists the keys in a terminal." />
-      {removing.value && (
-        <Confirm
-          title={`Remove ${removing.value.name}`}
-          verb="Remove"
-          command={commands.removeSshKey(removing.value.name)}
-          onClose={() => (removing.value = null)}
-          work={async () => {
-            await send("DELETE", `/api/ssh-key/${removing.value?.id}/`);
-            await keys.reload();
-          }}
-        >
-          Instances that have the key keep it. The key is no longer offered for new ones.
-        </Confirm>
-      )}
     </>
   );
 }
@@ -79,63 +39,41 @@ function NewKey({ onMade }: { onMade: () => Promise<void> }) {
   const name = useSignal("");
   const key = useSignal("");
   const action = useAction();
-  const save = (event: Event) => {
-    event.preventDefault();
-    void action.run(async () => {
-      await send("POST", "/api/ssh-key/", { name: name.value, public_key: key.value });
-      name.value = key.value = "";
-      await onMade();
-    });
-  };
   const fields = action.problem?.fields ?? {};
+  const save = async () => {
+    await send("POST", "/api/ssh-key/", { name: name.value, public_key: key.value });
+    name.value = key.value = "";
+    await onMade();
+  };
+  // The comment of a key is most often its best name.
+  const suggest = (text: string) => {
+    name.value ||= text.trim().split(/\s+/)[2] ?? "";
+  };
   return (
-    <form class="panel form" onSubmit={save} noValidate>
-      <h2>New SSH key</h2>
-      <Field label="Name" errors={fields["name"]}>
-        {(attributes) => (
-          <input
-            {...attributes}
-            class="mid"
-            autocomplete="off"
-            placeholder="laptop"
-            value={name.value}
-            onInput={(event) => (name.value = event.currentTarget.value)}
-          />
-        )}
-      </Field>
-      <Field
+    <Form
+      title="New SSH key"
+      verb="Save SSH key"
+      action={action}
+      work={save}
+      ready={Boolean(key.value.trim())}
+      command={commands.newSshKey(name.value)}
+      fields={["name", "public_key"]}
+    >
+      <Input label="Name" value={name} errors={fields["name"]} width="mid" placeholder="laptop" />
+      <Input
         label="Public key"
+        value={key}
         errors={fields["public_key"]}
         hint={
           <>
             One line, from a file such as <code>~/.ssh/id_ed25519.pub</code>.
           </>
         }
-      >
-        {(attributes) => (
-          <textarea
-            {...attributes}
-            class="mono"
-            rows={3}
-            spellcheck={false}
-            placeholder="ssh-ed25519 AAAA… me@laptop"
-            value={key.value}
-            onInput={(event) => {
-              key.value = event.currentTarget.value;
-              // The comment of a key is most often its best name.
-              const comment = key.value.trim().split(/\s+/)[2];
-              if (!name.value && comment) name.value = comment;
-            }}
-          />
-        )}
-      </Field>
-      <Alert words={rest(action.problem, ["name", "public_key"])} />
-      <Command line={commands.newSshKey(name.value)} />
-      <div class="buttons">
-        <button class="primary" disabled={action.busy || !key.value.trim()}>
-          Save SSH key
-        </button>
-      </div>
-    </form>
+        width="mono"
+        rows={3}
+        placeholder="ssh-ed25519 AAAA… me@laptop"
+        onChange={suggest}
+      />
+    </Form>
   );
 }

@@ -1,6 +1,7 @@
-// The bill, by month and by instance.
+// The bill, by month, instance and volume.
 
 import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { asProblem, get } from "../api";
 import { commands } from "../commands";
@@ -25,6 +26,36 @@ function span(month: string): [string, string] {
   const [year, number] = month.split("-").map(Number) as [number, number];
   const at = (n: number) => new Date(Date.UTC(year, n, 1)).toISOString();
   return [at(number - 1), at(number)];
+}
+
+interface Billed {
+  id: string;
+  /** The page of the thing; none if it is deleted. */
+  to: string | null;
+  name: ComponentChildren;
+  detail: string;
+  state: string;
+  hourly_usd: number;
+  total_usd: number;
+  corrections: { at: string; usd: number; reason: string }[];
+}
+
+/** Instances and volumes alike. */
+function billed({ instances, volumes }: Usage): Billed[] {
+  const ofInstances = instances.map((i) => ({
+    ...i,
+    id: i.uuid,
+    to: find(i.uuid) ? `/instances/${i.name ?? i.uuid}` : null,
+    name: i.name ?? <code title={i.uuid}>{shortId(i.uuid)}</code>,
+    detail: `${i.flavor ? `${i.flavor} · ` : ""}${size(i)}`,
+  }));
+  const ofVolumes = volumes.map((v) => ({
+    ...v,
+    to: v.state === "deleted" ? null : `/volumes/${v.id}`,
+    detail: `volume · ${v.size_gib} GiB`,
+    corrections: [],
+  }));
+  return [...ofInstances, ...ofVolumes];
 }
 
 export function UsagePage() {
@@ -52,7 +83,7 @@ export function UsagePage() {
   const sums = new Map(year.value?.months.map((m) => [m.month, m.total_usd]));
   if (current.value) sums.set(now, current.value.total_usd);
   const most = Math.max(...sums.values(), 0.01);
-  const rows = (shown?.instances ?? []).toSorted((a, b) => b.total_usd - a.total_usd);
+  const rows = shown ? billed(shown).toSorted((a, b) => b.total_usd - a.total_usd) : [];
   return (
     <>
       <Head title="Usage" />
@@ -108,7 +139,7 @@ export function UsagePage() {
         <table class="list">
           <thead>
             <tr>
-              <th scope="col">Instance</th>
+              <th scope="col">Name</th>
               <th scope="col">State</th>
               <th scope="col" class="number wide-only">
                 Now
@@ -120,17 +151,10 @@ export function UsagePage() {
           </thead>
           <tbody>
             {rows.map((row) => (
-              <tr key={row.uuid}>
+              <tr key={row.id}>
                 <th scope="row">
-                  {find(row.uuid) ? (
-                    <a href={`/instances/${row.name ?? row.uuid}`}>{row.name ?? shortId(row.uuid)}</a>
-                  ) : (
-                    row.name ?? <code title={row.uuid}>{shortId(row.uuid)}</code>
-                  )}
-                  <small>
-                    {row.flavor && `${row.flavor} · `}
-                    {size(row)}
-                  </small>
+                  {row.to ? <a href={row.to}>{row.name}</a> : row.name}
+                  <small>{row.detail}</small>
                   {row.corrections.map((c) => (
                     <small key={c.at} title={exact(c.at)}>
                       correction {money(c.usd)}: {c.reason}

@@ -3,9 +3,10 @@
 import { useSignal } from "@preact/signals";
 import { send } from "../api";
 import { commands } from "../commands";
-import { rest, useAction } from "../parts/action";
-import { Ago, Alert, announce, Command, Field, Head } from "../parts/basics";
+import { useAction } from "../parts/action";
+import { Ago, Alert, announce, Command, Head } from "../parts/basics";
 import { useData } from "../parts/data";
+import { Form, Input } from "../parts/form";
 import { Confirm } from "../parts/remove";
 import { Secret } from "../parts/secret";
 import type { Webhook, WebhookDelivery } from "../shapes";
@@ -152,49 +153,37 @@ function NewHook({ onMade }: { onMade: (hook: Webhook) => void }) {
   const action = useAction();
   const chosen = types.value.split(/[\s,]+/).filter(Boolean);
   const body = { url: url.value.trim(), ...(chosen.length ? { types: chosen } : {}) };
-  const make = (event: Event) => {
-    event.preventDefault();
-    void action.run(async () => {
-      onMade(await send<Webhook>("POST", "/api/webhook/", body));
-      url.value = types.value = "";
-    });
+  const make = async () => {
+    onMade(await send<Webhook>("POST", "/api/webhook/", body));
+    url.value = types.value = "";
   };
   const fields = action.problem?.fields ?? {};
   return (
-    <form class="panel form" onSubmit={make} noValidate>
-      <h2>New webhook</h2>
-      <Field label="URL" errors={fields["url"]} hint="An HTTPS address that answers POST with a 2xx status.">
-        {(attributes) => (
-          <input
-            {...attributes}
-            class="long"
-            inputMode="url"
-            autocomplete="off"
-            spellcheck={false}
-            placeholder="https://example.org/wharf"
-            value={url.value}
-            onInput={(event) => (url.value = event.currentTarget.value)}
-          />
-        )}
-      </Field>
-      <Field label="Types" errors={fields["types"]} hint="Such as ready, failed. Without types it gets all events.">
-        {(attributes) => (
-          <input
-            {...attributes}
-            class="long"
-            autocomplete="off"
-            value={types.value}
-            onInput={(event) => (types.value = event.currentTarget.value)}
-          />
-        )}
-      </Field>
-      <Alert words={rest(action.problem, ["url", "types"])} />
-      <Command line={commands.newWebhook({ ...body, url: body.url || "https://example.org/wharf" })} />
-      <div class="buttons">
-        <button class="primary" disabled={action.busy || !url.value.trim()}>
-          Add webhook
-        </button>
-      </div>
-    </form>
+    <Form
+      title="New webhook"
+      verb="Add webhook"
+      action={action}
+      work={make}
+      ready={Boolean(url.value.trim())}
+      command={commands.newWebhook({ ...body, url: body.url || "https://example.org/wharf" })}
+      fields={["url", "types"]}
+    >
+      <Input
+        label="URL"
+        value={url}
+        errors={fields["url"]}
+        hint="An HTTPS address that answers POST with a 2xx status."
+        width="long"
+        mode="url"
+        placeholder="https://example.org/wharf"
+      />
+      <Input
+        label="Types"
+        value={types}
+        errors={fields["types"]}
+        hint="Such as ready, failed. Without types it gets all events."
+        width="long"
+      />
+    </Form>
   );
 }

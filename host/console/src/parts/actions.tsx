@@ -1,13 +1,13 @@
 // Actions on an instance: stop, start, delete, each with its cost.
 
-import { useSignal } from "@preact/signals";
 import { send } from "../api";
 import { commands } from "../commands";
-import { amounts, diskRate, fullRate, rate, rateNow } from "../format";
+import { amounts, diskRate, fullRate, listed, rate, rateNow } from "../format";
 import type { InstanceInList } from "../shapes";
 import { put, readOne, remove } from "../store";
 import { useAction } from "./action";
 import { Alert, announce, Command, Dialog } from "./basics";
+import { Confirm } from "./remove";
 
 const path = (i: InstanceInList, action = "") => `/api/instance/${i.uuid}/${action}`;
 
@@ -129,49 +129,27 @@ interface DeleteProps {
 
 /** Deletes an instance, once its name was typed. */
 export function DeleteDialog({ instance, onClose, onDone }: DeleteProps) {
-  const action = useAction();
-  const typed = useSignal("");
-  const erase = (event: Event) => {
-    event.preventDefault();
-    void action.run(async () => {
-      await send("DELETE", path(instance));
-      remove(instance.uuid);
-      announce(`Deleted ${instance.name}`);
-      onClose();
-      onDone?.();
-    });
-  };
+  const volumes = instance.volumes.map((volume) => volume.name);
   return (
-    <Dialog title={`Delete ${instance.name}`} onClose={onClose}>
-      <form onSubmit={erase}>
-        <p>
-          Its disk of {instance.disk_size_gib} GiB and everything on it is lost, and nobody can bring
-          it back. Afterwards nothing is billed for it, instead of{" "}
-          <b class="number">{rate(rateNow(instance))}</b>.
-        </p>
-        <label for="typed">
-          Type <b>{instance.name}</b> to confirm
-        </label>
-        <input
-          id="typed"
-          autoFocus
-          autocomplete="off"
-          spellcheck={false}
-          value={typed.value}
-          onInput={(event) => (typed.value = event.currentTarget.value)}
-        />
-        <Alert words={action.problem?.message ?? null} />
-        <Command line={commands.remove(instance.name)} />
-        <div class="buttons">
-          <button type="button" onClick={onClose}>
-            Keep
-          </button>
-          <button class="danger" disabled={action.busy || typed.value !== instance.name}>
-            Delete {instance.name}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <Confirm
+      title={`Delete ${instance.name}`}
+      verb={`Delete ${instance.name}`}
+      typed={instance.name}
+      command={commands.remove(instance.name)}
+      onClose={onClose}
+      work={async () => {
+        await send("DELETE", path(instance));
+        remove(instance.uuid);
+        announce(`Deleted ${instance.name}`);
+        onDone?.();
+      }}
+    >
+      <p>
+        Its disk of {instance.disk_size_gib} GiB and everything on it is lost, and nobody can bring it
+        back. {volumes.length > 0 && `What is on ${listed(volumes)} stays. `}Afterwards nothing is billed for
+        it, instead of <b class="number">{rate(rateNow(instance))}</b>.
+      </p>
+    </Confirm>
   );
 }
 

@@ -7,6 +7,9 @@ import { clock, exact, shortId } from "../format";
 import type { Happening } from "../shapes";
 import { end, now, onEvent } from "../store";
 
+/** The types of events after which there is no page of the thing. */
+const GONE = ["deleted", "volume-deleted"];
+
 const ACTORS: Record<string, string> = {
   key: "API key",
   session: "console",
@@ -60,8 +63,8 @@ export function EventList({ events, named = true }: { events: Happening[]; named
           <time class="number" dateTime={event.at} title={exact(event.at)}>
             {clock(event.at, now.value)}
           </time>
-          {named && (event.name && event.type !== "deleted" ? (
-            <a href={`/instances/${event.name}`}>{event.name}</a>
+          {named && (event.name && !GONE.includes(event.type) ? (
+            <a href={event.instance ? `/instances/${event.name}` : `/volumes/${event.volume}`}>{event.name}</a>
           ) : (
             <span>{event.name}</span>
           ))}

@@ -1,40 +1,46 @@
-// The choice of the time after which an API key expires.
+// The choice of the time after which an API key or a share ends.
 
 import type { Signal } from "@preact/signals";
-import { Field } from "./basics";
+import { Select } from "./form";
 
 const DAY = 86_400_000;
 /** The days after which a key expires if its user does not choose. */
 export const USUAL = 90;
-const EXPIRIES: [string, number | null][] = [
+/** The choices of days; none is no end. */
+type Spans = [words: string, days: number | null][];
+const EXPIRIES: Spans = [
   ["In 30 days", 30],
   ["In 90 days", USUAL],
   ["In a year", 365],
   ["Never", null],
 ];
 
-/** The field of a request. */
-export function expiresAt(days: number | null): string {
-  return days ? new Date(Date.now() + days * DAY).toISOString() : "never";
+/** The time after a number of days. */
+export function inDays(days: number): string {
+  return new Date(Date.now() + days * DAY).toISOString();
 }
 
-export function Expires({ days, errors }: { days: Signal<number | null>; errors: string[] | undefined }) {
+/** The field of a request. */
+export function expiresAt(days: number | null): string {
+  return days ? inDays(days) : "never";
+}
+
+interface Props {
+  days: Signal<number | null>;
+  errors: string[] | undefined;
+  label?: string;
+  spans?: Spans;
+}
+
+export function Expires({ days, errors, label = "Expires", spans = EXPIRIES }: Props) {
   return (
-    <Field label="Expires" errors={errors}>
-      {(attributes) => (
-        <select
-          {...attributes}
-          value={days.value ?? ""}
-          onChange={(event) => (days.value = Number(event.currentTarget.value) || null)}
-        >
-          {EXPIRIES.map(([word, n]) => (
-            <option key={word} value={n ?? ""}>
-              {word}
-            </option>
-          ))}
-        </select>
-      )}
-    </Field>
+    <Select
+      label={label}
+      errors={errors}
+      value={String(days.value ?? "")}
+      options={spans.map(([words, n]) => [String(n ?? ""), words])}
+      onChange={(value) => (days.value = Number(value) || null)}
+    />
   );
 }
 

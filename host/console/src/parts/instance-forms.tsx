@@ -1,14 +1,15 @@
 // The forms on an instance's page: resize, rename, ports.
 
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { send } from "../api";
 import { commands } from "../commands";
 import { amounts, fullRate, isStopped, perMonth, rate } from "../format";
 import type { InstanceInList } from "../shapes";
 import { put } from "../store";
-import { rest, useAction } from "./action";
+import { type Action, useAction } from "./action";
 import { patch } from "./actions";
-import { Alert, announce, Command, Field } from "./basics";
+import { announce, Field } from "./basics";
+import { Form, Input } from "./form";
 
 type SizeField = "n_vcpus" | "mem_gib" | "disk_size_gib";
 const FIELDS: [SizeField, string, string][] = [
@@ -35,22 +36,45 @@ export function Resize({ instance: i }: { instance: InstanceInList }) {
   };
   const changed = FIELDS.filter(([field]) => size[field] !== i[field]);
   const next = fullRate({ ...i, ...size });
-  const save = (event: Event) => {
-    event.preventDefault();
+  const save = async () => {
     // Text that is no number goes to the server as it is, which explains it.
     const value = (text: string) => (/^\d+$/.test(text.trim()) ? Number(text) : text);
-    const body = Object.fromEntries(changed.map(([field]) => [field, value(form.value[field])]));
-    void action.run(async () => {
-      await patch(i, body);
-      announce(`Resized ${i.name}`);
-    });
+    await patch(i, Object.fromEntries(changed.map(([field]) => [field, value(form.value[field])])));
+    announce(`Resized ${i.name}`);
   };
   const shortage = action.problem?.shortage;
   const near = Object.entries(shortage?.nearest_available ?? {}).filter(([field]) => field in form.value);
+  const set = (change: object) => {
+    form.value = { ...form.value, ...change };
+    action.clear();
+  };
   const stopped = isStopped(i.state);
   return (
-    <form class="panel form" onSubmit={save} noValidate>
-      <h2>Resize</h2>
+    <Form
+      title="Resize"
+      verb={action.busy ? "Resizing" : "Resize"}
+      action={action}
+      work={save}
+      ready={changed.length > 0}
+      command={commands.resize(i.name, size)}
+      fields={FIELDS.map(([field]) => field)}
+      refusal={
+        shortage && (
+          <div class="alert near" role="alert">
+            <p>
+              {shortage.message} The nearest that fits is {amounts(shortage.nearest_available)}.
+            </p>
+            <button
+              type="button"
+              class="primary"
+              onClick={() => set(Object.fromEntries(near.map(([field, n]) => [field, String(n)])))}
+            >
+              Use {amounts(Object.fromEntries(near))}
+            </button>
+          </div>
+        )
+      }
+    >
       <p class="muted">
         {stopped
           ? "The new size holds from the next start."
@@ -66,85 +90,57 @@ export function Resize({ instance: i }: { instance: InstanceInList }) {
                 class="short"
                 inputMode="numeric"
                 value={form.value[field]}
-                onInput={(event) => {
-                  form.value = { ...form.value, [field]: event.currentTarget.value };
-                  action.clear();
-                }}
+                onInput={(event) => set({ [field]: event.currentTarget.value })}
               />
             )}
           </Field>
         ))}
       </div>
-      {shortage ? (
-        <div class="alert near" role="alert">
-          <p>
-            {shortage.message} The nearest that fits is {amounts(shortage.nearest_available)}.
-          </p>
-          <button
-            type="button"
-            class="primary"
-            onClick={() => {
-              form.value = { ...form.value, ...Object.fromEntries(near.map(([f, n]) => [f, String(n)])) };
-              action.clear();
-            }}
-          >
-            Use {amounts(Object.fromEntries(near))}
-          </button>
-        </div>
-      ) : (
-        <Alert words={rest(action.problem, FIELDS.map(([field]) => field))} />
-      )}
       <p>
         <b class="number">{Number.isFinite(next) ? rate(next) : "–"}</b>
         {stopped ? " when it runs" : ""} instead of <span class="number">{rate(fullRate(i))}</span>
         {Number.isFinite(next) && <span class="muted">, about {perMonth(next)} for a whole month</span>}
       </p>
-      <Command line={commands.resize(i.name, size)} />
-      <div class="buttons">
-        <button class="primary" disabled={action.busy || changed.length === 0}>
-          {action.busy ? "Resizing" : "Resize"}
-        </button>
-      </div>
-    </form>
+    </Form>
   );
 }
 
 export function Rename({ instance: i }: { instance: InstanceInList }) {
   const name = useSignal(i.name);
   const action = useAction();
-  const save = (event: Event) => {
-    event.preventDefault();
-    void action.run(async () => {
-      await patch(i, { name: name.value });
-      announce(`Renamed to ${name.value}`);
-    });
-  };
   return (
-    <form class="panel form" onSubmit={save} noValidate>
-      <h2>Rename</h2>
-      <Field label="Name" errors={action.problem?.fields["name"]} hint="Lowercase letters, digits and hyphens.">
-        {(attributes) => (
-          <input
-            {...attributes}
-            class="mid"
-            autocomplete="off"
-            spellcheck={false}
-            value={name.value}
-            onInput={(event) => {
-              name.value = event.currentTarget.value.trim();
-              action.clear();
-            }}
-          />
-        )}
-      </Field>
-      <Alert words={rest(action.problem, ["name"])} />
-      <Command line={commands.rename(i.name, name.value === i.name ? "" : name.value)} />
-      <div class="buttons">
-        <button class="primary" disabled={action.busy || name.value === i.name || !name.value}>
-          Rename
-        </button>
-      </div>
-    </form>
+    <Form
+      title="Rename"
+      verb="Rename"
+      action={action}
+      work={async () => {
+        await patch(i, { name: name.value });
+        announce(`Renamed to ${name.value}`);
+      }}
+      ready={name.value !== i.name && Boolean(name.value)}
+      command={commands.rename(i.name, name.value === i.name ? "" : name.value)}
+      fields={["name"]}
+    >
+      <NameInput name={name} action={action} />
+    </Form>
+  );
+}
+
+/** The name of an instance or a volume. */
+export function NameInput({ name, action, placeholder }: { name: Signal<string>; action: Action; placeholder?: string }) {
+  return (
+    <Input
+      label="Name"
+      value={name}
+      errors={action.problem?.fields["name"]}
+      hint="Lowercase letters, digits and hyphens."
+      width="mid"
+      {...(placeholder && { placeholder })}
+      onChange={(text) => {
+        name.value = text.trim();
+        action.clear();
+      }}
+    />
   );
 }
 
@@ -152,22 +148,25 @@ export function Rename({ instance: i }: { instance: InstanceInList }) {
 export function Ports({ instance: i }: { instance: InstanceInList }) {
   const port = useSignal("");
   const action = useAction();
-  const change = (which: "add-port" | "remove-port", n: number | string) =>
-    action.run(async () => {
-      const { wan_ports } = await send<{ wan_ports: number[] }>("POST", `/api/instance/${i.uuid}/${which}/`, {
-        port: n,
-      });
-      put({ ...i, wan_ports });
-      announce(which === "add-port" ? `Opened port ${n}` : `Closed port ${n}`);
-      port.value = "";
+  const change = async (which: "add-port" | "remove-port", n: number | string) => {
+    const { wan_ports } = await send<{ wan_ports: number[] }>("POST", `/api/instance/${i.uuid}/${which}/`, {
+      port: n,
     });
-  const open = (event: Event) => {
-    event.preventDefault();
-    void change("add-port", /^\d+$/.test(port.value) ? Number(port.value) : port.value);
+    put({ ...i, wan_ports });
+    announce(which === "add-port" ? `Opened port ${n}` : `Closed port ${n}`);
+    port.value = "";
   };
+  const open = () => change("add-port", /^\d+$/.test(port.value) ? Number(port.value) : port.value);
   return (
-    <form class="panel form" onSubmit={open} noValidate>
-      <h2>Open ports</h2>
+    <Form
+      title="Open ports"
+      verb="Open port"
+      action={action}
+      work={open}
+      ready={Boolean(port.value)}
+      command={commands.openPort(i.name, port.value)}
+      fields={["port"]}
+    >
       <p class="muted">
         Ports of {i.public_ipv4 ? <code>{i.public_ipv4}</code> : "its public address"} that the internet can
         reach. Port 22 stays open.
@@ -182,7 +181,7 @@ export function Ports({ instance: i }: { instance: InstanceInList }) {
                 class="small"
                 aria-label={`Close port ${n}`}
                 disabled={action.busy}
-                onClick={() => void change("remove-port", n)}
+                onClick={() => void action.run(() => change("remove-port", n))}
               >
                 Close
               </button>
@@ -190,27 +189,18 @@ export function Ports({ instance: i }: { instance: InstanceInList }) {
           </li>
         ))}
       </ul>
-      <Field label="Port" errors={action.problem?.fields["port"]} hint="1 to 65535">
-        {(attributes) => (
-          <input
-            {...attributes}
-            class="short"
-            inputMode="numeric"
-            value={port.value}
-            onInput={(event) => {
-              port.value = event.currentTarget.value.trim();
-              action.clear();
-            }}
-          />
-        )}
-      </Field>
-      <Alert words={rest(action.problem, ["port"])} />
-      <Command line={commands.openPort(i.name, port.value)} />
-      <div class="buttons">
-        <button class="primary" disabled={action.busy || !port.value}>
-          Open port
-        </button>
-      </div>
-    </form>
+      <Input
+        label="Port"
+        value={port}
+        errors={action.problem?.fields["port"]}
+        hint="1 to 65535"
+        width="short"
+        mode="numeric"
+        onChange={(text) => {
+          port.value = text.trim();
+          action.clear();
+        }}
+      />
+    </Form>
   );
 }

@@ -5,6 +5,7 @@ import { useEffect } from "preact/hooks";
 import type { SshKey } from "../shapes";
 import { Field } from "./basics";
 import { useData } from "./data";
+import { Select } from "./form";
 
 interface Props {
   value: string;
@@ -36,8 +37,16 @@ export function KeyChoice({ value, errors, onChange }: Props) {
   };
   return (
     <>
-      <Field
+      <Select
         label="SSH key"
+        width="mid"
+        value={choice.value}
+        options={[
+          ...(saved ?? []).map((key) => [key.id, label(key)] as const),
+          [PASTE, "Paste another key"],
+          [NONE, "No key, password only"],
+        ]}
+        onChange={choose}
         errors={choice.value === PASTE ? undefined : errors}
         hint={
           choice.value === NONE ? (
@@ -48,24 +57,7 @@ export function KeyChoice({ value, errors, onChange }: Props) {
             </>
           )
         }
-      >
-        {(attributes) => (
-          <select
-            {...attributes}
-            class="mid"
-            value={choice.value}
-            onChange={(event) => choose(event.currentTarget.value)}
-          >
-            {saved?.map((key) => (
-              <option key={key.id} value={key.id}>
-                {label(key)}
-              </option>
-            ))}
-            <option value={PASTE}>Paste another key</option>
-            <option value={NONE}>No key, password only</option>
-          </select>
-        )}
-      </Field>
+      />
       {choice.value === PASTE && (
         <Field label="Public key" errors={errors} hint="One line, from a file such as ~/.ssh/id_ed25519.pub.">
           {(attributes) => (

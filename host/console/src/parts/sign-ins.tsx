@@ -1,16 +1,16 @@
 // The passkeys of the account, and its identities at providers.
 
 import { useSignal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
 import { send } from "../api";
 import { go, returnTo } from "../router";
 import type { Identity, Passkey, SignInOptions } from "../shapes";
 import { forget } from "../store";
 import { rest, useAction, type Action } from "./action";
-import { Ago, Alert, Dialog, Field } from "./basics";
+import { Ago, Alert, Dialog } from "./basics";
 import { useData } from "./data";
+import { Form, Input } from "./form";
+import { Listing } from "./listing";
 import { knowsPasskeys, makePasskey } from "./passkey";
-import { Confirm } from "./remove";
 
 const NAME = "Name of the passkey";
 
@@ -42,88 +42,59 @@ export function Passkeys() {
   const offers = useData<SignInOptions>("/auth/options/");
   const passkeys = useData<Passkey[]>("/auth/passkey/");
   const renaming = useSignal<Passkey | null>(null);
-  const removing = useSignal<Passkey | null>(null);
   const name = useSignal("");
   const action = useAction();
-  const add = (event: Event) => {
-    event.preventDefault();
-    void action.run(async () => {
-      const credential = await makePasskey("/auth/passkey/options/");
-      await send("POST", "/auth/passkey/", { name: name.value || null, credential });
-      name.value = "";
-      await passkeys.reload();
-    });
+  const add = async () => {
+    const credential = await makePasskey("/auth/passkey/options/");
+    await send("POST", "/auth/passkey/", { name: name.value || null, credential });
+    name.value = "";
+    await passkeys.reload();
   };
   const canAdd = offers.value?.passkey && knowsPasskeys;
   return (
     <section class="panel form">
       <h2>Passkeys</h2>
       <p class="muted">A passkey signs you in with the lock of a device or a security key, without a password.</p>
-      <Alert words={passkeys.error} />
-      {passkeys.value && passkeys.value.length > 0 && (
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Last used</th>
-              <th scope="col">
-                <span class="unseen">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {passkeys.value.map((passkey) => (
-              <tr key={passkey.id}>
-                <th scope="row">
-                  {passkey.name}
-                  {!passkey.usable && <span class="muted"> (of an earlier address of the console)</span>}
-                </th>
-                <td>{passkey.last_used_at ? <Ago at={passkey.last_used_at} /> : "never"}</td>
-                <td class="number">
-                  <button
-                    type="button"
-                    class="small"
-                    aria-label={`Rename ${passkey.name}`}
-                    onClick={() => (renaming.value = passkey)}
-                  >
-                    Rename
-                  </button>{" "}
-                  <button
-                    type="button"
-                    class="small"
-                    aria-label={`Remove ${passkey.name}`}
-                    onClick={() => (removing.value = passkey)}
-                  >
-                    Remove
-                  </button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-      {passkeys.value?.length === 0 && <p class="none">There are no passkeys yet.</p>}
+      <Listing
+        data={passkeys}
+        columns={["Name", "Last used"]}
+        cells={(passkey) => [
+          <>
+            {passkey.name}
+            {!passkey.usable && <span class="muted"> (of an earlier address of the console)</span>}
+          </>,
+          passkey.last_used_at ? <Ago at={passkey.last_used_at} /> : "never",
+        ]}
+        buttons={(passkey) => (
+          <button
+            type="button"
+            class="small"
+            aria-label={`Rename ${passkey.name}`}
+            onClick={() => (renaming.value = passkey)}
+          >
+            Rename
+          </button>
+        )}
+        empty="There are no passkeys yet."
+        removal={{
+          verb: "Remove",
+          name: (passkey) => passkey.name,
+          work: (passkey) => send("DELETE", `/auth/passkey/${passkey.id}/`),
+          words: () =>
+            "The passkey no longer signs you in. Your device may offer it until you delete it there, too.",
+        }}
+      />
       {canAdd && (
-        <form onSubmit={add} noValidate>
-          <Field label={NAME} errors={action.problem?.fields["name"]}>
-            {(attributes) => (
-              <input
-                {...attributes}
-                class="mid"
-                autocomplete="off"
-                placeholder="Laptop"
-                value={name.value}
-                onInput={(event) => (name.value = event.currentTarget.value)}
-              />
-            )}
-          </Field>
-          <Refused action={action} fields={["name"]} />
-          <div class="buttons">
-            <button class="primary" disabled={action.busy}>
-              Add a passkey
-            </button>
-          </div>
-        </form>
+        <Form
+          plain
+          verb="Add a passkey"
+          action={action}
+          work={add}
+          fields={[]}
+          refusal={<Refused action={action} fields={["name"]} />}
+        >
+          <Input label={NAME} value={name} errors={action.problem?.fields["name"]} width="mid" placeholder="Laptop" />
+        </Form>
       )}
       {offers.value && !canAdd && (
         <p class="muted">
@@ -133,19 +104,6 @@ export function Passkeys() {
         </p>
       )}
       {renaming.value && <Rename passkey={renaming.value} onDone={passkeys.reload} onClose={() => (renaming.value = null)} />}
-      {removing.value && (
-        <Confirm
-          title={`Remove ${removing.value.name}`}
-          verb="Remove"
-          onClose={() => (removing.value = null)}
-          work={async () => {
-            await send("DELETE", `/auth/passkey/${removing.value?.id}/`);
-            await passkeys.reload();
-          }}
-        >
-          The passkey no longer signs you in. Your device may offer it until you delete it there, too.
-        </Confirm>
-      )}
     </section>
   );
 }
@@ -153,101 +111,49 @@ export function Passkeys() {
 function Rename({ passkey, onDone, onClose }: { passkey: Passkey; onDone: () => Promise<void>; onClose: () => void }) {
   const name = useSignal(passkey.name);
   const action = useAction();
-  const save = async (event: Event) => {
-    event.preventDefault();
-    const done = await action.run(async () => {
-      await send("PATCH", `/auth/passkey/${passkey.id}/`, { name: name.value });
-      await onDone();
-    });
-    if (done) onClose();
+  const save = async () => {
+    await send("PATCH", `/auth/passkey/${passkey.id}/`, { name: name.value });
+    await onDone();
   };
   return (
     <Dialog title={`Rename ${passkey.name}`} onClose={onClose}>
-      <form onSubmit={(event) => void save(event)} noValidate>
-        <Field label={NAME} errors={action.problem?.fields["name"]}>
-          {(attributes) => (
-            <input
-              {...attributes}
-              autocomplete="off"
-              value={name.value}
-              onInput={(event) => (name.value = event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <Alert words={rest(action.problem, ["name"])} />
-        <div class="buttons">
-          <button type="button" onClick={onClose}>
-            Keep
-          </button>
-          <button class="primary" disabled={action.busy || !name.value}>
-            Rename
-          </button>
-        </div>
-      </form>
+      <Form
+        plain
+        verb="Rename"
+        action={action}
+        work={save}
+        ready={Boolean(name.value)}
+        fields={["name"]}
+        onClose={onClose}
+      >
+        <Input label={NAME} value={name} errors={action.problem?.fields["name"]} />
+      </Form>
     </Dialog>
   );
 }
 
 /** The identities; nothing without any. */
 export function Identities({ all, onChange }: { all: Identity[]; onChange: () => Promise<void> }) {
-  const removing = useSignal<Identity | null>(null);
   if (all.length === 0) return null;
   return (
     <section class="panel form">
       <h2>Linked accounts</h2>
       <p class="muted">The account at a provider that signs you in.</p>
-      <table class="list">
-        <thead>
-          <tr>
-            <th scope="col">Provider</th>
-            <th scope="col">Address</th>
-            <th scope="col">Linked</th>
-            <th scope="col">
-              <span class="unseen">Action</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {all.map((identity) => (
-            <tr key={identity.id}>
-              <th scope="row">{host(identity.issuer)}</th>
-              <td>{identity.email}</td>
-              <td>
-                <Ago at={identity.linked_at} />
-              </td>
-              <td class="number">
-                <button
-                  type="button"
-                  class="small"
-                  aria-label={`Unlink ${host(identity.issuer)}`}
-                  onClick={() => (removing.value = identity)}
-                >
-                  Unlink
-                </button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {removing.value && (
-        <Confirm
-          title={`Unlink ${host(removing.value.issuer)}`}
-          verb="Unlink"
-          onClose={() => (removing.value = null)}
-          work={async () => {
-            await send("DELETE", `/auth/identity/${removing.value?.id}/`);
-            await onChange();
-          }}
-        >
-          {words(removing.value)}
-        </Confirm>
-      )}
+      <Listing
+        data={{ value: all, error: null, reload: onChange }}
+        columns={["Provider", "Address", "Linked"]}
+        cells={(identity) => [host(identity.issuer), identity.email, <Ago at={identity.linked_at} />]}
+        empty=""
+        removal={{
+          verb: "Unlink",
+          name: (identity) => host(identity.issuer),
+          work: (identity) => send("DELETE", `/auth/identity/${identity.id}/`),
+          words: ({ email }) =>
+            `The account ${email} no longer signs you in. Its next sign-in links it again.`,
+        }}
+      />
     </section>
   );
-}
-
-function words(identity: Identity): ComponentChildren {
-  return `The account ${identity.email} no longer signs you in. Its next sign-in links it again.`;
 }
 
 function host(issuer: string): string {

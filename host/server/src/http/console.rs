@@ -37,7 +37,7 @@ const FILE: Rules = Rules {
 };
 
 /// The addresses that show the console.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 17] = [
     "/",
     "/sign-in",
     "/invite",
@@ -46,6 +46,8 @@ const PAGES: [&str; 15] = [
     "/instances",
     "/instances/new",
     "/instances/{name}",
+    "/volumes",
+    "/volumes/{name}",
     "/usage",
     "/events",
     "/settings/keys",

@@ -1,0 +1,118 @@
+// The controls that most forms consist of.
+
+import type { Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { rest, type Action } from "./action";
+import { Alert, Command, Field } from "./basics";
+
+interface FormProps {
+  action: Action;
+  /** Sends the request. */
+  work: () => Promise<unknown>;
+  title?: string;
+  verb: string;
+  /** Whether the form can be sent. */
+  ready?: boolean;
+  command?: string;
+  /** The fields that show their own errors. */
+  fields: string[];
+  /** The place of the other errors, if it is not an alert. */
+  refusal?: ComponentChildren;
+  /** Leaves the form; with it there is a button that does. */
+  onClose?: () => void;
+  plain?: boolean;
+  children: ComponentChildren;
+}
+
+/** A form with a title, its errors, its command and its button. */
+export function Form(props: FormProps) {
+  const { action, work, title, verb, ready = true, command, fields, refusal, onClose, plain, children } = props;
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (await action.run(work)) onClose?.();
+  };
+  return (
+    <form class={plain ? undefined : "panel form"} onSubmit={(event) => void submit(event)} noValidate>
+      {title && <h2>{title}</h2>}
+      {children}
+      {refusal ?? <Alert words={rest(action.problem, fields)} />}
+      {command && <Command line={command} />}
+      <div class="buttons">
+        {onClose && (
+          <button type="button" onClick={onClose}>
+            Keep
+          </button>
+        )}
+        <button class="primary" disabled={action.busy || !ready}>
+          {verb}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+interface InputProps {
+  label: string;
+  value: Signal<string>;
+  errors?: string[] | undefined;
+  hint?: ComponentChildren;
+  placeholder?: string;
+  /** The width; the whole one without it. */
+  width?: "short" | "mid" | "long" | "mono";
+  /** The lines of a text, or one line. */
+  rows?: number;
+  /** The keyboard of a phone. */
+  mode?: "numeric" | "url";
+  /** Runs with each change. */
+  onChange?: (text: string) => void;
+}
+
+/** A labelled text. */
+export function Input({ label, value, errors, hint, placeholder, width, rows, mode, onChange }: InputProps) {
+  return (
+    <Field label={label} errors={errors} hint={hint}>
+      {(attributes) => {
+        const all = {
+          ...attributes,
+          class: width,
+          autocomplete: "off",
+          spellcheck: false,
+          placeholder,
+          value: value.value,
+          onInput: (event: Event) => {
+            value.value = (event.currentTarget as HTMLInputElement).value;
+            onChange?.(value.value);
+          },
+        };
+        return rows ? <textarea {...all} rows={rows} /> : <input {...all} inputMode={mode} />;
+      }}
+    </Field>
+  );
+}
+
+interface SelectProps {
+  label: string;
+  value: string;
+  options: readonly (readonly [value: string, words: string])[];
+  errors?: string[] | undefined;
+  hint?: ComponentChildren;
+  width?: "mid";
+  onChange: (value: string) => void;
+}
+
+/** A labelled choice. */
+export function Select({ label, value, options, errors, hint, width, onChange }: SelectProps) {
+  return (
+    <Field label={label} errors={errors} hint={hint}>
+      {(attributes) => (
+        <select {...attributes} class={width} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+          {options.map(([key, words]) => (
+            <option key={key} value={key}>
+              {words}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
