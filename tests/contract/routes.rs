@@ -24,10 +24,15 @@ impl Route {
             .replace("{uuid}", selector)
             .replace("{id}", selector)
             .replace("{number}", "1")
+            .replace("{share}", "none")
     }
 
     fn of_instance(&self) -> bool {
         self.path.contains("{uuid}")
+    }
+
+    fn of_volume(&self) -> bool {
+        self.path.starts_with("/api/volume/{id}/")
     }
 }
 
@@ -130,6 +135,28 @@ fn every_instance_route_is_404_for_a_missing_or_foreign_instance() {
 }
 
 #[test]
+fn every_volume_route_is_404_for_a_missing_or_foreign_volume() {
+    let setup = setup();
+    let theirs = prepared(&setup.ann, "volume", "");
+    let shown = setup.ann.get(&format!("/api/volume/{theirs}/")).unwrap();
+    let name = shown.body["name"].as_str().unwrap().to_owned();
+    let bob = setup.server.user("bob@example.com").unwrap();
+    let routes = setup.routes.iter().filter(|r| r.of_volume());
+    assert_eq!(routes.clone().count(), 6);
+    for route in routes {
+        for selector in [&*theirs, &*name, "no-such-name"] {
+            let path = route.path_for(selector);
+            let answer = bob.send(&route.method, &path, &route.bodies[0]).unwrap();
+            assert_eq!(answer.status, 404, "{}: {answer:?}", route.id);
+            let body = Some(&answer.body);
+            let agrees = setup.document.check(&route.method, &path, 404, body);
+            assert_eq!(agrees, Ok(()), "{}", route.id);
+        }
+    }
+    setup.server.finish().unwrap();
+}
+
+#[test]
 fn every_path_has_the_methods_of_the_document_and_no_others() {
     let setup = setup();
     let paths: BTreeSet<_> = setup.routes.iter().map(|route| &route.path).collect();
@@ -172,6 +199,14 @@ fn every_route_succeeds_with_its_example_bodies() {
                 // tests/rest/pages/shares.rs covers success.
                 "createShare" => (Some("container"), "running", 400),
                 "updateShare" | "deleteShare" => (Some("container"), "running", 404),
+                "listVolumes" => (None, "", 200),
+                "createVolume" => (None, "", 201),
+                "getVolume" | "updateVolume" | "listVolumeShares" => (Some("volume"), "", 200),
+                "shareVolume" => (Some("volume"), "", 201),
+                "deleteVolume" => (Some("volume"), "", 204),
+                "unshareVolume" => (Some("volume"), "", 404),
+                // The examples have no volume of the user; the conformance suite covers success.
+                "attachVolume" | "detachVolume" => (Some("container"), "running", 400),
                 "getPreferences" | "updatePreferences" => (None, "", 200),
                 "listSshKeys" => (None, "", 200),
                 "saveSshKey" => (None, "", 201),
@@ -235,6 +270,14 @@ fn prepared(api: &Api, kind: &str, state: &str) -> String {
         let test = api.send("POST", &test, &Value::Null).unwrap();
         assert_eq!(test.expect(202).unwrap()["id"], 1);
         return id;
+    }
+    if kind == "volume" {
+        let number = api.get("/api/volume/").unwrap().expect(200).unwrap();
+        let name = format!("volume-{}", number.as_array().unwrap().len());
+        let body = json!({ "name": name, "size_gib": 1 });
+        let volume = api.send("POST", "/api/volume/", &body).unwrap();
+        let volume = volume.expect(201).unwrap()["id"].clone();
+        return volume.as_str().unwrap().to_owned();
     }
     if kind == "ssh key" {
         let body = json!({ "name": "another", "public_key": PUBLIC_KEY });

@@ -15,6 +15,8 @@ use ureq::http::{HeaderMap, Request};
 
 /// Path of the collection of instances.
 pub const INSTANCES: &str = "/api/instance/";
+/// Path of the volumes.
+pub const VOLUMES: &str = "/api/volume/";
 
 /// Bytes; no response to these requests is larger.
 const MAX_RESPONSE: u64 = 16 << 20;
@@ -261,6 +263,11 @@ impl Client {
         self.watch.check(method, path, &response);
         response
     }
+}
+
+/// Path of one volume.
+pub fn volume_path(selector: &str) -> String {
+    format!("{VOLUMES}{selector}/")
 }
 
 /// Path of one instance.

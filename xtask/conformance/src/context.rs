@@ -1,7 +1,7 @@
 //! The environment of a check: users, and instances that are deleted at its end.
 
 use super::check::{Skip, skip};
-use super::client::{Client, INSTANCES, Response};
+use super::client::{Client, INSTANCES, Response, VOLUMES, instance_path, volume_path};
 use super::redact::redacted;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -66,6 +66,7 @@ pub struct Samples {
 /// The environment of one check. Dropping it deletes the instances of the check.
 pub struct Context<'s> {
     shared: &'s Shared,
+    /// The paths of instances and volumes.
     created: Mutex<Vec<(Client, String)>>,
 }
 
@@ -141,11 +142,33 @@ impl<'s> Context<'s> {
         Ok(response)
     }
 
-    /// Records the instance of a 201 response for deletion.
+    /// Records the instance or the volume of a 201 response for deletion.
     pub fn delete_later(&self, user: &Client, response: &Response) {
-        if let (201, Some(uuid)) = (response.status, response.body["uuid"].as_str()) {
-            self.lock().push((user.for_cleanup(), uuid.to_owned()));
+        let path = match (response.body["uuid"].as_str(), response.body["id"].as_str()) {
+            (Some(uuid), _) => instance_path(uuid),
+            (None, Some(id)) => volume_path(id),
+            (None, None) => return,
+        };
+        if response.status == 201 {
+            self.lock().push((user.for_cleanup(), path));
         }
+    }
+
+    /// Creates a volume of 1 GiB; it is deleted at the end of the check. Skips the check if the service has
+    /// no volumes.
+    pub fn volume(&self) -> Result<Value> {
+        self.volume_with(&json!({}))
+    }
+
+    /// [`Self::volume`] with fields added or replaced.
+    pub fn volume_with(&self, fields: &Value) -> Result<Value> {
+        let body = with(json!({ "name": self.name(), "size_gib": 1 }), fields);
+        let created = self.me().post(VOLUMES, &body)?;
+        self.delete_later(self.me(), &created);
+        if created.status == 404 {
+            return skip("the service has no volumes");
+        }
+        created.expect(201)
     }
 
     /// Creates an instance. Retries while the service is full, because other checks release capacity.
@@ -267,9 +290,14 @@ impl<'s> Context<'s> {
 
 impl Drop for Context<'_> {
     fn drop(&mut self) {
-        for (user, uuid) in self.lock().drain(..) {
-            // An instance that remains is deleted by its name at the end of the run.
-            let _ = user.delete(&uuid);
+        // A volume goes after its instances, and is refused until they are gone.
+        let created: Vec<_> = self.lock().drain(..).collect();
+        for (user, path) in created.into_iter().rev() {
+            // What remains is deleted by its name at the end of the run.
+            let _ = self.poll(|| {
+                let deleted = user.raw("DELETE", &path, &[], None)?;
+                Ok((deleted.status != 400).then_some(()))
+            });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One run against one service, from the first request to the last deletion.
 
 use super::checks;
-use super::client::Client;
+use super::client::{Client, VOLUMES, volume_path};
 use super::context::{Context, Samples, Shared, Staged};
 use super::openapi::Document;
 use super::options::Options;
@@ -96,7 +96,7 @@ pub fn check_service(
     Ok(Report::new(outcomes, watch.unseen_statuses()))
 }
 
-/// Deletes the instances of requests whose response was lost.
+/// Deletes the instances and volumes of requests whose response was lost.
 fn sweep(shared: &Shared) {
     for user in [Some(&shared.me), shared.other.as_ref()]
         .into_iter()
@@ -107,6 +107,13 @@ fn sweep(shared: &Shared) {
             let field = |name: &str| instance[name].as_str().unwrap_or_default();
             if field("name").starts_with(&shared.prefix) {
                 let _ = user.delete(field("uuid"));
+            }
+        }
+        let volumes = user.get(VOLUMES).map(|volumes| volumes.body);
+        for volume in volumes.iter().filter_map(Value::as_array).flatten() {
+            let field = |name: &str| volume[name].as_str().unwrap_or_default();
+            if field("name").starts_with(&shared.prefix) && volume["shared"] == false {
+                let _ = user.raw("DELETE", &volume_path(field("id")), &[], None);
             }
         }
     }

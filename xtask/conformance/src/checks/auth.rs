@@ -39,6 +39,16 @@ pub(super) fn additional_endpoints(selector: &str) -> Vec<(&'static str, String,
         ("POST", shares.clone(), body.clone()),
         ("PATCH", format!("{shares}page/"), body),
         ("DELETE", format!("{shares}page/"), Value::Null),
+        (
+            "POST",
+            action_path(selector, "attach-volume"),
+            json!({ "volume": "none", "path": "/data" }),
+        ),
+        (
+            "POST",
+            action_path(selector, "detach-volume"),
+            json!({ "volume": "none" }),
+        ),
     ]);
     endpoints
 }

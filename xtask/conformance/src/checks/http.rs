@@ -1,6 +1,7 @@
 //! Malformed HTTP requests, on every endpoint.
 
 use super::auth::{additional_endpoints, instance_endpoints};
+use super::volumes::volume_endpoints;
 use super::webhooks::{MISSING, webhook_endpoints};
 use crate::check::{Check, decision};
 use crate::client::{INSTANCES, Response};
@@ -64,6 +65,7 @@ fn on_every_endpoint(c: &Context<'_>, send: impl Fn(&str, &str) -> Result<Respon
     let mut endpoints = instance_endpoints(&c.name());
     endpoints.extend(additional_endpoints(&c.name()));
     endpoints.extend(webhook_endpoints(MISSING));
+    endpoints.extend(volume_endpoints(MISSING));
     for (method, path) in [
         ("GET", INSTANCES),
         ("POST", INSTANCES),

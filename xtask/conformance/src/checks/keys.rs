@@ -1,6 +1,7 @@
 //! API keys of the caller, their scopes, and the audit log.
 
 use super::auth::{additional_endpoints, instance_endpoints};
+use super::volumes::volume_endpoints;
 use super::webhooks::{MISSING, webhook_endpoints};
 use crate::check::{Check, decision};
 use crate::client::{Client, INSTANCES, Response, instance_path};
@@ -15,6 +16,7 @@ const AUDIT: &str = "/api/audit/";
 fn other_endpoints(c: &Context<'_>) -> Vec<(&'static str, String, Value)> {
     let mut endpoints = additional_endpoints(&c.name());
     endpoints.extend(webhook_endpoints(MISSING));
+    endpoints.extend(volume_endpoints(MISSING));
     endpoints.extend([
         ("GET", INSTANCES.to_owned(), Value::Null),
         ("POST", INSTANCES.to_owned(), c.small("container")),
@@ -238,7 +240,7 @@ pub(super) fn checks() -> Vec<Check> {
 }
 
 /// Creates a key. Returns a client with it, and its id.
-fn create(c: &Context<'_>, body: &Value) -> Result<(Client, String)> {
+pub(super) fn create(c: &Context<'_>, body: &Value) -> Result<(Client, String)> {
     let response: Response = c.me().post(KEYS, body)?;
     let stored = response.header("cache-control");
     ensure!(stored == Some("no-store"), "Cache-Control is {stored:?}");
@@ -250,7 +252,7 @@ fn create(c: &Context<'_>, body: &Value) -> Result<(Client, String)> {
     ))
 }
 
-fn revoke(c: &Context<'_>, id: &str) -> Result<()> {
+pub(super) fn revoke(c: &Context<'_>, id: &str) -> Result<()> {
     let path = format!("{KEYS}{id}/");
     c.me().send("DELETE", &path, &Value::Null)?.is(204)
 }

@@ -41,6 +41,9 @@ mod states;
 mod stats;
 mod stop;
 mod transport;
+mod volume_mounts;
+mod volume_shares;
+mod volumes;
 mod webhooks;
 
 use super::check::Check;
@@ -90,6 +93,9 @@ pub fn all() -> Vec<Check> {
         account::checks(),
         webhooks::checks(),
         shares::checks(),
+        volumes::checks(),
+        volume_mounts::checks(),
+        volume_shares::checks(),
     ]
     .into_iter()
     .flatten()

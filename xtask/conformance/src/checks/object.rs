@@ -120,7 +120,9 @@ pub(super) fn checks() -> Vec<Check> {
                 .flatten()
             {
                 let known = FIELDS.iter().any(|(known, _)| known == field);
-                ensure!(known || field == "owner_email", "`{field}` is undocumented");
+                // Decisions of Wharf, beside the fields of the specification.
+                let added = ["owner_email", "volumes"].contains(&field.as_str());
+                ensure!(known || added, "`{field}` is undocumented");
             }
             Ok(())
         }),

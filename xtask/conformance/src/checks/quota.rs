@@ -7,13 +7,15 @@ use anyhow::{Context as _, Result, ensure};
 
 const PATH: &str = "/api/quota/";
 
-const FIELDS: [&str; 6] = [
+const FIELDS: [&str; 8] = [
     "n_instances",
     "n_vcpus",
     "mem_gib",
     "disk_size_gib",
     "n_gpus",
     "n_ports",
+    "n_volumes",
+    "volume_gib",
 ];
 
 pub(super) fn checks() -> Vec<Check> {
@@ -56,7 +58,8 @@ pub(super) fn checks() -> Vec<Check> {
             let quota = asked(c)?.body;
             c.me().instance(uuid(&created)?)?.is(200)?;
             // Other rules create and delete at the same time.
-            for field in FIELDS.into_iter().filter(|field| *field != "n_gpus") {
+            let others = ["n_gpus", "n_volumes", "volume_gib"];
+            for field in FIELDS.into_iter().filter(|field| !others.contains(field)) {
                 let used = quota[field]["used"].as_u64();
                 ensure!(used > Some(0), "`{field}`: {quota}");
             }
