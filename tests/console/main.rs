@@ -36,3 +36,4 @@ mod ssh_server;
 mod tabs;
 mod terminal;
 mod usage;
+mod volumes;

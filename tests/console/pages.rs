@@ -9,7 +9,7 @@ use std::process::Command;
 use wharf_testkit::workspace::wharf_binary;
 
 /// Name of the picture, address, title.
-const PAGES: [(&str, &str, &str); 17] = [
+const PAGES: [(&str, &str, &str); 20] = [
     ("list", "/instances", "Instances"),
     ("create", "/instances/new", "Create instance"),
     ("show", "/instances/brave-otter-12", "brave-otter-12"),
@@ -24,6 +24,13 @@ const PAGES: [(&str, &str, &str); 17] = [
         "brave-otter-12",
     ),
     ("ports", "/instances/gate-vm#settings", "gate-vm"),
+    (
+        "instance-volumes",
+        "/instances/brave-otter-12#volumes",
+        "brave-otter-12",
+    ),
+    ("volumes", "/volumes", "Volumes"),
+    ("volume", "/volumes/reference-genome", "reference-genome"),
     ("stopped", "/instances/calm-heron-7", "calm-heron-7"),
     (
         "terminal",
@@ -56,12 +63,18 @@ fn every_page_is_accessible_and_fits_a_phone() {
     let Some(desk) = Desk::start().unwrap() else {
         return;
     };
+    let volume = json!({ "name": "reference-genome", "size_gib": 40 });
+    let volume = desk.api.send("POST", "/api/volume/", &volume).unwrap();
+    volume.expect(201).unwrap();
+    let readers = json!({ "user": "bob@example.com" });
+    let path = "/api/volume/reference-genome/share/";
+    let shared = desk.api.send("POST", path, &readers).unwrap();
+    shared.expect(201).unwrap();
     for name in ["brave-otter-12", "calm-heron-7"] {
-        desk.api
-            .create(&container(name))
-            .unwrap()
-            .expect(201)
-            .unwrap();
+        let mut body = container(name);
+        body["volumes"] =
+            json!([{ "volume": "reference-genome", "path": "/data", "read_only": true }]);
+        desk.api.create(&body).unwrap().expect(201).unwrap();
         desk.api.wait_for(name, "running").unwrap();
     }
     let vm = json!({

@@ -31,6 +31,11 @@ fn bash_completes_commands_and_the_names_of_instances() {
     };
     assert_eq!(lines("wharf show sec", 2), ["second-box"]);
     assert_eq!(lines("wharf port add fir", 3), ["first-box"]);
+    shell
+        .ok(&["volume", "create", "genome", "--size", "1"])
+        .unwrap();
+    assert_eq!(lines("wharf volume show gen", 3), ["genome"]);
+    assert_eq!(lines("wharf detach first-box gen", 3), ["genome"]);
     let both = lines("wharf stop ''", 2);
     assert!(
         both.contains(&"first-box".to_owned()) && both.contains(&"second-box".to_owned()),

@@ -20,3 +20,4 @@ mod terminal;
 mod tunnel;
 mod unreachable;
 mod verbs;
+mod volumes;
