@@ -49,8 +49,12 @@ pub struct Broken {
     pub why: String,
 }
 
-/// Tries all. Returns the number of runs, and those that broke a promise.
-pub fn run(scope: Scope, threads: usize) -> Result<(usize, Vec<Broken>)> {
+/// Tries all. Returns the number of runs, and those that broke a promise. `say` is told what happens.
+pub fn run(
+    scope: Scope,
+    threads: usize,
+    say: impl Fn(&str) + Sync,
+) -> Result<(usize, Vec<Broken>)> {
     let mut tries = Vec::new();
     for operations in scripts(scope) {
         let script = script(&operations)?;
@@ -74,6 +78,7 @@ pub fn run(scope: Scope, threads: usize) -> Result<(usize, Vec<Broken>)> {
             }
         }
     }
+    say(&format!("{} runs", tries.len()));
     let (next, broken) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         let runners: Vec<_> = (0..threads.max(1))
@@ -84,6 +89,7 @@ pub fn run(scope: Scope, threads: usize) -> Result<(usize, Vec<Broken>)> {
                     {
                         if let Some(why) = run::script(SEED, script, plan.clone())?.failure {
                             let what = what.clone();
+                            say(&format!("{what}: {why}"));
                             broken.lock().push(Broken { what, why });
                         }
                     }

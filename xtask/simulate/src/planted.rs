@@ -91,7 +91,8 @@ fn find(tree: &Path) -> Result<Option<(u64, f64, String)>> {
         "--release",
         "--locked",
         "--offline",
-        "--package",
+        "--workspace",
+        "--bin",
         "wharf-simulate",
     ];
     let built = Command::new("cargo")
