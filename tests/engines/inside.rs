@@ -40,6 +40,13 @@ with concurrent.futures.ThreadPoolExecutor(32) as threads:
     Ok(output.split_whitespace().map(str::to_owned).collect())
 }
 
+/// Returns the address of an instance's gateway.
+pub fn gateway(from: &Value) -> Result<String> {
+    let script = "python3 -c \"print('.'.join(str(b) for b in bytes.fromhex([l.split()[2] for l in \
+                  open('/proc/net/route') if l.split()[1]=='00000000'][0])[::-1]))\"";
+    inside(from, script)
+}
+
 /// A listener on every address of the node, and on a link-local one.
 pub struct Listener {
     tcp: TcpListener,

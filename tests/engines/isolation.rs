@@ -1,6 +1,6 @@
 //! Attempts to reach the node from a root shell in an instance.
 
-use crate::inside::{Listener, connects, reached};
+use crate::inside::{Listener, connects, gateway, reached};
 use crate::lab::{Lab, Neighbours, inside, text};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
@@ -8,10 +8,7 @@ use std::net::TcpStream;
 
 pub fn root_shell(_: &impl Lab, all: &mut Neighbours) -> Result<()> {
     let (mine, theirs) = (&all.mine, &all.theirs);
-    let gateway = inside(
-        mine,
-        "python3 -c \"print('.'.join(str(b) for b in bytes.fromhex([l.split()[2] for l in open('/proc/net/route') if l.split()[1]=='00000000'][0])[::-1]))\"",
-    )?;
+    let gateway = gateway(mine)?;
     let listener = Listener::everywhere()?;
     let addresses = listener.addresses(&[&gateway])?;
     let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();

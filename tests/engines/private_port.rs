@@ -1,7 +1,8 @@
 //! The private SSH port of a page.
 
 use crate::context::EngineContext;
-use crate::lab::{password, text, uuid};
+use crate::inside::{connects, gateway, reached};
+use crate::lab::{self, password, text, uuid};
 use crate::login::shown;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use std::io::Read as _;
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
-use wharf_tests::{Login, Ports, Server, small, until};
+use wharf_tests::{Api, Login, Ports, Server, small, until};
 
 /// A flavor whose page is served only when its user starts it, by a login.
 pub const FLAVOR: &str = "[[flavor]]\nname = \"pages\"\nimage = \"localhost/wharf/base:1\"\nssh = true\n\
@@ -72,12 +73,27 @@ pub fn is_for_wharf_alone(settings: &str, port: u16, private: &str, public: &[&s
     for host in public {
         TcpStream::connect((*host, web)).context("the page is not public")?;
     }
+    let addresses = [&[private], public].concat();
+    for neighbour in [&api, &server.user("bob@example.com")?] {
+        is_out_of_reach(neighbour, &addresses, port)?;
+    }
     api.act(uuid(&running), "stop")?.expect(200)?;
     ensure!(banner(private, port).is_none(), "SSH of a stopped instance");
     api.act(uuid(&running), "restart")?;
     reached()?;
     api.delete(uuid(&running))?.expect(204)?;
     server.finish()
+}
+
+/// Checks that another instance, as root, reaches the port at none of these addresses and its gateway.
+fn is_out_of_reach(api: &Api, addresses: &[&str], port: u16) -> Result<()> {
+    let neighbour = lab::running(api)?;
+    let gateway = gateway(&neighbour)?;
+    let reached = reached(&neighbour, &[addresses, &[&gateway]].concat(), port)?;
+    ensure!(reached.is_empty(), "a neighbour reaches {reached:?}");
+    // A counter-check: the neighbour does reach something.
+    ensure!(connects(&neighbour, text(&neighbour["lan_ipv4"]), 22)?);
+    api.delete(uuid(&neighbour))?.expect(204).map(drop)
 }
 
 /// The banner of an SSH server; none if there is no server.
