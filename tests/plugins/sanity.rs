@@ -3,7 +3,7 @@
 use crate::celld::{Celld, is_possible};
 use wharf_testkit::workspace::plugin_of_tests;
 use wharf_tests::proof::prove;
-use wharf_tests::{Ports, simulated_node};
+use wharf_tests::{Ports, Server, simulated_node};
 
 #[test]
 fn the_example_driver_keeps_its_promises() {
@@ -13,12 +13,27 @@ fn the_example_driver_keeps_its_promises() {
     let celld = Celld::start();
     let driver = celld.plugins().join("driver-cells.wasm");
     let driver = driver.to_str().unwrap();
-    let arguments = ["--image", "notes", "--web-port", "8000"];
-    let arguments = [&arguments[..], &["--web-path", "/health"]].concat();
+    let report = celld.plugins().join("driver-cells.proof.json");
+    let arguments = [
+        ["--image", "notes"],
+        ["--web-port", "8000"],
+        ["--web-path", "/health"],
+        ["--report", report.to_str().unwrap()],
+    ]
+    .concat();
     let (ok, said) = prove(driver, "cells", &celld.settings(), &arguments).unwrap();
     assert!(ok, "{said}");
-    assert!(said.contains(" 0 failed, 0 skipped"), "{said}");
+    // It has no volumes, and keeps every other promise.
+    let without_volumes = said.matches("probe: no volumes").count();
+    let skipped = format!(" 0 failed, {without_volumes} skipped");
+    assert!(said.contains(&skipped), "{said}");
     assert!(celld.cells().is_empty(), "{said}");
+    // Its report is enough for a server that asks for one.
+    let required = "[plugins]\nrequire_proof = true\n";
+    let settings = celld.settings().replace("[plugins]\n", required);
+    let directory = format!("plugins_dir = {:?}\n", celld.plugins());
+    let server = Server::start(&(directory + &settings)).unwrap();
+    server.finish().unwrap();
 }
 
 /// A store in a file has a mark of its own; one in memory has none to check.
@@ -66,17 +81,34 @@ fn a_driver_of_clusters_keeps_its_promises_on_moves() {
     assert!(said.contains(" 0 failed, 0 skipped"), "{said}");
 }
 
-#[test]
-fn broken_promises_are_found() {
+/// A plugin of the tests as a driver, and the settings of its node, whose engine is not there.
+fn faulty(mode: &str) -> (tempfile::TempDir, String, String) {
     let plugins = tempfile::tempdir().unwrap();
     let driver = plugins.path().join("driver-faulty.wasm");
     std::fs::copy(plugin_of_tests("faulty_driver.wasm"), &driver).unwrap();
-    let node = simulated_node("one", "mode = \"well\"")
+    let node = simulated_node("one", &format!("mode = \"{mode}\""))
         .replace("\"simulated\"", "\"faulty\"")
         .replace("simulated:", "unix:///nonexistent/engine.sock");
-    let settings = Ports::take().settings() + &node;
+    let driver = driver.to_str().unwrap().to_owned();
+    (plugins, driver, Ports::take().settings() + &node)
+}
+
+#[test]
+fn a_driver_that_fails_at_once_breaks_its_first_promise() {
+    let (_plugins, driver, settings) = faulty("panic");
+    let arguments = ["--image", "base", "--ssh"];
+    let (ok, said) = prove(&driver, "one", &settings, &arguments).unwrap();
+    assert!(!ok, "{said}");
+    assert!(said.contains("FAIL  probe reports a usable node"), "{said}");
+    assert!(said.contains("on purpose"), "{said}");
+    assert!(said.contains("0 passed, 1 failed, 0 skipped"), "{said}");
+}
+
+#[test]
+fn broken_promises_are_found() {
+    let (_plugins, driver, settings) = faulty("well");
     let arguments = ["--image", "base", "--ssh", "--deadline", "1"];
-    let (ok, said) = prove(driver.to_str().unwrap(), "one", &settings, &arguments).unwrap();
+    let (ok, said) = prove(&driver, "one", &settings, &arguments).unwrap();
     assert!(!ok, "{said}");
     for promise in [
         "an engine that does not answer is unreachable, not empty",
