@@ -1,10 +1,12 @@
 //! Compares the database with the engines of the nodes, for `wharf fsck --engines`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use wharf_db::{Db, Read};
+use wharf_db::{Db, Read, Rows as _, VOLUMES, VOLUMES_ON};
+use wharf_domain::driver::ObservedVolume;
 use wharf_domain::error::Error;
-use wharf_domain::ids::NodeId;
+use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_domain::volume::VolumeStatus;
 use wharf_plugin::NodeDriver;
 
 /// One line for each object without a row, each row without its object, and each node that cannot be
@@ -55,7 +57,48 @@ pub async fn compare_engines(
                 row.id
             ));
         }
+        match driver.list_volumes().await {
+            Ok(listed) => lines.extend(compare_volumes(db, node, &listed)?),
+            Err(error) => lines.push(format!(
+                "node {node}: its volumes are not compared: {error}"
+            )),
+        }
     }
+    Ok(lines)
+}
+
+/// The lines of the volumes of a node.
+fn compare_volumes(
+    db: &Db,
+    node: &NodeId,
+    listed: &[ObservedVolume],
+) -> Result<Vec<String>, Error> {
+    let mut lines = Vec::new();
+    let listed: BTreeSet<_> = listed.iter().map(|observed| observed.volume).collect();
+    db.read(|rows| {
+        for id in &listed {
+            if rows.get(&VOLUMES, *id)?.is_some() {
+                continue;
+            }
+            let why = if rows.was_made(InstanceId(id.0))? {
+                "it was deleted, and the next start removes it"
+            } else {
+                "no volume of this database; Wharf leaves it alone"
+            };
+            lines.push(format!("volume {id}: an orphan on node {node}: {why}"));
+        }
+        for id in rows.keys_under(&VOLUMES_ON, &node.0)? {
+            let id = id?;
+            let row = rows.get(&VOLUMES, id)?;
+            let is_ready = row.is_some_and(|row| row.status() == VolumeStatus::Ready);
+            if is_ready && !listed.contains(&id) {
+                lines.push(format!(
+                    "volume {id}: a ghost: its row says that it is on node {node}, which does not have it"
+                ));
+            }
+        }
+        Ok(())
+    })?;
     Ok(lines)
 }
 

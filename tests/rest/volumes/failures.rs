@@ -4,9 +4,12 @@ use super::{
     create, delete, delete_at_last, events, id, no_failure, one, ready, running_with, until_state,
     used,
 };
+use crate::fsck::{bytes, edit};
 use crate::moves::Cluster;
 use crate::outage::Node;
-use crate::{Expected, has, kill, start_lasting, start_with, until_says, uuid, wait_until};
+use crate::{
+    Expected, has, kill, start_lasting, start_with, until_logged, until_says, uuid, wait_until,
+};
 use serde_json::{Value, json};
 
 #[test]
@@ -128,6 +131,13 @@ fn volumes_that_are_absent_from_an_accepted_engine_are_in_error() {
     has(failed["reason"].as_str().unwrap(), "no more");
     let kinds = events(&node.api, id(&volume));
     assert_eq!(kinds.last().unwrap(), "volume-failed");
+    // The own store returns, and the operator accepts it.
+    node.off("other-store");
+    node.listed("outage: ");
+    node.server.cli(&["node", "accept", "one"]).unwrap();
+    until_state(&node.api, "data", "ready");
+    let kinds = events(&node.api, id(&volume));
+    assert_eq!(kinds.last().unwrap(), "volume-ready");
     delete(&node.api, "data").is(204);
     node.server.finish().unwrap();
 }
@@ -162,4 +172,52 @@ fn volumes_are_lost_with_their_node() {
     );
     delete(api, "data").is(204);
     assert_eq!(api.get("/api/volume/").is(200), Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_volume_without_a_row_is_removed() {
+    let (mut server, api, _dir) = start_lasting("");
+    let volume = ready(&api, "data", 1);
+    server.terminate().unwrap();
+    edit(&server, |rows| {
+        let key = [b"v", &bytes(id(&volume))[..], &[0]].concat();
+        assert!(rows.remove(&*key).unwrap().is_some());
+    });
+    let found = server.cli(&["fsck"]).unwrap_err().to_string();
+    has(&found, "volumes_on has");
+    has(&found, "bills it after its deletion");
+    drop(server.cli(&["fsck", "--repair", "--yes"]));
+    server.run().unwrap();
+    until_logged(&server, "volume without a row, removing it");
+    let listed = server.again(&api).get("/api/volume/").is(200);
+    assert_eq!(listed, json!([]));
+}
+
+#[test]
+fn a_volume_that_its_engine_has_no_more_is_in_error_and_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let lost = dir.path().join("lost");
+    let settings = format!("lose_volumes_while = \"{}\"", lost.display());
+    let node = wharf_tests::simulated_node("one", &settings);
+    let (server, api) = crate::start_on("[limits]\nobserve_every_ms = 100\n", &node);
+    let volume = ready(&api, "data", 1);
+    let with = running_with(&api, "data", false);
+    std::fs::write(&lost, "").unwrap();
+    let failed = until_state(&api, "data", "error");
+    has(failed["reason"].as_str().unwrap(), "no more");
+    assert_eq!(
+        api.get("/api/usage/").is(200)["volumes"][0]["hourly_usd"],
+        0.0
+    );
+    // The instance keeps its right, and does not start without its volume.
+    api.act(uuid(&with), "stop").is(200);
+    let refused = api.act(uuid(&with), "restart").is(400);
+    has(refused["detail"].as_str().unwrap(), "volume data");
+    std::fs::remove_file(&lost).unwrap();
+    until_state(&api, "data", "ready");
+    api.act(uuid(&with), "restart").is(200);
+    let kinds = events(&api, id(&volume));
+    let failed = kinds.iter().filter(|kind| *kind == "volume-failed");
+    assert_eq!(failed.count(), 1, "{kinds:?}");
+    server.finish().unwrap();
 }

@@ -409,3 +409,50 @@ fn overcommitted_vcpus_are_shared_and_one_instance_has_at_most_the_nodes() {
     let [(_, capacity, claimed), ..] = inventory.usage()[0].quantities;
     assert_eq!((capacity, claimed), (5, 4));
 }
+
+#[test]
+fn a_volume_claims_disk_and_brings_its_instances_to_its_node() {
+    let pools = Pools {
+        ssh: (20_000, 20_009),
+        web: (30_000, 30_009),
+    };
+    let mut inventory = Inventory::new(vec![setup("a", "h"), setup("b", "h")], pools);
+    let (a, b, owner) = (NodeId("a".to_owned()), NodeId("b".to_owned()), UserId(1));
+    let tier = CpuTier::GeneralPurpose;
+    let most = setup("a", "h").capacity.disk_size_gib;
+    assert_eq!(inventory.place_volume(1, tier), Ok(a.clone()));
+    inventory.hold_volume(&a, owner, most, true);
+    assert_eq!(inventory.used(owner).volume_gib, u64::from(most));
+    assert_eq!(inventory.place_volume(1, tier), Ok(b.clone()));
+    assert_eq!(inventory.place_volume(most + 1, tier), Err(Some(most)));
+    let request = PlacementRequest {
+        owner,
+        resource_type: ResourceType::Container,
+        size: Size {
+            n_vcpus: 1,
+            mem_gib: 1,
+            disk_size_gib: 1,
+        },
+        cpu_tier: tier,
+        gpu_model: None,
+        flavor: "base".to_owned(),
+        web: false,
+        images: Vec::new(),
+        node: Some(a.clone()),
+    };
+    let short = inventory.place(&request).unwrap_err();
+    assert_eq!(short.fields, [("disk_size_gib", 1, 0)]);
+    inventory.hold_volume(&a, owner, most, false);
+    assert_eq!(inventory.place(&request).unwrap().claim.node, a);
+    assert_eq!(inventory.used(owner).n_volumes, 0);
+    inventory.set_drained(&a, true);
+    assert!(inventory.place(&request).unwrap_err().fields.is_empty());
+    let none = Supports {
+        containers: true,
+        vms: false,
+        gpus: false,
+        volumes: false,
+    };
+    inventory.set_supports(&b, none);
+    assert_eq!(inventory.place_volume(1, tier), Err(None));
+}

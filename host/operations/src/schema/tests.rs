@@ -8,15 +8,17 @@ use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
 use wharf_accounts::key_rows::{KEY_TERMS, KEYS, KeyRow, KeyTerms, USER_KEYS};
-use wharf_db::{Changes, CommitTimes, Db, DbBounds, Read as _, Rows as _, View};
+use wharf_db::{Changes, CommitTimes, Db, DbBounds, Read as _, Rows as _, Table, View};
 use wharf_domain::audit::{Actor, AuditRecord, Origin};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::placement::{Inventory, Pools};
+use wharf_domain::quota::{Amounts, UserLimit};
 use wharf_domain::scope::{Scope, Scopes};
 use wharf_domain::time::Timestamp;
 use wharf_ground::users::{EMAILS, USERS, user_of_email};
 use wharf_instances::SharedInventory;
+use wharf_instances::quota::USER_LIMITS;
 
 /// The table of bounds, as the declarations say it.
 fn bounds() -> String {
@@ -297,6 +299,58 @@ async fn keys_of_users_lose_the_scope_of_metrics_and_those_of_the_operator_keep_
         subjects.sort_unstable();
         assert_eq!(subjects, ["browsers", "derived"]);
         assert!(lost.iter().all(|r| r.owner == Some(UserId(1))));
+        assert_consistent(&db);
+    }
+}
+
+/// The limits of a user as they were until format 9: without the quantities of volumes.
+const LIMITS_9: Table<
+    UserId,
+    (),
+    (
+        UserLimit,
+        UserLimit,
+        UserLimit,
+        UserLimit,
+        UserLimit,
+        UserLimit,
+    ),
+> = Table::bounded(b'q', 0, "", "");
+
+#[tokio::test]
+async fn limits_of_users_get_the_quantities_of_volumes() {
+    let file = TestDatabase::new();
+    let db = file.open();
+    let [a, b, c, d, e, f] = [
+        UserLimit::At(3),
+        UserLimit::Unlimited,
+        UserLimit::Default,
+        UserLimit::At(500),
+        UserLimit::At(0),
+        UserLimit::Unlimited,
+    ];
+    write(&db, move |_| {
+        Changes::none()
+            .put(&USERS, UserId(1), "ann@example.com".to_owned())
+            .put(&LIMITS_9, UserId(1), (a, b, c, d, e, f))
+    })
+    .await;
+    drop(db);
+    file.set_format(9);
+    for _ in 0..2 {
+        let db = file.open();
+        let limits = db.read(|rows| rows.get(&USER_LIMITS, UserId(1))).unwrap();
+        let expected = Amounts {
+            n_instances: a,
+            n_vcpus: b,
+            mem_gib: c,
+            disk_size_gib: d,
+            n_gpus: e,
+            n_ports: f,
+            n_volumes: UserLimit::Default,
+            volume_gib: UserLimit::Default,
+        };
+        assert_eq!(limits, Some(expected));
         assert_consistent(&db);
     }
 }

@@ -207,16 +207,12 @@ pub fn error(error: &Error) -> Response {
             let text = format!("{}; it must be {needed}.", sentence(&error.to_string()));
             detail(StatusCode::BAD_REQUEST, &text)
         }
-        Error::Suspended { .. } => {
+        Error::Suspended { .. } | Error::Refused(_) => {
             let text = format!("{}.", sentence(error.to_string().trim_end_matches('.')));
             detail(StatusCode::BAD_REQUEST, &text)
         }
         Error::NotApplicable(why) => {
             detail(StatusCode::BAD_REQUEST, &format!("{}.", sentence(why)))
-        }
-        Error::Refused(why) => {
-            let text = sentence(why.trim_end_matches('.'));
-            detail(StatusCode::BAD_REQUEST, &format!("{text}."))
         }
         Error::Insufficient(shortfall) => insufficient(&ShortageWire::of_node(shortfall)),
         Error::OverQuota(shortfall) => insufficient(&ShortageWire::of_quota(shortfall)),
