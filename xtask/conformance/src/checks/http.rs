@@ -1,8 +1,7 @@
 //! Malformed HTTP requests, on every endpoint.
 
-use super::auth::{additional_endpoints, instance_endpoints};
-use super::volumes::volume_endpoints;
-use super::webhooks::{MISSING, webhook_endpoints};
+use super::auth::instance_endpoints;
+use super::keys::other_endpoints;
 use crate::check::{Check, decision};
 use crate::client::{INSTANCES, Response};
 use crate::context::Context;
@@ -63,32 +62,8 @@ pub(super) fn checks() -> Vec<Check> {
 /// Sends a request to every endpoint. The instance is missing, so an accepted request has no effect.
 fn on_every_endpoint(c: &Context<'_>, send: impl Fn(&str, &str) -> Result<Response>) -> Result<()> {
     let mut endpoints = instance_endpoints(&c.name());
-    endpoints.extend(additional_endpoints(&c.name()));
-    endpoints.extend(webhook_endpoints(MISSING));
-    endpoints.extend(volume_endpoints(MISSING));
-    for (method, path) in [
-        ("GET", INSTANCES),
-        ("POST", INSTANCES),
-        ("GET", "/api/audit/"),
-        ("GET", "/api/event/"),
-        ("GET", "/api/key/"),
-        ("POST", "/api/key/"),
-        ("DELETE", "/api/key/none/"),
-        ("GET", "/api/flavor/"),
-        ("GET", "/api/offer/"),
-        ("POST", "/api/estimate/"),
-        ("GET", "/api/usage/"),
-        ("GET", "/api/session/"),
-        ("GET", "/api/ssh-key/"),
-        ("POST", "/api/ssh-key/"),
-        ("DELETE", "/api/ssh-key/none/"),
-        ("GET", "/api/preferences/"),
-        ("PATCH", "/api/preferences/"),
-        ("GET", "/healthz"),
-        ("GET", "/readyz"),
-    ] {
-        endpoints.push((method, path.to_owned(), Value::Null));
-    }
+    endpoints.extend(other_endpoints(c));
+    endpoints.extend(["/healthz", "/readyz"].map(|path| ("GET", path.to_owned(), Value::Null)));
     for (method, path, _) in endpoints {
         let response = send(method, &path)?;
         response.is(400)?;

@@ -13,7 +13,7 @@ const KEYS: &str = "/api/key/";
 const AUDIT: &str = "/api/audit/";
 
 /// Endpoints apart from those of one instance, with a valid body.
-fn other_endpoints(c: &Context<'_>) -> Vec<(&'static str, String, Value)> {
+pub(super) fn other_endpoints(c: &Context<'_>) -> Vec<(&'static str, String, Value)> {
     let mut endpoints = additional_endpoints(&c.name());
     endpoints.extend(webhook_endpoints(MISSING));
     endpoints.extend(volume_endpoints(MISSING));
