@@ -51,6 +51,7 @@ mod stats;
 mod terminal;
 mod tunnel;
 mod vms;
+mod volumes;
 
 use context::EngineContext;
 use engine_restart::on_another;
@@ -70,10 +71,11 @@ const PLAIN: Kind = Kind::Dockerd;
 const LEFT_OUT: Kind = Kind::Podman4;
 /// Tests of differences between dockerd and Podman. None of these starts a second engine: two Podmans on a node
 /// share their firewall rules for ports.
-const CORE: [&str; 14] = [
+const CORE: [&str; 15] = [
     "the_driver_keeps_its_promises",
     "ssh_of_a_page_is_at_the_private_address_alone",
     "running_means_that_ssh_accepts",
+    "volumes_hold_their_sizes_and_outlive_instances",
     "data_in_the_home_directory_survives_stop_and_restart",
     "an_instance_that_powers_itself_off_becomes_exited",
     "the_limits_are_seen_from_inside",
@@ -128,6 +130,7 @@ fn waiting() -> Vec<Chain<EngineContext>> {
         ["operations_complete_after_kills_of_the_server" => crash::kills],
         ["create_answers_before_the_instance_is_up" => lifecycle::create_answers_at_once],
         ["running_means_that_ssh_accepts" => lifecycle::running_means_ssh_accepts],
+        ["volumes_hold_their_sizes_and_outlive_instances" => volumes::sizes_and_content],
         ["data_in_the_home_directory_survives_stop_and_restart" => lifecycle::data_survives],
         ["an_instance_that_powers_itself_off_becomes_exited" => lifecycle::poweroff_inside],
         ["the_command_line_creates_an_instance_and_logs_in" => journey::create_and_log_in],
@@ -150,6 +153,13 @@ fn busy() -> Vec<Chain<EngineContext>> {
     chains! {
         ["disk_growth_completes_after_kills" => grow_killed::converges],
         ["a_disk_grows_with_all_its_content" => grow::with_all_that_is_on_it],
+        ["volumes_stay_while_a_disk_grows" => |context: &EngineContext| {
+            if context.grows_disks() {
+                volumes::stay_while_a_disk_grows(context)
+            } else {
+                Ok(())
+            }
+        }],
     }
 }
 

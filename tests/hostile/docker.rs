@@ -39,6 +39,13 @@ const OF_CREATION: &[&str] = &[
     "send list -> refused: list",
     "send list-machines -> refused: list-machines",
     "show mark-store -> refused: mark-store",
+    // Volumes: those of other calls, of other owners, and directories of the node.
+    "send create DIGEST mounts=/ -> refused: create: there is no argument",
+    "send read-mount mount=11111111-3c1e-4f43-9d2b-2c1c1f8f8f8f -> refused: read-mount: argument mount",
+    "send create-volume -> refused: create-volume",
+    "send create-holder -> refused: create-holder",
+    "send delete-volume -> refused: delete-volume",
+    "send delete-holder -> refused: delete-holder",
     // Other instances' containers.
     "send create DIGEST name=OTHER -> refused: create: argument name",
     "send read container=OTHER -> refused: read: argument container",

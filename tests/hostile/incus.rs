@@ -14,6 +14,11 @@ const OF_CREATION: &[&str] = &[
     "send move-here -> refused: move-here",
     "send readdress DIGEST -> refused: readdress",
     "send images -> refused: images",
+    // Volumes: those of other calls and of other owners, and other devices.
+    "send create-volume -> refused: create-volume",
+    "send delete-volume -> refused: delete-volume",
+    "send attach source=/ -> refused: attach: there is no argument",
+    "send detach device=root -> refused: detach: argument device",
     "job create DIGEST -> refused: create",
     "transfer create DIGEST -> refused: ",
     // Files that the blueprint does not have.

@@ -12,7 +12,9 @@ mod private_port;
 mod stats;
 
 use crate::lab::look;
-use crate::{crash, lifecycle, limits, login, many, out_of_band as by_hand, resize, sanity};
+use crate::{
+    crash, lifecycle, limits, login, many, out_of_band as by_hand, resize, sanity, volumes,
+};
 use context::IncusContext;
 use wharf_tests::lanes::{Chain, Suite};
 
@@ -36,6 +38,8 @@ fn waiting() -> Vec<Chain<IncusContext>> {
         ],
         ["operations_complete_after_kills_of_the_server" => crash::kills],
         ["data_in_the_home_directory_survives_stop_and_restart" => lifecycle::data_survives],
+        ["volumes_hold_their_sizes_and_outlive_instances" => volumes::sizes_and_content],
+        ["volumes_come_and_go_on_a_running_instance" => volumes::come_and_go],
         ["stopped_instances_move_from_a_drained_member" => moves::of_a_drained_node],
         ["running_means_that_ssh_accepts" => lifecycle::running_means_ssh_accepts],
         ["an_instance_that_powers_itself_off_becomes_exited" => lifecycle::poweroff_inside],

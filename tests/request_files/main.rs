@@ -10,6 +10,7 @@
 
 mod promises;
 mod recorded;
+mod volumes;
 mod walls;
 
 /// The text of a driver's request file.

@@ -8,7 +8,7 @@ const OTHER: &str = "wharf-11111111-3c1e-4f43-9d2b-2c1c1f8f8f8f";
 const INCUS: &str = "wh-240a1045-0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-3";
 
 /// A call of a driver.
-struct PromiseCall {
+pub struct PromiseCall {
     requests: Requests,
     scope: CallScope,
 }
@@ -23,11 +23,11 @@ impl PromiseCall {
         }
     }
 
-    fn docker(sample: Value) -> Self {
+    pub fn docker(sample: Value) -> Self {
         Self::new("driver-docker", sample)
     }
 
-    fn incus(call: &str) -> Self {
+    pub fn incus(call: &str) -> Self {
         let settings =
             json!({ "member": "one", "gateway": "10.80.0.1", "publish_address": "192.0.2.1" });
         Self::new(
@@ -59,7 +59,7 @@ impl PromiseCall {
             .map_err(|refusal| refusal.0)
     }
 
-    fn send(&self, name: &str, arguments: &[(&str, &str)]) -> Result<String, String> {
+    pub fn send(&self, name: &str, arguments: &[(&str, &str)]) -> Result<String, String> {
         self.ask(name, arguments, Purpose::Send)
     }
 
@@ -70,6 +70,13 @@ impl PromiseCall {
         self.requests
             .learn(&mut self.scope, name, &arguments, status, body);
     }
+
+    /// Takes an answer of text to a request without arguments.
+    pub fn answer_text(&mut self, name: &str, status: u16, body: &str) {
+        let body = body.as_bytes();
+        self.requests
+            .learn(&mut self.scope, name, &[], status, body);
+    }
 }
 
 fn texts(arguments: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -78,12 +85,12 @@ fn texts(arguments: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[track_caller]
-fn refused(answer: Result<String, String>, words: &str) {
+pub fn refused(answer: Result<String, String>, words: &str) {
     let why = answer.unwrap_err();
     assert!(why.contains(words), "{why}");
 }
 
-fn body(written: &str) -> Value {
+pub fn body(written: &str) -> Value {
     let (_, body) = written.split_once("\n\n").unwrap();
     serde_json::from_str(body).unwrap()
 }

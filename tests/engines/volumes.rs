@@ -1,0 +1,180 @@
+//! Volumes: sizes that hold, one writer or several readers, and content that outlives instances.
+
+use crate::lab::{Lab, inside, restarted, running, text, user, uuid};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use wharf_tests::{Api, small, until};
+
+/// Fills a volume of one GiB until the engine refuses more, and prints the number of MiB that it took.
+const FILL: &str = "dd if=/dev/urandom of=/data/full bs=1M count=1400 2>/tmp/why; \
+    grep -Eqi 'quota exceeded|no space' /tmp/why && echo $(($(stat -c %s /data/full) >> 20))";
+
+/// Whether the node makes volumes. A node that makes none says so, and refuses to.
+fn are_made(api: &Api) -> Result<bool> {
+    let probe = json!({ "name": "probe", "size_gib": 1 });
+    let answer = api.send("POST", "/api/volume/", &probe)?;
+    if answer.status == 201 {
+        until("a probe is made", || {
+            Ok(["ready", "error"]
+                .contains(&text(&volume(api, "probe")?["state"]))
+                .then_some(()))
+        })?;
+        api.raw("DELETE", "/api/volume/probe/", None)?.expect(204)?;
+    }
+    Ok(answer.status == 201)
+}
+
+fn volume(api: &Api, name: &str) -> Result<Value> {
+    api.get(&format!("/api/volume/{name}/"))?.expect(200)
+}
+
+fn made(api: &Api, name: &str) -> Result<Value> {
+    let body = json!({ "name": name, "size_gib": 1 });
+    api.send("POST", "/api/volume/", &body)?.expect(201)?;
+    until(&format!("{name} is ready"), || {
+        let volume = volume(api, name)?;
+        ensure!(volume["state"] != "error", "{volume}");
+        Ok((volume["state"] == "ready").then_some(volume))
+    })
+}
+
+/// Creates a container with volumes at `/data` or `/refs`, and waits until it runs.
+fn with(api: &Api, mounts: &Value) -> Result<Value> {
+    let mut body = small("container");
+    body["volumes"] = mounts.clone();
+    // A volume is free once the node was seen without the last instance that had it.
+    let created = until("the volumes are free", || {
+        let answer = api.create(&body)?;
+        Ok((answer.status != 400).then_some(answer))
+    })?
+    .expect(201)?;
+    let running = api.wait_for(uuid(&created), "running")?;
+    user(&running).wait_for_login(&running)?;
+    Ok(running)
+}
+
+fn removed(api: &Api, name: &str) -> Result<()> {
+    until(&format!("{name} can be deleted"), || {
+        let answer = api.raw("DELETE", &format!("/api/volume/{name}/"), None)?;
+        Ok((answer.status == 204).then_some(()))
+    })
+}
+
+/// A size holds, content outlives instances, and a volume in use stays.
+pub fn sizes_and_content(lab: &impl Lab) -> Result<()> {
+    let (server, api) = lab.served("")?;
+    if !are_made(&api)? {
+        println!("SKIPPED: this node makes no volumes");
+        return server.finish();
+    }
+    made(&api, "data")?;
+    let written = json!([{ "volume": "data", "path": "/data" }]);
+    let one = with(&api, &written)?;
+    ensure!(inside(&one, "stat -c '%U %a' /data")? == "user 755");
+    let took: u32 = inside(&one, FILL)?.parse().context("it takes 1400 MiB")?;
+    ensure!((900..=1100).contains(&took), "it took {took} MiB");
+    ensure!(
+        inside(&one, "echo more > /data/more").is_err(),
+        "it takes more"
+    );
+    // The instance's own disk is not charged, and a removal makes room.
+    inside(&one, "fallocate -l 3G ~/own && rm ~/own")?;
+    inside(&one, "rm /data/full && echo kept > /data/kept && sync")?;
+    let refused = api.raw("DELETE", "/api/volume/data/", None)?;
+    ensure!(refused.status == 400, "{}", refused.body);
+    let one = restarted(&api, &one)?;
+    ensure!(inside(&one, "cat /data/kept")? == "kept");
+    api.act(uuid(&one), "stop")?.expect(200)?;
+    let refused = api.raw("DELETE", "/api/volume/data/", None)?;
+    ensure!(refused.status == 400, "stopped: {}", refused.body);
+    let renamed = json!({ "name": "renamed" });
+    api.send("PATCH", "/api/volume/data/", &renamed)?
+        .expect(200)?;
+    lab.remove(&api, &one)?;
+    let read = json!([{ "volume": "renamed", "path": "/data", "read_only": true }]);
+    let (first, second) = (with(&api, &read)?, with(&api, &read)?);
+    for reader in [&first, &second] {
+        ensure!(inside(reader, "cat /data/kept")? == "kept");
+        let write = inside(reader, "sudo touch /data/x");
+        ensure!(write.is_err(), "a reader writes");
+        let remounted = inside(
+            reader,
+            "sudo mount -o remount,rw /data && sudo touch /data/x",
+        );
+        ensure!(remounted.is_err(), "a reader remounts it");
+    }
+    let mut writer = small("container");
+    writer["volumes"] = json!([{ "volume": "renamed", "path": "/data" }]);
+    let refused = api.create(&writer)?;
+    ensure!(
+        refused.status == 400,
+        "a writer beside readers: {}",
+        refused.body
+    );
+    for reader in [&first, &second] {
+        lab.remove(&api, reader)?;
+    }
+    removed(&api, "renamed")?;
+    server.finish()
+}
+
+/// A larger disk keeps the volumes, on engines whose containers get another one for it.
+pub fn stay_while_a_disk_grows(lab: &impl Lab) -> Result<()> {
+    let (server, api) = lab.served("")?;
+    if !are_made(&api)? {
+        println!("SKIPPED: this node makes no volumes");
+        return server.finish();
+    }
+    made(&api, "data")?;
+    made(&api, "refs")?;
+    let mounts = json!([
+        { "volume": "data", "path": "/srv/data" },
+        { "volume": "refs", "path": "/refs", "read_only": true },
+    ]);
+    let one = with(&api, &mounts)?;
+    let fill = "mkdir /srv/data/d && echo kept > /srv/data/d/kept && chmod 700 /srv/data/d && echo own > ~/own \
+        && sudo sh -c 'echo beside > /srv/beside'";
+    inside(&one, fill)?;
+    api.act(uuid(&one), "stop")?.expect(200)?;
+    let larger = json!({ "disk_size_gib": 11 });
+    api.send("PATCH", &format!("/api/instance/{}/", uuid(&one)), &larger)?
+        .expect(200)?;
+    api.act(uuid(&one), "restart")?.expect(200)?;
+    until("the larger disk is there", || {
+        let look = "stat -c '%U %a' /srv/data /srv/data/d; cat /srv/data/d/kept ~/own /srv/beside; ls -A /refs";
+        let seen = inside(&one, look).ok();
+        Ok(seen.filter(|seen| seen == "user 755\nuser 700\nkept\nown\nbeside"))
+    })?;
+    inside(&one, "fallocate -l 10500M ~/more && rm ~/more")?;
+    lab.remove(&api, &one)?;
+    removed(&api, "data")?;
+    removed(&api, "refs")?;
+    server.finish()
+}
+
+/// A running instance gets and loses a volume, on engines that can do that.
+pub fn come_and_go(lab: &impl Lab) -> Result<()> {
+    let (server, api) = lab.served("")?;
+    made(&api, "late")?;
+    let one = running(&api)?;
+    user(&one).wait_for_login(&one)?;
+    let path = |verb: &str| format!("/api/instance/{}/{verb}-volume/", uuid(&one));
+    for round in 0..2 {
+        let mount = json!({ "volume": "late", "path": "/data" });
+        api.send("POST", &path("attach"), &mount)?.expect(200)?;
+        until("it is attached", || {
+            Ok(inside(&one, &format!("echo {round} >> /data/rounds")).ok())
+        })?;
+        let taken = json!({ "volume": "late" });
+        api.send("POST", &path("detach"), &taken)?.expect(200)?;
+        until("it is detached", || {
+            Ok(inside(&one, "mountpoint /data").is_err().then_some(()))
+        })?;
+    }
+    lab.remove(&api, &one)?;
+    let again = with(&api, &json!([{ "volume": "late", "path": "/data" }]))?;
+    ensure!(inside(&again, "cat /data/rounds")? == "0\n1");
+    lab.remove(&api, &again)?;
+    removed(&api, "late")?;
+    server.finish()
+}
