@@ -15,7 +15,8 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use wharf_accounts::Accounts;
 use wharf_accounts::key::KeyRequest;
-use wharf_db::{BatchWriter, Db, DbBounds};
+use wharf_config::Config;
+use wharf_db::{BatchWriter, Db, DbBounds, Read as _};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
@@ -46,7 +47,14 @@ pub enum Ended {
 /// Runs a process from its start to its end.
 pub async fn run(outside: &Arc<Outside>, steps: &Mutex<VecDeque<Step>>) -> Result<Ended> {
     let (sim, _stopping) = match start(outside).await {
-        Ok(started) => started,
+        Ok(Started::Up(sim, stopping)) => (*sim, stopping),
+        Ok(Started::Refused) => {
+            outside.trace.line(
+                "wharf",
+                "refuses to start without a node that has instances",
+            );
+            return Ok(Ended::By(EndOfProcess::Restart(0)));
+        }
         Err(_) if outside.disk.lock().is_struck() => return Ok(Ended::Lost),
         Err(error) => return Err(error),
     };
@@ -103,8 +111,26 @@ fn pinned(db: &Db) -> BTreeMap<NodeId, String> {
     read.unwrap_or_default()
 }
 
+/// The result of a start.
+enum Started {
+    /// The sender ends the tasks when it is dropped.
+    Up(Box<Sim>, watch::Sender<bool>),
+    /// The configuration lacks a node with instances.
+    Refused,
+}
+
+/// Whether a configuration lacks a node with instances. A server refuses to start with it.
+fn lacks_nodes(config: &Config, db: &Db) -> Result<bool, Error> {
+    let has = |name: &str| config.node.iter().any(|node| node.name == name);
+    db.read(|rows| {
+        let mut lacks = false;
+        rows.each_claim(|_, claim| lacks |= !has(&claim.node.0))?;
+        Ok(lacks)
+    })
+}
+
 /// Starts everything that a server has behind its interface.
-async fn start(outside: &Arc<Outside>) -> Result<(Sim, watch::Sender<bool>)> {
+async fn start(outside: &Arc<Outside>) -> Result<Started> {
     let setup = outside.setup;
     let number = *outside.config.lock();
     let config = setup.configs.get(number).context("no such configuration")?;
@@ -122,6 +148,9 @@ async fn start(outside: &Arc<Outside>) -> Result<(Sim, watch::Sender<bool>)> {
         DbBounds::default(),
     )
     .map_err(|error| anyhow!(error.chain()))?;
+    if lacks_nodes(config, &db).map_err(failed)? {
+        return Ok(Started::Refused);
+    }
     clock.resume(&db).map_err(failed)?;
     let writing = Arc::new(Mutex::new(None));
     tokio::spawn(write(batches, Arc::clone(&writing)));
@@ -169,7 +198,7 @@ async fn start(outside: &Arc<Outside>) -> Result<(Sim, watch::Sender<bool>)> {
     tokio::spawn(reconciler::run(Arc::clone(&app), nudged, stopped.clone()));
     tokio::spawn(retention::run(Arc::clone(&app), stopped.clone()));
     tokio::spawn(clock_watch::run(db, clock, stopped));
-    Ok((sim, stopping))
+    Ok(Started::Up(Box::new(sim), stopping))
 }
 
 fn failed(error: Error) -> anyhow::Error {

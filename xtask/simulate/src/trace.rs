@@ -8,6 +8,9 @@ use std::sync::Arc;
 use tracing_subscriber::fmt::MakeWriter;
 use uuid::Uuid;
 
+/// The most lines of a run.
+const MOST: usize = 100_000;
+
 /// The trace of a run. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Trace {
@@ -42,7 +45,15 @@ impl Trace {
         let (seconds, millis) = (at / 1000, at % 1000);
         let text = text.replace('\n', " ");
         let line = format!("{seconds:>7}.{millis:03}  {who:<8} {text}");
-        self.lines.lock().lines.push(line);
+        let count = {
+            let mut lines = self.lines.lock();
+            lines.lines.push(line);
+            lines.lines.len()
+        };
+        if count == MOST {
+            // It ends a task that repeats itself in no time, which would hold up all others.
+            std::panic::panic_any(format!("there is no end: {text}"));
+        }
     }
 
     pub fn len(&self) -> usize {

@@ -130,7 +130,7 @@ impl Worker {
     /// Waits for the pause, the deadline or a notification, at most for [`LAST_PAUSE`].
     async fn pause(&self, pause: Duration, deadline: Option<Instant>) {
         let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-        let pause = pause.min(LAST_PAUSE).min(left.unwrap_or(LAST_PAUSE));
+        let pause = shortened(pause, left);
         drop(tokio::time::timeout(pause, self.notify.notified()).await);
     }
 
@@ -265,6 +265,13 @@ impl Worker {
     }
 }
 
+/// The pause up to a deadline. One that has passed shortens nothing: an attempt that fails without a call would
+/// be repeated without an end, and nothing else would run.
+fn shortened(pause: Duration, left: Option<Duration>) -> Duration {
+    let left = left.filter(|left| !left.is_zero());
+    pause.min(LAST_PAUSE).min(left.unwrap_or(LAST_PAUSE))
+}
+
 /// Carries a step out, or ends one whose deadline has passed.
 async fn carry_out(mut attempt: Attempt<'_>, step: Step, expired: bool) -> NextAttempt {
     if expired {
@@ -296,8 +303,18 @@ async fn begin<'a>(permits: &'a Semaphore, notify: &Notify) -> Option<SemaphoreP
 
 #[cfg(test)]
 mod tests {
-    use super::begin;
+    use super::{LAST_PAUSE, begin, shortened};
+    use std::time::Duration;
     use tokio::sync::{Notify, Semaphore};
+
+    #[test]
+    fn a_deadline_that_has_passed_shortens_no_pause() {
+        let (pause, soon) = (Duration::from_secs(1), Duration::from_millis(10));
+        assert_eq!(shortened(pause, None), pause);
+        assert_eq!(shortened(pause, Some(soon)), soon);
+        assert_eq!(shortened(pause, Some(Duration::ZERO)), pause);
+        assert_eq!(shortened(2 * LAST_PAUSE, None), LAST_PAUSE);
+    }
 
     #[tokio::test]
     async fn a_notification_ends_the_wait_for_a_permit() {
