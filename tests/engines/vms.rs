@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 use wharf_tests::lanes::BoxedTest;
-use wharf_tests::{Api, KeyPair, Login, Server, eventually, small, until};
+use wharf_tests::{Api, KeyPair, Login, Server, Tunnel, eventually, small, until};
 
 const GIB: u64 = 1 << 30;
 /// The port of the web server in the machine.
@@ -190,6 +190,8 @@ fn ports_open_and_close(
     other: &Value,
 ) -> Result<()> {
     let name = text(instance, "name");
+    let mut ssh = Tunnel::open(api, name, 22)?;
+    ensure!(ssh.read()?.starts_with(b"SSH-2.0-"));
     let (public, others) = (text(instance, "public_ipv4"), text(other, "public_ipv4"));
     ensure!(public != others);
     for address in [public, others] {
@@ -202,6 +204,12 @@ fn ports_open_and_close(
         page(public, WEB).is_none(),
         "the port is open before add-port"
     );
+    // A tunnel needs no open port.
+    let mut tunnel = Tunnel::open(api, name, WEB)?;
+    tunnel.send(b"GET /page HTTP/1.0\r\n\r\n")?;
+    tunnel.finish()?;
+    let answer = String::from_utf8(tunnel.read_to_end()?)?;
+    ensure!(answer.ends_with(&format!("{name}\n")), "{answer}");
     let port = json!({ "port": WEB });
     let path = |action: &str| format!("/api/instance/{name}/{action}/");
     let opened = api.send("POST", &path("add-port"), &port)?.expect(200)?;
