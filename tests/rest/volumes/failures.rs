@@ -212,7 +212,7 @@ fn a_volume_that_its_engine_has_no_more_is_in_error_and_comes_back() {
     // The instance keeps its right, and does not start without its volume.
     api.act(uuid(&with), "stop").is(200);
     let refused = api.act(uuid(&with), "restart").is(400);
-    has(refused["detail"].as_str().unwrap(), "volume data");
+    has(refused["detail"].as_str().unwrap(), "Volume data");
     std::fs::remove_file(&lost).unwrap();
     until_state(&api, "data", "ready");
     api.act(uuid(&with), "restart").is(200);
