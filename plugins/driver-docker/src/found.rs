@@ -4,7 +4,7 @@ use crate::api::model::{Details, Summary, label};
 use crate::context::Context;
 use crate::names;
 use crate::phase;
-use wharf_guest::{Error, Phase, Tag};
+use wharf_guest::{During, Error, Phase, Tag};
 
 /// The container of an instance.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ pub fn listed(ctx: &Context, tag: &Tag) -> Result<Vec<Summary>, Error> {
     let mut containers = ctx
         .api
         .containers_of_instance()?
-        .map_err(|refusal| refusal.during("looking for the container"))?;
+        .during("looking for the container")?;
     let incarnation = tag.incarnation.to_string();
     containers.retain(|one| label(&one.labels, names::INCARNATION) == Some(&incarnation));
     Ok(containers)

@@ -22,7 +22,7 @@ use crate::pull::Pull;
 use crate::settings::Lxcfs;
 use crate::vm::disk_size_of;
 use crate::{lxcfs, names, network, volumes};
-use wharf_guest::{Error, Phase, Report, ResourceType, Shortage, Size, Spec, Target, log};
+use wharf_guest::{During, Error, Phase, Report, ResourceType, Shortage, Size, Spec, Target, log};
 
 /// Attempts to create in one call: with the network, with the image, without lxcfs, and after a
 /// conflicting container.
@@ -227,7 +227,7 @@ fn take_over(ctx: &Context, spec: &Spec, old: Option<&str>) -> Result<Report, Er
 }
 
 fn renamed(reply: Reply<()>) -> Result<(), Error> {
-    reply.map_err(|refusal| refusal.during("renaming the container"))
+    reply.during("renaming the container")
 }
 
 fn removed(reply: Reply<()>) -> Result<(), Error> {

@@ -4,7 +4,7 @@
 
 use crate::context::Context;
 use crate::names;
-use wharf_guest::Error;
+use wharf_guest::{During, Error};
 
 /// See the `identity` interface.
 pub fn identify(ctx: &Context) -> Result<Option<String>, Error> {
@@ -17,6 +17,5 @@ pub fn identify(ctx: &Context) -> Result<Option<String>, Error> {
 
 /// See the `identity` interface.
 pub fn mark(ctx: &Context) -> Result<(), Error> {
-    let made = ctx.api.mark_store()?;
-    made.map_err(|refusal| refusal.during("marking the store"))
+    ctx.api.mark_store()?.during("marking the store")
 }

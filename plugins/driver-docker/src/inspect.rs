@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::found::{find, is_called};
 use crate::{names, phase};
 use std::collections::BTreeMap;
-use wharf_guest::{Error, Observed, Phase, Report, Tag, log};
+use wharf_guest::{During, Error, Observed, Phase, Report, Tag, log};
 
 /// See the `driver` interface. The input has no generation, so the report has generation 0.
 pub fn inspect(ctx: &Context, tag: &Tag) -> Result<Report, Error> {
@@ -15,10 +15,7 @@ pub fn inspect(ctx: &Context, tag: &Tag) -> Result<Report, Error> {
 
 /// See the `driver` interface.
 pub fn list(ctx: &Context) -> Result<Vec<Observed>, Error> {
-    let containers = ctx
-        .api
-        .containers()?
-        .map_err(|refusal| refusal.during("listing the containers"))?;
+    let containers = ctx.api.containers()?.during("listing the containers")?;
     let mut all: BTreeMap<(String, u64), Observed> = BTreeMap::new();
     for summary in &containers {
         let Some(observed) = observed(summary) else {

@@ -5,7 +5,7 @@
 use crate::api::model::label;
 use crate::context::Context;
 use crate::names;
-use wharf_guest::Error;
+use wharf_guest::{During, Error};
 
 /// The directory of Debian's lxcfs. The mounts of containers are below it.
 pub const DIRECTORY: &str = "/var/lib/lxcfs";
@@ -16,8 +16,7 @@ pub const MACHINE: &str = "machine";
 
 /// Returns whether the newest instance that runs has its own view; none if there is no instance.
 pub fn is_shown(ctx: &Context) -> Result<Option<bool>, Error> {
-    let found = ctx.api.views()?;
-    let found = found.map_err(|refusal| refusal.during("listing the instances"))?;
+    let found = ctx.api.views()?.during("listing the instances")?;
     // Engines list the newest first.
     Ok(found
         .first()

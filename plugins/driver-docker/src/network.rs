@@ -9,7 +9,7 @@ use crate::api::model::{NetworkDetails, Summary, label};
 use crate::context::Context;
 use crate::names;
 use crate::product::Product;
-use wharf_guest::Call;
+use wharf_guest::{Call, During};
 use wharf_guest::{Error, Network, log};
 
 /// A network of the call, as the requests name it.
@@ -179,8 +179,9 @@ fn without_other_owners(
 
 /// Lists the containers on the network, running or not.
 fn members(ctx: &Context, network: &Network) -> Result<Vec<Summary>, Error> {
-    let members = ctx.api.members(which(ctx, network)?)?;
-    members.map_err(|refusal| refusal.during("listing a network's containers"))
+    ctx.api
+        .members(which(ctx, network)?)?
+        .during("listing a network's containers")
 }
 
 /// Removes the network if it has no container, not even a stopped one. Engines refer to a
@@ -212,7 +213,7 @@ pub fn reattach(ctx: &Context, network: &Network, container: &str) -> Result<(),
             );
         }
     }
-    attach(ctx, network, container)?.map_err(|refusal| refusal.during(ATTACHING))
+    attach(ctx, network, container)?.during(ATTACHING)
 }
 
 /// Attaches a container that never ran to a second network, which is created if it is missing.

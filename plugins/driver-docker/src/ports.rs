@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::found;
-use wharf_guest::{Error, ResourceType, Target};
+use wharf_guest::{During, Error, ResourceType, Target};
 
 /// Delay until a container that was just started is up, ms.
 const AGAIN_MS: u32 = 200;
@@ -19,7 +19,7 @@ pub fn set(ctx: &Context, target: &Target) -> Result<(), Error> {
     let ended = ctx
         .api
         .set_ports(&found.name)?
-        .map_err(|refusal| refusal.during("setting the ports"))?;
+        .during("setting the ports")?;
     match ended.code {
         0 => Ok(()),
         code => Err(Error::Other(format!(

@@ -7,7 +7,7 @@ use crate::gpu;
 use crate::product::Product;
 use crate::settings::DiskLimit;
 use crate::{vm, volumes};
-use wharf_guest::{DiskGrow, Error, Features, GIB, Health, version_numbers};
+use wharf_guest::{DiskGrow, During, Error, Features, GIB, Health, version_numbers};
 
 /// The oldest version of the interface with all required features: Docker 20.10, Podman 4.
 const OLDEST_API: (u32, u32) = (1, 41);
@@ -18,10 +18,7 @@ const OLDEST_API: (u32, u32) = (1, 41);
 /// See the `driver` interface; [`Error::Unsupported`] if the engine is too old.
 pub fn probe(ctx: &Context) -> Result<Health, Error> {
     let product = Product::of(ctx)?;
-    let info = ctx
-        .api
-        .info()?
-        .map_err(|refusal| refusal.during("reading the node's resources"))?;
+    let info = ctx.api.info()?.during("reading the node's resources")?;
     if version_numbers(&product.api_version) < OLDEST_API {
         return Err(Error::Unsupported(format!(
             "the engine speaks API {}; 1.41 is needed (Docker 20.10, Podman 4, or newer)",

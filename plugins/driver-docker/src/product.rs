@@ -2,7 +2,7 @@
 
 use crate::api::model::Version;
 use crate::context::Context;
-use wharf_guest::{Error, version_numbers};
+use wharf_guest::{During, Error, version_numbers};
 
 /// Name and version of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,11 +22,11 @@ impl Product {
     /// When it does not answer.
     pub fn of(ctx: &Context) -> Result<Self, Error> {
         let step = "reading the version";
-        let told = ctx.api.ping()?.map_err(|refusal| refusal.during(step))?;
+        let told = ctx.api.ping()?.during(step)?;
         if let Some(product) = told {
             return Ok(product);
         }
-        let version = ctx.api.version()?.map_err(|refusal| refusal.during(step))?;
+        let version = ctx.api.version()?.during(step)?;
         Ok(Self::named(&version))
     }
 

@@ -4,17 +4,15 @@ use crate::api::model::{Image, NetworkDetails, label};
 use crate::context::Context;
 use crate::settings::Lxcfs;
 use crate::{lxcfs, names};
-use wharf_guest::{EngineNetwork, Error, Surroundings};
+use wharf_guest::{During, EngineNetwork, Error, Surroundings};
 
 /// The registry that no engine can pull from.
 const LOCAL: &str = "localhost/";
 
 /// See the `survey` interface.
 pub fn look(ctx: &Context, images: &[String]) -> Result<Surroundings, Error> {
-    let networks = ctx.api.networks()?;
-    let networks = networks.map_err(|refusal| refusal.during("listing the networks"))?;
-    let info = ctx.api.info()?;
-    let info = info.map_err(|refusal| refusal.during("reading the node's resources"))?;
+    let networks = ctx.api.networks()?.during("listing the networks")?;
+    let info = ctx.api.info()?.during("reading the node's resources")?;
     let (mut missing_images, mut images_without_ssh) = (Vec::new(), Vec::new());
     for reference in images {
         let image = ctx.settings.image(reference);

@@ -7,7 +7,7 @@
 
 use crate::context::Context;
 use crate::settings::Kvm;
-use wharf_guest::{Error, ResourceType, Size};
+use wharf_guest::{During, Error, ResourceType, Size};
 
 /// Returns whether machines use hardware virtualisation on this node. Each machine tests it at its
 /// start, so the running ones are asked. False if none runs.
@@ -15,8 +15,7 @@ pub fn have_kvm(ctx: &Context) -> Result<bool, Error> {
     if ctx.settings.kvm == Kvm::Off {
         return Ok(false);
     }
-    let machines = ctx.api.machines()?;
-    let machines = machines.map_err(|refusal| refusal.during("listing the machines"))?;
+    let machines = ctx.api.machines()?.during("listing the machines")?;
     for machine in machines.iter().take(MOST_ASKED) {
         if let Ok(chosen) = ctx.api.acceleration(&machine.id)? {
             return Ok(chosen.trim() == "kvm");

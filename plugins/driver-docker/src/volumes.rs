@@ -14,7 +14,9 @@ use crate::context::Context;
 use crate::product::Product;
 use crate::settings::{BtrfsQuotas, DiskLimit};
 use std::collections::BTreeMap;
-use wharf_guest::{Error, Mount, ObservedVolume, Spec, Volume, VolumeReport, VolumeState, log};
+use wharf_guest::{
+    During, Error, Mount, ObservedVolume, Spec, Volume, VolumeReport, VolumeState, log,
+};
 
 /// Label: the installation that owns the volume, on its holder and on the engine's volume.
 const HOLDER: &str = "io.wharf.holder";
@@ -90,10 +92,8 @@ pub fn make(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeR
                 .to_owned(),
         ));
     };
-    let making = ctx.api.make_volume()?;
-    making.map_err(|refusal| refusal.during("making the volume"))?;
-    let made = ctx.api.volume()?;
-    let made = made.map_err(|refusal| refusal.during("reading the new volume"))?;
+    ctx.api.make_volume()?.during("making the volume")?;
+    let made = ctx.api.volume()?.during("reading the new volume")?;
     if !is_at(&made, &planned) {
         let why = format!("volume {} exists with other content", volume.id);
         return Err(Error::Conflict(why));
@@ -103,8 +103,7 @@ pub fn make(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeR
 
 /// Creates the holder from the first image that the engine has; returns a report if there is nothing to hold.
 fn hold(ctx: &Context, volume: &Volume, images: &[String]) -> Result<Option<VolumeReport>, Error> {
-    let info = ctx.api.info()?;
-    let info = info.map_err(|refusal| refusal.during("reading the engine's storage"))?;
+    let info = ctx.api.info()?.during("reading the engine's storage")?;
     if !are_made(ctx, &Product::of(ctx)?, &info) {
         return Err(Error::Unsupported(
             "volumes: they need btrfs with quotas, and no user namespaces of Podman".to_owned(),
@@ -173,10 +172,11 @@ fn remove_holder(ctx: &Context) -> Result<(), Error> {
 
 /// See the `volumes` interface.
 pub fn list(ctx: &Context) -> Result<Vec<ObservedVolume>, Error> {
-    let volumes = ctx.api.volumes()?;
-    let volumes = volumes.map_err(|refusal| refusal.during("listing the volumes"))?;
-    let holders = ctx.api.holders()?;
-    let holders = holders.map_err(|refusal| refusal.during("listing the holders of volumes"))?;
+    let volumes = ctx.api.volumes()?.during("listing the volumes")?;
+    let holders = ctx
+        .api
+        .holders()?
+        .during("listing the holders of volumes")?;
     let id = |labels| label(labels, VOLUME).map(str::to_owned);
     let mut states = BTreeMap::new();
     for held in holders.iter().filter_map(|holder| id(&holder.labels)) {

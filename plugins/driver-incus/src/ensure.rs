@@ -10,7 +10,7 @@ use crate::found::{self, Found};
 use crate::start::{self, Started, repeat_interrupted, start_sized};
 use crate::{ENGINE_KIND, digest, forward, gpu, id_range, names, owner_network, phase};
 use std::collections::BTreeSet;
-use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
+use wharf_guest::{During, Error, Phase, Report, ResourceType, Spec, log};
 
 /// Delay after a start: the engine then knows whether the first process is alive, ms.
 const LOOK_AGAIN_MS: u32 = 500;
@@ -129,8 +129,10 @@ fn adopt(
 /// Waits for a creation in progress. If the engine was killed during the creation, it never completes
 /// the instance, which has no data then.
 fn unfinished(ctx: &Context, spec: &Spec, name: &str) -> Result<Report, Error> {
-    let operated = ctx.api.is_operated(name)?;
-    let operated = operated.map_err(|refusal| refusal.during("listing the operations"))?;
+    let operated = ctx
+        .api
+        .is_operated(name)?
+        .during("listing the operations")?;
     // It may have ended between the two looks.
     let complete =
         found::find(ctx, &spec.tag)?.is_none_or(|found| phase::is_complete(&found.details));
@@ -172,7 +174,7 @@ fn first_start(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Erro
 fn put(reply: Reply<()>, doing: &str) -> Result<(), Error> {
     match reply {
         Err(refusal) if refusal.is_not_found() => Err(Error::RetryLater(LOOK_AGAIN_MS)),
-        reply => reply.map_err(|refusal| refusal.during(doing)),
+        reply => reply.during(doing),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::names;
 use crate::settings::Mode;
-use wharf_guest::{Error, Spec, log};
+use wharf_guest::{During, Error, Spec, log};
 
 /// Delay before another attempt to remove a forward, ms.
 const REMOVAL_AGAIN_MS: u32 = 2_000;
@@ -34,8 +34,9 @@ pub fn publish(ctx: &Context, spec: &Spec) -> Result<(), Error> {
             }
             // Two creations of one forward at once would block it, so there is no other than this one.
             Err(refusal) if refusal.status == 409 => {
-                let replaced = ctx.api.replace_forward(port.node_port)?;
-                replaced.map_err(|refusal| refusal.during("changing a forward"))?;
+                ctx.api
+                    .replace_forward(port.node_port)?
+                    .during("changing a forward")?;
             }
             Err(refusal) => return Err(refusal.during("publishing a port")),
         }

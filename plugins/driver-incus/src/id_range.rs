@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::found::Found;
 use crate::metrics;
 use std::collections::BTreeSet;
-use wharf_guest::{Error, Tag, log};
+use wharf_guest::{During, Error, Tag, log};
 
 /// Key: the engine chooses a range when its text changes.
 const ISOLATED: &str = "security.idmap.isolated";
@@ -28,8 +28,7 @@ const AGAIN_MS: u32 = 200;
 /// # Errors
 /// When the engine refuses to tell them.
 pub fn running(ctx: &Context) -> Result<BTreeSet<String>, Error> {
-    let metrics = ctx.api.metrics()?;
-    let metrics = metrics.map_err(|refusal| refusal.during("reading the metrics"))?;
+    let metrics = ctx.api.metrics()?.during("reading the metrics")?;
     let running = metrics::running(&metrics).into_iter();
     Ok(running.map(str::to_owned).collect())
 }
@@ -78,8 +77,7 @@ fn other_with_range(
     let Some(own) = found.details.config.get(BASE) else {
         return Ok(None);
     };
-    let disks = ctx.api.disks()?;
-    let disks = disks.map_err(|refusal| refusal.during("listing the disks"))?;
+    let disks = ctx.api.disks()?.during("listing the disks")?;
     let others = disks.into_iter().filter(|name| *name != found.name);
     for name in others.filter(|name| !running.contains(name)) {
         match ctx.api.listed(&name)? {

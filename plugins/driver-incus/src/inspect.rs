@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::found::{Place, find_listed, look};
 use crate::{metrics, names};
-use wharf_guest::{Error, Observed, Phase, Report, Tag};
+use wharf_guest::{During, Error, Observed, Phase, Report, Tag};
 
 /// See the `driver` interface. The input has no generation, so the report has generation 0.
 pub fn inspect(ctx: &Context, tag: &Tag) -> Result<Report, Error> {
@@ -20,10 +20,7 @@ pub fn inspect(ctx: &Context, tag: &Tag) -> Result<Report, Error> {
 /// See the `driver` interface. The disks on the member tell which instances it has, and the metrics,
 /// which the engine keeps for seconds, which of them run. Only the others are read one by one.
 pub fn list(ctx: &Context) -> Result<Vec<Observed>, Error> {
-    let disks = ctx
-        .api
-        .disks()?
-        .map_err(|refusal| refusal.during("listing the disks"))?;
+    let disks = ctx.api.disks()?.during("listing the disks")?;
     let tags: Vec<Tag> = disks
         .iter()
         .filter_map(|name| names::tag(ctx.installation, name))
@@ -31,10 +28,7 @@ pub fn list(ctx: &Context) -> Result<Vec<Observed>, Error> {
     if tags.is_empty() {
         return Ok(Vec::new());
     }
-    let metrics = ctx
-        .api
-        .metrics()?
-        .map_err(|refusal| refusal.during("reading the metrics"))?;
+    let metrics = ctx.api.metrics()?.during("reading the metrics")?;
     let running = metrics::running(&metrics);
     let mut all = Vec::new();
     for tag in tags {

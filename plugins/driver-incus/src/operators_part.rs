@@ -3,7 +3,7 @@
 use crate::api::model::Project;
 use crate::context::Context;
 use crate::settings::Ovn;
-use wharf_guest::Error;
+use wharf_guest::{During, Error};
 
 /// The kind of network that leads every member to the same link.
 const PHYSICAL: &str = "physical";
@@ -29,8 +29,7 @@ pub fn check(ctx: &Context, ovn: &Ovn) -> Result<(), Error> {
         );
         return unfit("uplink", &why);
     }
-    let project = ctx.api.project()?;
-    let project = project.map_err(|refusal| refusal.during("reading settings.project"))?;
+    let project = ctx.api.project()?.during("reading settings.project")?;
     fits(&project, ovn)?;
     match ctx.api.acl()? {
         Ok(_) => Ok(()),

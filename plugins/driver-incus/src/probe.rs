@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::operators_part;
 use crate::settings::Mode;
 use crate::volumes;
-use wharf_guest::{DiskGrow, Error, Features, GIB, Gpu, Health, log, version_numbers};
+use wharf_guest::{DiskGrow, During, Error, Features, GIB, Gpu, Health, log, version_numbers};
 
 /// The oldest release with all required features, the first with long support.
 const OLDEST: (u32, u32) = (6, 0);
@@ -18,8 +18,7 @@ const ONLINE: &str = "Online";
 /// See the `driver` interface; [`Error::Unsupported`] if the engine is too old, does not know the
 /// certificate, or is another member.
 pub fn probe(ctx: &Context) -> Result<Health, Error> {
-    let server = ctx.api.server()?;
-    let server = server.map_err(|refusal| refusal.during("reading the version"))?;
+    let server = ctx.api.server()?.during("reading the version")?;
     if server.auth != "trusted" {
         return Err(Error::Unsupported(
             "the engine does not trust the node's certificate; add it with `incus config trust \
@@ -46,8 +45,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             about.server_name
         )));
     }
-    let member = ctx.api.member()?;
-    let member = member.map_err(|refusal| refusal.during("reading the member's state"))?;
+    let member = ctx.api.member()?.during("reading the member's state")?;
     if member.status != ONLINE {
         // A member with an old release waits for the others, and one without quorum is out of reach.
         log!(Warn, "the member {wanted} is {:?}", member.status);
@@ -55,10 +53,14 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
     networks(ctx)?;
     let pool = volumes::pool(ctx)?;
     let limits_disks = volumes::LIMITING.contains(&pool.driver.as_str());
-    let resources = ctx.api.resources()?;
-    let resources = resources.map_err(|refusal| refusal.during("reading the node's resources"))?;
-    let space = ctx.api.pool_resources()?;
-    let space = space.map_err(|refusal| refusal.during("reading the pool's size"))?;
+    let resources = ctx
+        .api
+        .resources()?
+        .during("reading the node's resources")?;
+    let space = ctx
+        .api
+        .pool_resources()?
+        .during("reading the pool's size")?;
     let gpus: Vec<_> = resources.gpu.cards.iter().filter_map(gpu).collect();
     Ok(Health {
         version: format!("Incus {}", about.server_version),
@@ -92,8 +94,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
 fn networks(ctx: &Context) -> Result<(), Error> {
     match &ctx.settings.mode {
         Mode::Bridge => {
-            let network = ctx.api.bridge()?;
-            network.map_err(|refusal| refusal.during("reading settings.network"))?;
+            ctx.api.bridge()?.during("reading settings.network")?;
             Ok(())
         }
         Mode::Ovn(ovn) => operators_part::check(ctx, ovn),

@@ -6,7 +6,7 @@ use crate::ensure::supported;
 use crate::found::{self, Found, Place};
 use crate::{digest, forward, id_range, names, owner_network};
 use std::collections::BTreeSet;
-use wharf_guest::{Error, Phase, Report, Spec};
+use wharf_guest::{During, Error, Phase, Report, Spec};
 
 /// Delay while the engine copies the disk, ms.
 const MOVING_AGAIN_MS: u32 = 2_000;
@@ -52,8 +52,7 @@ pub fn move_here(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
 
 fn is_operated(ctx: &Context, spec: &Spec) -> Result<bool, Error> {
     let name = names::instance(ctx.installation, &spec.tag);
-    let operated = ctx.api.is_operated(&name)?;
-    operated.map_err(|refusal| refusal.during("listing the operations"))
+    ctx.api.is_operated(&name)?.during("listing the operations")
 }
 
 /// Gives an instance of this member its ids, addresses and ports here.

@@ -8,7 +8,7 @@ use crate::api::model::Instance;
 use crate::context::Context;
 use crate::found::Found;
 use crate::{found, lifecycle, names};
-use wharf_guest::{Error, Phase, Tag, log};
+use wharf_guest::{During, Error, Phase, Tag, log};
 
 /// Delay while another instance still has the address, ms.
 const ADDRESS_AGAIN_MS: u32 = 2_000;
@@ -43,8 +43,9 @@ pub fn goes_on(ctx: &Context, found: &Found) -> Result<bool, Error> {
     if !has_begun(found) {
         return Ok(false);
     }
-    let operated = ctx.api.is_operated(&found.name)?;
-    operated.map_err(|refusal| refusal.during("listing the operations"))
+    ctx.api
+        .is_operated(&found.name)?
+        .during("listing the operations")
 }
 
 /// Whether an instance that looked stopped is in a start of an interrupted call. The engine dates a start

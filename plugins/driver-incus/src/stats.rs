@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::{metrics, names};
-use wharf_guest::{Error, GIB, Tag, Usage};
+use wharf_guest::{During, Error, GIB, Tag, Usage};
 
 /// An instance that runs, in the engine's numbers.
 const RUNNING: u16 = 103;
@@ -32,8 +32,7 @@ pub fn stats(ctx: &Context, tag: &Tag, _: bool) -> Result<Usage, Error> {
 
 /// Memory in use, without the page cache; none if the metrics do not have the instance yet.
 fn used(ctx: &Context, name: &str) -> Result<Option<u64>, Error> {
-    let metrics = ctx.api.metrics()?;
-    let metrics = metrics.map_err(|refusal| refusal.during("reading the metrics"))?;
+    let metrics = ctx.api.metrics()?.during("reading the metrics")?;
     Ok(metrics::memory_used(&metrics, name))
 }
 

@@ -2,12 +2,11 @@
 //! of the server's networks.
 
 use crate::context::Context;
-use wharf_guest::{Error, Surroundings};
+use wharf_guest::{During, Error, Surroundings};
 
 /// See the `survey` interface.
 pub fn look(ctx: &Context, images: &[String]) -> Result<Surroundings, Error> {
-    let aliases = ctx.api.aliases()?;
-    let aliases = aliases.map_err(|refusal| refusal.during("listing the images"))?;
+    let aliases = ctx.api.aliases()?.during("listing the images")?;
     let missing = images.iter().filter(|image| !aliases.contains(image));
     Ok(Surroundings {
         networks: Vec::new(),

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::found;
 use crate::names;
 use std::collections::BTreeMap;
-use wharf_guest::{Error, ObservedVolume, Target, Volume, VolumeReport, VolumeState, log};
+use wharf_guest::{During, Error, ObservedVolume, Target, Volume, VolumeReport, VolumeState, log};
 
 /// The extension of the interface by which a new volume belongs to the login user.
 const EXTENSION: &str = "storage_initial_owner";
@@ -28,8 +28,7 @@ pub fn are_made(server: &Server, pool: &Pool) -> bool {
 
 /// Reads the pool of the node.
 pub fn pool(ctx: &Context) -> Result<Pool, Error> {
-    let pool = ctx.api.pool_details()?;
-    pool.map_err(|refusal| refusal.during("reading settings.pool"))
+    ctx.api.pool_details()?.during("reading settings.pool")
 }
 
 /// See the `volumes` interface.
@@ -41,8 +40,10 @@ pub fn make(ctx: &Context, volume: &Volume) -> Result<VolumeReport, Error> {
             return Err(Error::Conflict(why));
         }
         Ok(_) => {
-            let state = ctx.api.volume_usage()?;
-            let state = state.map_err(|refusal| refusal.during("reading the volume's usage"))?;
+            let state = ctx
+                .api
+                .volume_usage()?
+                .during("reading the volume's usage")?;
             if state.usage.is_some() {
                 return Ok(settled(VolumeState::Ready));
             }
@@ -59,8 +60,7 @@ pub fn make(ctx: &Context, volume: &Volume) -> Result<VolumeReport, Error> {
         Err(refusal) if refusal.is_not_found() => {}
         Err(refusal) => return Err(refusal.during("reading the volume")),
     }
-    let server = ctx.api.server()?;
-    let server = server.map_err(|refusal| refusal.during("reading the version"))?;
+    let server = ctx.api.server()?.during("reading the version")?;
     if !are_made(&server, &pool(ctx)?) {
         return Err(Error::Unsupported(
             "volumes: they need a pool of btrfs or zfs, and an Incus that gives a volume its owner"
@@ -93,8 +93,7 @@ pub fn unmake(ctx: &Context) -> Result<VolumeReport, Error> {
 
 /// See the `volumes` interface. Names are enough: the mark of the store tells of a pool without its content.
 pub fn list(ctx: &Context) -> Result<Vec<ObservedVolume>, Error> {
-    let listed = ctx.api.volumes()?;
-    let listed = listed.map_err(|refusal| refusal.during("listing the volumes"))?;
+    let listed = ctx.api.volumes()?.during("listing the volumes")?;
     let ids = listed
         .iter()
         .filter_map(|name| names::volume(ctx.installation, name));

@@ -46,7 +46,7 @@ pub use driver::{Driver, Identity, Moves, Ports, Survey, Volumes};
 pub use engine::{Answer, Call, Engine, HostEngine, Job};
 pub use flavor::FlavorProvider;
 pub use log::write_log;
-pub use refusal::Refusal;
+pub use refusal::{During, Refusal};
 pub use report::{GIB, version_numbers};
 pub use settings::settings;
 pub use types::*;

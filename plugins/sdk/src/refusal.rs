@@ -1,6 +1,7 @@
 //! Answers with an error status.
 
 use crate::types::Error;
+use std::ops::Deref;
 
 /// Maximum length of the engine's message, in characters.
 const MAX_MESSAGE: usize = 500;
@@ -46,6 +47,21 @@ impl Refusal {
     pub fn says(&self, any: &[&str]) -> bool {
         let message = self.message.to_lowercase();
         any.iter().any(|words| message.contains(words))
+    }
+}
+
+/// The refusal of a step as its error: `api.info()?.during("reading the node's resources")?`.
+pub trait During<T> {
+    /// Converts a refusal to an error of the given step.
+    ///
+    /// # Errors
+    /// When the engine refused.
+    fn during(self, step: &str) -> Result<T, Error>;
+}
+
+impl<T, R: Deref<Target = Refusal>> During<T> for Result<T, R> {
+    fn during(self, step: &str) -> Result<T, Error> {
+        self.map_err(|refusal| refusal.during(step))
     }
 }
 
