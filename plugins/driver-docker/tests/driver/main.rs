@@ -17,3 +17,4 @@ mod identity;
 mod podman;
 mod survey;
 mod vms;
+mod volumes;

@@ -1,0 +1,205 @@
+//! Volumes on an engine that loses calls and answers, or does not hold sizes.
+
+use crate::fake::given::node;
+use driver_docker::context::Context;
+use driver_docker::volumes;
+use serde_json::{Value, json};
+use std::cell::{Cell, RefCell};
+use wharf_guest::fake::{Body, Host, Http, Sent};
+use wharf_guest::{EngineError, Error, Response, Volume, VolumeReport, VolumeState};
+
+const FILE: &str = include_str!("../../requests.toml");
+const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+const LAYER: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+const IMAGE: &str = "localhost/wharf/base:1";
+
+/// An engine with one volume at most.
+#[derive(Default)]
+struct Engine {
+    holder: RefCell<Option<Value>>,
+    volume: RefCell<Option<Value>>,
+    has_run: Cell<bool>,
+    /// Whether it holds the size of a disk.
+    holds: bool,
+    in_use: bool,
+    calls: Cell<usize>,
+    /// The call that fails, and whether the engine has done its work then.
+    fails: Option<(usize, bool)>,
+}
+
+impl Engine {
+    fn holding() -> Self {
+        Self {
+            holds: true,
+            ..Self::default()
+        }
+    }
+
+    fn answer(&self, request: &Sent) -> (u16, Value) {
+        let sent = || match &request.body {
+            Body::Json(text) => serde_json::from_str(text).unwrap(),
+            _ => Value::Null,
+        };
+        let none = |what: &str| (404, json!({ "message": format!("no such {what}") }));
+        let holder = self.holder.borrow().clone();
+        match (request.name.as_str(), holder) {
+            ("info" | "read-root", _) => (
+                200,
+                json!({ "Driver": "btrfs", "DockerRootDir": "/var/lib/docker" }),
+            ),
+            ("read-volume", _) => match &*self.volume.borrow() {
+                Some(made) => {
+                    let parts = json!({ "Labels": made["Labels"], "Options": made["DriverOpts"] });
+                    (200, parts)
+                }
+                None => none("volume"),
+            },
+            ("read-holder", Some(held)) => (200, json!({ "Config": { "Labels": held["Labels"] } })),
+            ("read-layers", _) => (200, json!([{ "Size": 300 << 20 }])),
+            ("create-holder", None) => {
+                *self.holder.borrow_mut() = Some(sent());
+                (201, json!({ "Id": LAYER }))
+            }
+            ("create-holder", Some(_)) => (409, json!({ "message": "Conflict." })),
+            ("start-holder", Some(_)) => {
+                self.has_run.set(true);
+                (204, Value::Null)
+            }
+            ("wait-for-holder", Some(_)) => (200, json!({ "StatusCode": 0 })),
+            ("create-volume", _) => {
+                // An existing one stays as it is.
+                let mut volume = self.volume.borrow_mut();
+                volume.get_or_insert_with(sent);
+                (201, json!({}))
+            }
+            ("delete-volume", _) if self.in_use => {
+                (409, json!({ "message": "volume is in use - [1]" }))
+            }
+            ("delete-volume", _) => match self.volume.borrow_mut().take() {
+                Some(_) => (204, Value::Null),
+                None => none("volume"),
+            },
+            ("delete-holder", Some(_)) => {
+                self.holder.borrow_mut().take();
+                self.has_run.set(false);
+                (204, Value::Null)
+            }
+            ("ping", _) => (200, Value::Null),
+            ("version", _) => (200, json!({ "Version": "20.10.24", "ApiVersion": "1.41" })),
+            (_, None) => none("container"),
+            (other, _) => panic!("{other}"),
+        }
+    }
+}
+
+impl Http for Engine {
+    fn send(&self, request: &Sent) -> Result<Response, EngineError> {
+        let nth = self.calls.get();
+        self.calls.set(nth + 1);
+        let fails = self.fails.filter(|(call, _)| *call == nth);
+        if let Some((_, false)) = fails {
+            return Err(EngineError::Timeout);
+        }
+        let place = format!("\u{1}73 47 0:39 /btrfs/subvolumes/{LAYER} / rw - btrfs\n");
+        let (status, body) = match request.name.as_str() {
+            "read-place" if self.has_run.get() && self.holds => (200, place.into_bytes()),
+            "read-place" => (200, Vec::new()),
+            _ => {
+                let (status, body) = self.answer(request);
+                (status, body.to_string().into_bytes())
+            }
+        };
+        if fails.is_some() {
+            return Err(EngineError::Timeout);
+        }
+        let headers = Vec::new();
+        Ok(Response {
+            status,
+            headers,
+            body,
+        })
+    }
+}
+
+fn make(engine: &Engine, size_gib: u32) -> Result<VolumeReport, Error> {
+    let (node, images) = (node("{}"), [IMAGE.to_owned()]);
+    let volume = Volume {
+        id: ID.to_owned(),
+        size_gib,
+    };
+    let host = Host::make(FILE, &node, &volume, &images, engine);
+    volumes::make(&Context::new(&node, &host)?, &volume, &images)
+}
+
+fn unmake(engine: &Engine) -> Result<VolumeReport, Error> {
+    let node = node("{}");
+    let host = Host::unmake(FILE, &node, ID, engine);
+    volumes::unmake(&Context::new(&node, &host)?)
+}
+
+#[test]
+fn make_and_unmake_complete_after_any_failed_call() {
+    for is_done in [false, true] {
+        for call in 0.. {
+            let mut engine = Engine {
+                fails: Some((call, is_done)),
+                ..Engine::holding()
+            };
+            let first = make(&engine, 20);
+            let reached = engine.calls.get() > call;
+            if first.is_err() {
+                assert!(matches!(
+                    make(&engine, 20).unwrap().state,
+                    VolumeState::Ready
+                ));
+            }
+            let made = engine.volume.borrow().clone().unwrap();
+            let device = format!("/var/lib/docker/btrfs/subvolumes/{LAYER}/volume");
+            assert_eq!(made["DriverOpts"]["device"], device);
+            engine.calls.set(0);
+            if unmake(&engine).is_err() {
+                assert!(matches!(
+                    unmake(&engine).unwrap().state,
+                    VolumeState::Absent
+                ));
+            }
+            assert!(engine.holder.get_mut().is_none() && engine.volume.get_mut().is_none());
+            if !reached {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_volume_whose_size_would_not_hold_is_not_made() {
+    let engine = Engine::default();
+    assert!(matches!(make(&engine, 20), Err(Error::Unsupported(_))));
+    assert!(engine.holder.borrow().is_none() && engine.volume.borrow().is_none());
+}
+
+#[test]
+fn an_existing_volume_is_judged_by_its_size_and_its_holder() {
+    let engine = Engine::holding();
+    make(&engine, 20).unwrap();
+    assert!(matches!(
+        make(&engine, 20).unwrap().state,
+        VolumeState::Ready
+    ));
+    assert!(matches!(make(&engine, 21), Err(Error::Conflict(_))));
+    // Its content is gone with the holder.
+    engine.holder.borrow_mut().take();
+    assert!(matches!(
+        make(&engine, 20).unwrap().state,
+        VolumeState::Failed(_)
+    ));
+}
+
+#[test]
+fn a_volume_in_use_keeps_its_holder() {
+    let mut engine = Engine::holding();
+    make(&engine, 20).unwrap();
+    engine.in_use = true;
+    assert!(matches!(unmake(&engine).unwrap().state, VolumeState::InUse));
+    assert!(engine.holder.borrow().is_some() && engine.volume.borrow().is_some());
+}
