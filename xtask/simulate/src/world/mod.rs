@@ -198,7 +198,7 @@ impl World {
         let (fault, crash) = if state.is_away(node, now) {
             (None, None)
         } else {
-            state.plan.at(number)
+            state.plan.at(number, request.changes())
         };
         let latency = Duration::from_millis(state.dice.between(1, 30));
         state.in_flight.insert(number, request.clone());
@@ -228,9 +228,18 @@ impl World {
         request: Request,
         fault: Option<Fault>,
     ) -> Result<Answer, PluginError> {
-        let fault = fault.filter(|fault| !self.strike(node, &request, *fault));
         let carried_out =
             |request: &Request| self.truth(|truth| truth.0.carry_out(node, request, truth.1));
+        let fault = match fault {
+            // Wharf cannot tell a machine that came up in another store: that one is shown after the call.
+            Some(fault @ (Fault::EmptyStore | Fault::OtherStore)) if request.brings_up() => {
+                let is_away = self.truth(|truth| truth.0.is_away(node, truth.1));
+                let answer = (!is_away).then(|| carried_out(&request));
+                self.strike(node, &request, fault);
+                return answer.unwrap_or_else(|| Err(self.lost(node)));
+            }
+            fault => fault.filter(|fault| !self.strike(node, &request, *fault)),
+        };
         if self.truth(|truth| truth.0.is_away(node, truth.1)) {
             return Err(self.lost(node));
         }
