@@ -175,6 +175,14 @@ impl Pebble {
         [("SSL_CERT_FILE".to_owned(), ca)]
     }
 
+    /// Whether the authority says when to renew certificates (RFC 9773).
+    pub fn has_renewal_information(&self) -> Result<bool> {
+        let url = format!("https://127.0.0.1:{}/dir", self.listen);
+        let mut curl = Command::new("curl");
+        let output = (curl.args(["-sSf", &url, "--cacert"]).arg(self.own.ca())).output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).contains("renewalInfo"))
+    }
+
     /// The root of the certificates that the authority issues.
     pub fn root(&self) -> Result<PathBuf> {
         let root = self.dir.path().join("root.pem");

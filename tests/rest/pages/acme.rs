@@ -279,6 +279,30 @@ fn a_change_of_the_authority_orders_at_once() {
 }
 
 #[test]
+fn the_authority_is_asked_when_to_renew() {
+    let pebble = Pebble::start().unwrap();
+    if !pebble.has_renewal_information().unwrap() {
+        println!("NOT RUN: this pebble has no renewal information; 2.6 of Debian 13 has");
+        return;
+    }
+    let mut server = start(&pebble);
+    until_logged(&server, ISSUED);
+    server.terminate().unwrap();
+    run_and_look(&mut server);
+    let log = server.log();
+    let said = (log.lines()).find(|line| line.contains("the authority says when to renew"));
+    let said = said.unwrap_or_else(|| panic!("{log}"));
+    let at = |name: &str| -> u64 {
+        let value = said.split(name).nth(1).unwrap().split(' ').next().unwrap();
+        value.parse().unwrap()
+    };
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    assert!(now < at("from=") && at("from=") < at("to="), "{said}");
+    assert_eq!(pebble.orders(), 1);
+    server.finish().unwrap();
+}
+
+#[test]
 fn a_change_of_the_domain_orders_at_once_and_removes_the_earlier_record() {
     let pebble = Pebble::start().unwrap();
     pebble.set_hook(HookMode::Hangs).unwrap();

@@ -155,9 +155,11 @@ impl Acme {
             return advice.renew_at;
         }
         let renew_at = match renewal::window(acme, files, present).await {
-            Ok(window) => {
-                window.map(|(from, to)| from.saturating_add(random_below(to.saturating_sub(from))))
+            Ok(Some((from, to))) => {
+                tracing::debug!(from, to, "the authority says when to renew the certificate");
+                Some(from.saturating_add(random_below(to.saturating_sub(from))))
             }
+            Ok(None) => None,
             Err(error) => {
                 let error = chain(&error);
                 tracing::debug!(
