@@ -67,6 +67,9 @@ pub fn make(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeR
         let why = format!("volume {} exists with another size or owner", volume.id);
         return Err(Error::Conflict(why));
     }
+    let never_ran = held
+        .as_ref()
+        .is_none_or(|held| held.state.status == "created");
     match (made, held) {
         (Some(_), Some(_)) => return Ok(settled(VolumeState::Ready)),
         (Some(_), None) => return Ok(failed(&volume.id, "the container that held it is gone")),
@@ -82,13 +85,19 @@ pub fn make(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeR
         if refusal.is_not_found() {
             return Err(Error::RetryLater(BUSY_AGAIN_MS));
         }
+        // An engine that is killed in a start may refuse every other one. The holder is empty then.
+        if never_ran && refusal.is_half_started() {
+            remove_holder(ctx)?;
+            return Err(Error::RetryLater(BUSY_AGAIN_MS));
+        }
         return Err(refusal.during("making the directory of the volume"));
     }
     let Some(planned) = ctx.api.planned_volume()? else {
+        // A holder that has told no place has no volume, and no content.
         remove_holder(ctx)?;
         return Err(Error::Unsupported(
-            "volumes: the engine does not hold the size of a disk, or the image of the holder has no \
-             `fallocate`"
+            "volumes: the engine does not hold the size of a disk, the node has less space than that, or \
+             the image of the holder has no `fallocate`"
                 .to_owned(),
         ));
     };
@@ -225,6 +234,11 @@ impl Refusal {
     /// The engine has no such volume.
     fn is_no_volume(&self) -> bool {
         self.status == 404 || self.says(&["no such volume"])
+    }
+
+    /// The engine has the remains of an interrupted start.
+    fn is_half_started(&self) -> bool {
+        self.says(&["already exists"])
     }
 
     /// A container has the volume, also one that is stopped.

@@ -22,6 +22,8 @@ struct Engine {
     /// Whether it holds the size of a disk.
     holds: bool,
     in_use: bool,
+    /// Whether the engine was killed in a start of its holder.
+    half_started: Cell<bool>,
     calls: Cell<usize>,
     /// The call that fails, and whether the engine has done its work then.
     fails: Option<(usize, bool)>,
@@ -54,7 +56,19 @@ impl Engine {
                 }
                 None => none("volume"),
             },
-            ("read-holder", Some(held)) => (200, json!({ "Config": { "Labels": held["Labels"] } })),
+            ("read-holder", Some(held)) => {
+                let status = if self.has_run.get() {
+                    "exited"
+                } else {
+                    "created"
+                };
+                let parts = json!({ "Config": { "Labels": held["Labels"] }, "State": { "Status": status } });
+                (200, parts)
+            }
+            ("start-holder", Some(_)) if self.half_started.get() => (
+                500,
+                json!({ "message": "task 0ae4: already exists: unknown" }),
+            ),
             ("read-layers", _) => (200, json!([{ "Size": 300 << 20 }])),
             ("create-holder", None) => {
                 *self.holder.borrow_mut() = Some(sent());
@@ -82,6 +96,7 @@ impl Engine {
             ("delete-holder", Some(_)) => {
                 self.holder.borrow_mut().take();
                 self.has_run.set(false);
+                self.half_started.set(false);
                 (204, Value::Null)
             }
             ("ping", _) => (200, Value::Null),
@@ -192,6 +207,29 @@ fn an_existing_volume_is_judged_by_its_size_and_its_holder() {
     assert!(matches!(
         make(&engine, 20).unwrap().state,
         VolumeState::Failed(_)
+    ));
+}
+
+#[test]
+fn a_holder_whose_start_was_cut_off_is_made_again_only_if_it_is_empty() {
+    let engine = Engine::holding();
+    make(&engine, 20).unwrap();
+    unmake(&engine).unwrap();
+    engine.half_started.set(true);
+    assert!(matches!(make(&engine, 20), Err(Error::RetryLater(_))));
+    assert!(matches!(
+        make(&engine, 20).unwrap().state,
+        VolumeState::Ready
+    ));
+    // Someone removes the engine's volume by hand. The content is on the holder.
+    engine.volume.borrow_mut().take();
+    engine.half_started.set(true);
+    assert!(make(&engine, 20).is_err());
+    assert!(engine.holder.borrow().is_some());
+    engine.half_started.set(false);
+    assert!(matches!(
+        make(&engine, 20).unwrap().state,
+        VolumeState::Ready
     ));
 }
 
