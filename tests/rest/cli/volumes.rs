@@ -122,7 +122,7 @@ fn a_deletion_asks_for_the_name_of_the_volume() {
     terminal.wait_for("Type its name to confirm").unwrap();
     terminal.type_in("genom\n").unwrap();
     terminal.wait_for("nothing is deleted").unwrap();
-    terminal.end().unwrap();
+    assert!(terminal.end().is_err());
     let mut terminal = shell.on_terminal("wharf volume rm genome").unwrap();
     terminal.wait_for("Type its name to confirm").unwrap();
     terminal.type_in("genome\n").unwrap();

@@ -60,7 +60,7 @@ function Shown({ volume: v, reload }: { volume: Volume; reload: () => Promise<vo
         <span class="muted">{v.reason}</span>
       </p>
       <div class="overview">
-        <div class="charts">
+        <div>
           <Attachments volume={v} />
           {!v.shared && <Readers volume={v} />}
           {!v.shared && <Rename volume={v} reload={reload} />}
@@ -114,8 +114,8 @@ function Costs({ volume: v }: { volume: Volume }) {
 
 function Attachments({ volume: v }: { volume: Volume }) {
   return (
-    <section>
-      <h2 class="section">Attached to</h2>
+    <section class="attached">
+      <h2>Attached to</h2>
       {v.attached_to.length === 0 ? (
         <p class="none">No instance has this volume.</p>
       ) : (
@@ -191,7 +191,7 @@ function Readers({ volume: v }: { volume: Volume }) {
           work: (reader) => send("DELETE", `${path}${reader.id}/`),
           command: (reader) => commands.unshareVolume(v.name, reader.user),
           words: (reader) =>
-            `${reader.user} can attach it no more. Instances that have it keep it until they are deleted or created again.`,
+            `${reader.user} can attach it no more. Instances that have it keep it until they are deleted.`,
         }}
       />
     </>
