@@ -84,7 +84,8 @@ pub enum CrashAt {
 pub enum FaultPlan {
     /// No faults.
     Calm,
-    /// A fault at so many of a thousand calls, and a crash at so many, until there were enough of them.
+    /// A fault at so many of a thousand calls that only read and at three times as many of the others, and a crash
+    /// at so many, until there were enough of them.
     Random {
         dice: Dice,
         faults: u64,
@@ -101,8 +102,8 @@ pub enum FaultPlan {
 }
 
 impl FaultPlan {
-    /// The fault and the crash at a call.
-    pub fn at(&mut self, number: u64) -> (Option<Fault>, Option<CrashAt>) {
+    /// The fault and the crash at a call, which changes the node or only reads.
+    pub fn at(&mut self, number: u64, changes: bool) -> (Option<Fault>, Option<CrashAt>) {
         match self {
             Self::Calm => (None, None),
             Self::At { call, fault, crash } if *call == number => (*fault, *crash),
@@ -113,9 +114,8 @@ impl FaultPlan {
                 crashes,
                 left,
             } => {
-                let fault = dice
-                    .chance(*faults)
-                    .then(|| dice.pick(&Fault::ALL).copied());
+                let faults = if changes { *faults * 3 } else { *faults };
+                let fault = dice.chance(faults).then(|| dice.pick(&Fault::ALL).copied());
                 let crash = (*left > 0 && dice.chance(*crashes))
                     .then(|| dice.pick(&[CrashAt::Before, CrashAt::After]).copied());
                 *left -= u64::from(crash.is_some());

@@ -83,12 +83,13 @@ impl Node {
         self.taken.retain(|(_, until)| now < *until);
     }
 
-    /// Shows another store for a while. One that has machines of Wharf's keeps them.
+    /// Shows another store for a while, which has nothing of Wharf's.
     pub fn show_other(&mut self, mark: Option<&str>, until: Moment) {
         let [_, other] = &mut self.stores;
-        if other.machines.is_empty() {
-            other.mark = mark.map(str::to_owned);
-        }
+        *other = Store {
+            mark: mark.map(str::to_owned),
+            ..Store::default()
+        };
         self.shows_other = true;
         self.other_until = Some(until);
         self.interruptions += 1;

@@ -72,6 +72,19 @@ impl Request {
         }
     }
 
+    /// Whether it changes something on its node.
+    pub fn changes(&self) -> bool {
+        !matches!(
+            self,
+            Self::Probe
+                | Self::List
+                | Self::Identify
+                | Self::Survey
+                | Self::Inspect(_)
+                | Self::Stats(_)
+        )
+    }
+
     /// Whether it may make an instance run, or make it exist.
     pub fn brings_up(&self) -> bool {
         matches!(self, Self::Ensure(_) | Self::Start(_) | Self::MoveHere(_))
