@@ -4,6 +4,7 @@ use super::Webhooks;
 use super::next_step::NextStep;
 use super::send::{Sender, UserPermits, permits_of_user};
 use super::tasks::Tasks;
+use rustls::ClientConfig;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +19,14 @@ use wharf_domain::webhook::WebhookId;
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// Runs until `stop` changes. The next start repeats requests that were under way.
-pub async fn run(webhooks: Arc<Webhooks>, mut stop: watch::Receiver<bool>) {
-    let sender = Sender::new(Arc::clone(&webhooks));
+///
+/// `tls` is that of the requests, or the reason for which no receiver can be trusted.
+pub async fn run(
+    webhooks: Arc<Webhooks>,
+    tls: Result<ClientConfig, rustls::Error>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let sender = Sender::new(Arc::clone(&webhooks), tls);
     let mut made = webhooks.new.notice.subscribe();
     let mut looks = interval(LOOK_EVERY);
     let mut looks_at_all = true;

@@ -6,12 +6,12 @@ use super::next_step::{Attempted, DeliveryJob};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, redirect};
+use rustls::ClientConfig;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use wharf_client::tls;
 use wharf_domain::error::{causes, chain};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -41,8 +41,8 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(webhooks: Arc<Webhooks>) -> Self {
-        let client = client(Arc::clone(&webhooks));
+    pub(super) fn new(webhooks: Arc<Webhooks>, tls: Result<ClientConfig, rustls::Error>) -> Self {
+        let client = client(Arc::clone(&webhooks), tls);
         let client =
             client.inspect_err(|error| tracing::warn!(%error, "webhooks cannot be served"));
         Self {
@@ -114,7 +114,10 @@ fn seconds(value: &HeaderValue) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-fn client(webhooks: Arc<Webhooks>) -> Result<Client, Box<dyn Error>> {
+fn client(
+    webhooks: Arc<Webhooks>,
+    tls: Result<ClientConfig, rustls::Error>,
+) -> Result<Client, Box<dyn Error>> {
     let client = Client::builder()
         .user_agent(concat!("wharf/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
@@ -125,7 +128,7 @@ fn client(webhooks: Arc<Webhooks>) -> Result<Client, Box<dyn Error>> {
         .pool_max_idle_per_host(0)
         .connect_timeout(CONNECT_LIMIT)
         .timeout(LIMIT)
-        .tls_backend_preconfigured(tls::trusting_system()?)
+        .tls_backend_preconfigured(tls?)
         .build()?;
     Ok(client)
 }

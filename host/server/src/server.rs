@@ -210,7 +210,8 @@ pub async fn serve(
     let is_valid = move |actor: &Actor| of_terminals.is_valid(actor);
     let terminals = connection_watch::run(Arc::clone(&app), is_valid, stopped.clone());
     background.spawn("the watch of terminals", terminals);
-    let deliveries = wharf_hooks::run(Arc::clone(&webhooks), ended.clone());
+    let tls = wharf_client::tls::trusting_system();
+    let deliveries = wharf_hooks::run(Arc::clone(&webhooks), tls, ended.clone());
     background.spawn("the delivery to webhooks", deliveries);
     let reconciler = reconciler::run(Arc::clone(&app), nudged, ended);
     background.spawn_on(&threads.handle(), "the reconciler", reconciler);
