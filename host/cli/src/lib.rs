@@ -63,8 +63,8 @@ pub enum UserCommand {
     Open(open::Open),
     /// Show the page or ports of an instance to others
     #[command(subcommand)]
-    Share(share::Share),
-    Tunnel(tunnel::Tunnel),
+    Share(share::ShareCommand),
+    Tunnel(tunnel::TunnelCommand),
     /// Open a terminal of a running instance through the server; Ctrl-] ends it
     Console(InstanceArgs),
     Wait(wait::Wait),
@@ -79,7 +79,7 @@ pub enum UserCommand {
     Rm(remove::Remove),
     /// Create, share and delete volumes, disks that outlive their instances
     #[command(subcommand)]
-    Volume(volume::Volume),
+    Volume(volume::VolumeCommand),
     Attach(volume::Attach),
     Detach(volume::Detach),
     /// Open and close ports of a virtual machine

@@ -13,7 +13,7 @@ use wharf_client::types::{
 };
 
 #[derive(Subcommand)]
-pub enum Share {
+pub enum ShareCommand {
     /// List the shares of an instance
     Ls {
         /// Name or UUID of the instance
@@ -65,7 +65,7 @@ pub struct Add {
     connection: Connection,
 }
 
-impl Share {
+impl ShareCommand {
     pub async fn run(self) -> Result<()> {
         match self {
             Self::Ls { name, connection } => {

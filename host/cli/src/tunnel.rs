@@ -18,7 +18,7 @@ use wharf_client::Client;
 
 /// Connect stdin and stdout with a port of an instance, through the server
 #[derive(Args)]
-pub struct Tunnel {
+pub struct TunnelCommand {
     /// Name or UUID of the instance; NAME.wharf also notes its host keys for OpenSSH
     #[arg(add = names::instances())]
     name: String,
@@ -32,7 +32,7 @@ pub struct Tunnel {
     connection: Connection,
 }
 
-impl Tunnel {
+impl TunnelCommand {
     pub async fn run(self) -> Result<()> {
         let client = self.connection.client()?;
         let suffix = format!(".{DOMAIN}");

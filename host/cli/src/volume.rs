@@ -19,7 +19,7 @@ use wharf_client::types::{
 use wharf_client::{Client, Request};
 
 #[derive(Subcommand)]
-pub enum Volume {
+pub enum VolumeCommand {
     /// List your volumes, and those that others share with you
     #[command(visible_alias = "list")]
     Ls(Connection),
@@ -43,9 +43,9 @@ pub enum Volume {
         connection: Connection,
     },
     /// Let another user attach a volume, read-only
-    Share(Reader),
+    Share(ShareArguments),
     /// End the share of a volume; instances that have it keep it
-    Unshare(Reader),
+    Unshare(ShareArguments),
     /// Delete volumes and their data
     #[command(visible_alias = "delete")]
     Rm {
@@ -75,7 +75,7 @@ pub struct Create {
 }
 
 #[derive(Args)]
-pub struct Reader {
+pub struct ShareArguments {
     /// Name or UUID of the volume
     #[arg(add = names::volumes())]
     name: String,
@@ -111,7 +111,7 @@ pub struct Detach {
     connection: Connection,
 }
 
-impl Volume {
+impl VolumeCommand {
     pub async fn run(self) -> Result<()> {
         match self {
             Self::Ls(connection) => {
@@ -152,7 +152,7 @@ impl Create {
     }
 }
 
-impl Reader {
+impl ShareArguments {
     async fn share(self) -> Result<()> {
         let body = VolumeShareRequest::new(self.email.clone());
         let client = self.connection.client()?;

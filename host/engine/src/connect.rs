@@ -46,7 +46,7 @@ impl EngineAddress {
         }
     }
 
-    async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+    async fn connect(&self) -> io::Result<Box<dyn ByteStream>> {
         match self {
             Self::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
             Self::Tls {
@@ -75,9 +75,9 @@ impl Debug for EngineAddress {
 }
 
 /// Bytes to and from an engine.
-trait Stream: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
+trait ByteStream: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite + Debug + Send + Unpin> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Debug + Send + Unpin> ByteStream for S {}
 
 /// Connects to the address, whatever the URI.
 #[derive(Debug, Clone)]
@@ -120,7 +120,7 @@ impl tower_service::Service<Uri> for Connector {
 /// A stream for the client's pool.
 #[derive(Debug)]
 pub struct EngineStream {
-    stream: Box<dyn Stream>,
+    stream: Box<dyn ByteStream>,
     connection: OpenConnection,
 }
 

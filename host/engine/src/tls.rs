@@ -52,12 +52,12 @@ pub fn client_config(identity: ClientIdentity, trust: Trust) -> Result<ClientTls
             let provider = Arc::clone(&provider);
             let issued = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
             let issued = issued.build();
-            Accepted::Issued(
+            AcceptedCertificate::Issued(
                 issued.map_err(|error| Error::General(error.to_string()))?,
                 name,
             )
         }
-        Trust::Pinned(certificate) => Accepted::Pinned(certificate),
+        Trust::Pinned(certificate) => AcceptedCertificate::Pinned(certificate),
     };
     let verifier = Arc::new(Verifier { accepted, provider });
     let builder = builder
@@ -71,12 +71,12 @@ pub fn client_config(identity: ClientIdentity, trust: Trust) -> Result<ClientTls
 /// Accepts certificates of one engine. The handshake proves that the server has the key.
 #[derive(Debug)]
 struct Verifier {
-    accepted: Accepted,
+    accepted: AcceptedCertificate,
     provider: Arc<CryptoProvider>,
 }
 
 #[derive(Debug)]
-enum Accepted {
+enum AcceptedCertificate {
     /// Certificates for this name.
     Issued(Arc<WebPkiServerVerifier>, ServerName<'static>),
     /// One certificate.
@@ -94,13 +94,15 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match &self.accepted {
-            Accepted::Issued(issued, name) => {
+            AcceptedCertificate::Issued(issued, name) => {
                 issued.verify_server_cert(end_entity, intermediates, name, ocsp, now)
             }
-            Accepted::Pinned(certificate) if end_entity == certificate => {
+            AcceptedCertificate::Pinned(certificate) if end_entity == certificate => {
                 Ok(ServerCertVerified::assertion())
             }
-            Accepted::Pinned(_) => Err(CertificateError::ApplicationVerificationFailure.into()),
+            AcceptedCertificate::Pinned(_) => {
+                Err(CertificateError::ApplicationVerificationFailure.into())
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use wharf_domain::instance::Instance;
 use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
 use wharf_terminal::{
-    Attachment, IsKnown, Opener, OverLimit, SshTarget, TerminalBounds, TerminalSize,
+    IsKnown, Opener, OverLimit, SshTarget, TerminalAttachment, TerminalBounds, TerminalSize,
 };
 
 /// The opening of a terminal.
@@ -56,7 +56,7 @@ impl App {
         caller: &Caller,
         selector: &Selector,
         request: TerminalRequest,
-    ) -> Result<Attachment, Error> {
+    ) -> Result<TerminalAttachment, Error> {
         let instance = self.terminal_instance(caller, selector)?;
         let opener = opener(caller, &instance);
         if let Some(id) = &request.session

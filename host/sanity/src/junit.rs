@@ -1,14 +1,14 @@
 //! A report as JUnit XML, which continuous integrations read.
 
-use crate::{Checked, Outcome, Report};
+use crate::{CheckedPromise, Outcome, ProofReport};
 use std::fmt::{Display, Formatter, Result, Write};
 
 /// Writes a report as one suite with a case for each promise.
-pub struct JUnit<'a>(pub &'a Report);
+pub struct JUnit<'a>(pub &'a ProofReport);
 
 impl Display for JUnit<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let Report {
+        let ProofReport {
             driver, promises, ..
         } = self.0;
         let count =
@@ -24,7 +24,7 @@ impl Display for JUnit<'_> {
             count(Outcome::is_not_applicable),
             Seconds(total),
         )?;
-        for Checked {
+        for CheckedPromise {
             promise,
             outcome,
             duration_ms,

@@ -5,7 +5,7 @@
 //!
 //! - [`subject`]: the driver with instances of its own.
 //! - [`promises`]: one check for each promise, by subject.
-//! - [`Report`], [`JUnit`]: the outcomes, and what they hold for.
+//! - [`ProofReport`], [`JUnit`]: the outcomes, and what they hold for.
 
 mod junit;
 mod promises;
@@ -13,8 +13,8 @@ mod report;
 mod subject;
 
 pub use junit::JUnit;
-pub use report::{Report, Unproven};
-pub use subject::{Drivers, Sample, new_installation};
+pub use report::{ProofReport, Unproven};
+pub use subject::{Drivers, SampleInstances, new_installation};
 
 use anyhow::{Context, Result, bail};
 use promises::{PROMISES, Verdict};
@@ -28,7 +28,7 @@ use wharf_domain::driver::PluginError;
 /// A promise that was checked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Checked {
+pub struct CheckedPromise {
     pub promise: String,
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -61,16 +61,16 @@ impl Outcome {
 /// the engine too.
 pub async fn prove(
     drivers: Drivers,
-    sample: Sample,
+    sample: SampleInstances,
     filter: &str,
     interrupted: impl Future,
-    mut tell: impl FnMut(&Checked),
-) -> Result<(String, Vec<Checked>)> {
+    mut tell: impl FnMut(&CheckedPromise),
+) -> Result<(String, Vec<CheckedPromise>)> {
     let mut interrupted = pin!(interrupted);
     let begin = Instant::now();
     let mut all = Vec::new();
     let mut add = |promise: &str, begin: Instant, outcome| {
-        let checked = Checked {
+        let checked = CheckedPromise {
             promise: promise.to_owned(),
             outcome,
             duration_ms: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -1,7 +1,7 @@
 //! The report of a proof, and the facts that it holds for.
 
 use crate::promises::PROMISES;
-use crate::{Checked, Outcome};
+use crate::{CheckedPromise, Outcome};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use wharf_plugin::LoadedDriver;
@@ -12,7 +12,7 @@ const VERSION: u32 = 1;
 /// The report of a proof.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Report {
+pub struct ProofReport {
     /// The version of the suite.
     suite: u32,
     /// The driver's name, such as `driver-cells`.
@@ -26,7 +26,7 @@ pub struct Report {
     /// The product and version of the engine.
     pub engine_version: String,
     /// The promises that were checked.
-    pub promises: Vec<Checked>,
+    pub promises: Vec<CheckedPromise>,
 }
 
 /// The absence of a proof.
@@ -53,9 +53,12 @@ pub enum Unproven {
     Partial(&'static str),
 }
 
-impl Report {
+impl ProofReport {
     /// The report about a driver, from the version of the engine and the checks.
-    pub fn new(driver: LoadedDriver, (engine_version, promises): (String, Vec<Checked>)) -> Self {
+    pub fn new(
+        driver: LoadedDriver,
+        (engine_version, promises): (String, Vec<CheckedPromise>),
+    ) -> Self {
         Self {
             suite: VERSION,
             driver: driver.name,

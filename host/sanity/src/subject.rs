@@ -45,7 +45,7 @@ pub struct Drivers {
 }
 
 /// The instances that the suite makes.
-pub struct Sample {
+pub struct SampleInstances {
     /// Their image, in the engine's syntax.
     pub image: String,
     /// Port and path of their web page; without one, they have SSH on port 22.
@@ -63,7 +63,7 @@ pub struct Sample {
 /// The driver of one node, with instances of its own.
 pub struct Subject {
     pub drivers: Drivers,
-    pub sample: Sample,
+    pub sample: SampleInstances,
     pub health: NodeHealth,
     secrets: InstanceSecrets,
     made: AtomicU16,
@@ -77,7 +77,7 @@ pub fn new_installation() -> String {
 
 impl Subject {
     /// Probes the engine.
-    pub async fn open(drivers: Drivers, sample: Sample) -> Result<Self, PluginError> {
+    pub async fn open(drivers: Drivers, sample: SampleInstances) -> Result<Self, PluginError> {
         Ok(Self {
             health: drivers.own.probe().await?,
             drivers,
@@ -135,7 +135,7 @@ impl Subject {
     }
 
     fn blueprint(&self) -> Arc<Blueprint> {
-        let Sample { image, web, .. } = &self.sample;
+        let SampleInstances { image, web, .. } = &self.sample;
         let ssh = web.is_none();
         let flavor = Flavor {
             name: "sanity".to_owned(),

@@ -61,11 +61,11 @@ pub trait Operation: Serialize + DeserializeOwned + Send + Sync + 'static {
 /// The running server of a configuration, or its database if no server runs.
 pub enum Performer {
     Server(AdminClient),
-    Database(Box<Opened>),
+    Database(Box<OpenedDatabase>),
 }
 
 /// An open database, and the parts that operations need.
-pub struct Opened {
+pub struct OpenedDatabase {
     db: Db,
     inventory: SharedInventory,
     clock: Clock,
@@ -82,7 +82,7 @@ impl Performer {
         let config = Arc::new(config.clone());
         let shared = SharedConfig::new(Arc::clone(&config));
         let accounts = Accounts::load(db.clone(), clock.clone(), shared)?;
-        Ok(Self::Database(Box::new(Opened {
+        Ok(Self::Database(Box::new(OpenedDatabase {
             db,
             inventory,
             clock,

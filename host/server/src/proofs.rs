@@ -6,7 +6,7 @@ use wharf_config::Config;
 use wharf_domain::ids::NodeId;
 use wharf_operations::check::{ConfigFinding, Severity};
 use wharf_plugin::{LoadedDriver, NodeDriver, Plugins};
-use wharf_sanity::{Report, Unproven};
+use wharf_sanity::{ProofReport, Unproven};
 
 /// A driver without a proof where the configuration requires one.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub struct WithoutProof {
 /// Refuses a driver of `plugins_dir` without a report that proves it, if the configuration says so.
 pub fn check(config: &Config, plugins: &Plugins) -> Result<(), WithoutProof> {
     for (driver, report) in drivers(config, plugins) {
-        let proven = Report::read(&report).and_then(|read| read.proves(&driver));
+        let proven = ProofReport::read(&report).and_then(|read| read.proves(&driver));
         proven.map_err(|why| WithoutProof {
             driver: driver.name,
             report,
@@ -43,7 +43,7 @@ pub async fn find_other_engines(
 ) -> Vec<ConfigFinding> {
     let mut findings = Vec::new();
     for (driver, report) in drivers(config, plugins) {
-        let Ok(report) = Report::read(&report) else {
+        let Ok(report) = ProofReport::read(&report) else {
             continue;
         };
         let names = config.node.iter();
@@ -78,7 +78,7 @@ fn drivers(config: &Config, plugins: &Plugins) -> Vec<(LoadedDriver, PathBuf)> {
     };
     let needed = plugins.drivers().filter(|driver| !driver.is_embedded);
     let with_place = |driver: LoadedDriver| {
-        let place = Report::path(directory, &driver.name);
+        let place = ProofReport::path(directory, &driver.name);
         (driver, place)
     };
     needed.map(with_place).collect()

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The attachment of a client. The terminal runs on when it is dropped, unless it has ended.
 #[derive(Debug)]
-pub struct Attachment {
+pub struct TerminalAttachment {
     terminals: Arc<Terminals>,
     session: Arc<Session>,
     number: u64,
@@ -37,7 +37,7 @@ impl From<NextOutput> for AttachmentEvent {
     }
 }
 
-impl Attachment {
+impl TerminalAttachment {
     pub(super) fn new(terminals: Arc<Terminals>, session: Arc<Session>) -> Self {
         let (number, replayed) = session.output.attach();
         Self {
@@ -84,7 +84,7 @@ impl Attachment {
     }
 }
 
-impl Drop for Attachment {
+impl Drop for TerminalAttachment {
     fn drop(&mut self) {
         self.session.output.detach(self.number);
         if self.session.output.has_ended() {

@@ -17,13 +17,13 @@ mod stream;
 mod terminals;
 mod tunnels;
 
-pub use attachment::{Attachment, AttachmentEvent};
+pub use attachment::{AttachmentEvent, TerminalAttachment};
 pub use dial::{Hangup, dial};
 pub use end::TerminalEnd;
 pub use login::{IsKnown, SshTarget, host_key};
 pub use ports::{InstancePorts, PortUnreached, PortUser};
 pub use stream::{PortReader, PortWriter};
-pub use terminals::{Admitted, Opener, OverLimit, TerminalBounds, Terminals};
+pub use terminals::{AdmittedTerminal, Opener, OverLimit, TerminalBounds, Terminals};
 pub use tunnels::{TunnelPermit, Tunnels};
 
 /// The size of a terminal in characters.

@@ -1,7 +1,7 @@
 //! All terminals of the service.
 
 use super::session::{Receivers, Session};
-use super::{Attachment, SshTarget, TerminalEnd, TerminalSize};
+use super::{SshTarget, TerminalAttachment, TerminalEnd, TerminalSize};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub enum OverLimit {
 
 /// A terminal that has a place and has not begun. It gives the place back when it is dropped.
 #[derive(Debug)]
-pub struct Admitted {
+pub struct AdmittedTerminal {
     terminals: Arc<Terminals>,
     session: Arc<Session>,
     receivers: Option<Receivers>,
@@ -66,12 +66,12 @@ impl Terminals {
         opener: Opener,
         size: TerminalSize,
         bounds: TerminalBounds,
-    ) -> Result<Admitted, OverLimit> {
+    ) -> Result<AdmittedTerminal, OverLimit> {
         let mut all = self.0.lock();
         all.check(opener.user, bounds)?;
         let (session, receivers) = Session::new(id.clone(), opener, size);
         all.sessions.insert(id, Arc::clone(&session));
-        Ok(Admitted {
+        Ok(AdmittedTerminal {
             terminals: Arc::clone(self),
             session,
             receivers: Some(receivers),
@@ -89,10 +89,10 @@ impl Terminals {
         id: &str,
         opener: &Opener,
         size: TerminalSize,
-    ) -> Option<Attachment> {
+    ) -> Option<TerminalAttachment> {
         let session = self.0.lock().of(id, opener)?;
         session.size.send_replace(size);
-        Some(Attachment::new(Arc::clone(self), session))
+        Some(TerminalAttachment::new(Arc::clone(self), session))
     }
 
     /// Ends the terminals without a client for `unattended`, and those for which `end` has a reason.
@@ -152,10 +152,11 @@ impl OpenTerminals {
     }
 }
 
-impl Admitted {
+impl AdmittedTerminal {
     /// Begins the terminal, and attaches its first client.
-    pub fn begin(mut self, target: SshTarget) -> Attachment {
-        let attachment = Attachment::new(Arc::clone(&self.terminals), Arc::clone(&self.session));
+    pub fn begin(mut self, target: SshTarget) -> TerminalAttachment {
+        let attachment =
+            TerminalAttachment::new(Arc::clone(&self.terminals), Arc::clone(&self.session));
         if let Some(receivers) = self.receivers.take() {
             let session = Arc::clone(&self.session);
             let run = async move { session.run(target, receivers).await };
@@ -165,7 +166,7 @@ impl Admitted {
     }
 }
 
-impl Drop for Admitted {
+impl Drop for AdmittedTerminal {
     fn drop(&mut self) {
         if self.receivers.is_some() {
             self.terminals.0.lock().sessions.remove(&self.session.id);

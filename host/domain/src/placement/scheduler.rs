@@ -46,7 +46,7 @@ pub struct Placement {
 }
 
 /// Ports and addresses for an instance; `None` where there is none left.
-struct Addresses {
+struct ChosenAddresses {
     ssh_port: Option<u16>,
     lan: Option<(u32, Ipv4Addr)>,
     web_port: Option<u16>,
@@ -192,10 +192,10 @@ impl Inventory {
         into_result(fields)
     }
 
-    fn addresses(&self, node: &PlacementNode, request: &PlacementRequest) -> Addresses {
+    fn addresses(&self, node: &PlacementNode, request: &PlacementRequest) -> ChosenAddresses {
         let vm = request.resource_type == ResourceType::Vm;
         let ssh = self.ssh.get(&node.setup.ssh_host);
-        Addresses {
+        ChosenAddresses {
             ssh_port: ssh.and_then(PortPool::free),
             lan: self.lan(node).and_then(|lan| lan.free(request.owner)),
             web_port: request.web.then(|| self.web.free()).flatten(),

@@ -1,7 +1,7 @@
 //! `POST /api/instance/{uuid}/attach-volume/` and `POST /api/instance/{uuid}/detach-volume/`.
 
 use super::{Api, EndpointReply, Sight, wire};
-use crate::schema::{Body, Checked};
+use crate::schema::{Body, CheckedBody};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::volume::{MountPath, MountRequest};
 use wharf_ground::caller::Caller;
@@ -54,7 +54,7 @@ fn volume(
     api: &Api,
     caller: &Caller,
     selector: &Selector,
-    checked: Checked,
+    checked: CheckedBody,
 ) -> Result<String, Error> {
     let volume = checked.text("volume").map(str::to_owned);
     if let Err(errors) = checked.errors.into_result() {

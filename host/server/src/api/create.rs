@@ -1,7 +1,7 @@
 //! `POST /api/instance/`.
 
 use super::{Api, EndpointReply, Sight, public_key, s3_url, wire};
-use crate::schema::{Body, Checked, Schemas};
+use crate::schema::{Body, CheckedBody, Schemas};
 use serde_json::Value;
 use wharf_domain::capacity::CpuTier;
 use wharf_domain::draft::{CreateDraft, Field, Offer, S3_FIELDS};
@@ -58,7 +58,7 @@ pub fn read(schemas: &Schemas, body: &[u8]) -> Result<CreateDraft, FieldErrors> 
     Ok(draft(schemas.create.check(Body::parse(body)?)))
 }
 
-fn draft(mut checked: Checked) -> CreateDraft {
+fn draft(mut checked: CheckedBody) -> CreateDraft {
     let name = checked.parse("name", |text| Name::parse(text).map_err(str::to_owned));
     let public_key = checked.parse("public_key", public_key::parse);
     // Only the URL is parsed further; its text goes on as it is.
@@ -95,7 +95,7 @@ fn draft(mut checked: Checked) -> CreateDraft {
 }
 
 /// Reads the volumes to attach. The schema has checked their form.
-fn volumes(checked: &mut Checked) -> Option<Vec<MountRequest>> {
+fn volumes(checked: &mut CheckedBody) -> Option<Vec<MountRequest>> {
     let given = checked.value("volumes")?.as_array()?.clone();
     let mut mounts = Vec::with_capacity(given.len());
     for item in &given {
@@ -115,7 +115,7 @@ fn volumes(checked: &mut Checked) -> Option<Vec<MountRequest>> {
     (!checked.errors.has("volumes")).then_some(mounts)
 }
 
-fn field<T>(checked: &Checked, name: &str, right: Option<T>) -> Field<T> {
+fn field<T>(checked: &CheckedBody, name: &str, right: Option<T>) -> Field<T> {
     match right {
         Some(value) => Field::Right(value),
         None if checked.given(name) => Field::Wrong,

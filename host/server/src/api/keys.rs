@@ -1,7 +1,7 @@
 //! `GET` and `POST /api/key/`, `DELETE /api/key/{id}/`: the caller's API keys.
 
 use super::{Api, EndpointReply, TIME, render};
-use crate::schema::{Body, Checked};
+use crate::schema::{Body, CheckedBody};
 use serde::Serialize;
 use wharf_accounts::key::KeyInfo;
 use wharf_accounts::recent_sign_in::Expiry;
@@ -71,7 +71,7 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointR
 }
 
 /// Reads the expiry of a new key.
-pub(super) fn expiry(checked: &mut Checked) -> Expiry {
+pub(super) fn expiry(checked: &mut CheckedBody) -> Expiry {
     let expiry = checked.parse("expires_at", |text| match text {
         NEVER => Ok(Expiry::Never),
         time => {

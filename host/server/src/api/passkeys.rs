@@ -1,7 +1,7 @@
 //! `/auth/passkey/` and `/auth/invite/passkey/`: passkeys of users, and identities at providers.
 
 use super::{Api, EndpointReply, render};
-use crate::schema::{Body, Checked, RequestSchema};
+use crate::schema::{Body, CheckedBody, RequestSchema};
 use serde::Serialize;
 use serde_json::Value;
 use wharf_accounts::AnonymousSender;
@@ -162,7 +162,7 @@ fn options(options: &Value) -> Result<EndpointReply, Error> {
     Ok(EndpointReply::Secret(render(options, OPTIONS_BYTES)?))
 }
 
-fn checked(schema: &RequestSchema, body: &[u8]) -> Result<Checked, Error> {
+fn checked(schema: &RequestSchema, body: &[u8]) -> Result<CheckedBody, Error> {
     let mut checked = schema.check(Body::parse(body)?);
     std::mem::take(&mut checked.errors).into_result()?;
     Ok(checked)

@@ -1,7 +1,7 @@
 //! `/api/instance/{uuid}/share/`: the shares of an instance.
 
 use super::{Api, EndpointReply, TIME, render};
-use crate::schema::{Body, Checked};
+use crate::schema::{Body, CheckedBody};
 use bytes::Bytes;
 use serde::Serialize;
 use wharf_domain::email;
@@ -138,14 +138,14 @@ pub async fn delete(
     Ok(EndpointReply::Gone)
 }
 
-fn time(checked: &mut Checked) -> Option<Timestamp> {
+fn time(checked: &mut CheckedBody) -> Option<Timestamp> {
     checked.parse("expires_at", |text| {
         Timestamp::parse(text).ok_or_else(|| TIME.to_owned())
     })
 }
 
 /// Reads `access` with the addresses that belong to `users` alone.
-fn access(checked: &mut Checked) -> Option<ShareAccess> {
+fn access(checked: &mut CheckedBody) -> Option<ShareAccess> {
     let access = checked.text("access").map(str::to_owned);
     let users = users(checked);
     let Some(access) = access else {
@@ -182,7 +182,7 @@ fn access(checked: &mut Checked) -> Option<ShareAccess> {
 }
 
 /// The addresses in their canonical form, each once.
-fn users(checked: &mut Checked) -> Option<Vec<String>> {
+fn users(checked: &mut CheckedBody) -> Option<Vec<String>> {
     let given = checked.texts("users")?;
     let canonical: Result<Vec<_>, _> = given.into_iter().map(email::canonical).collect();
     match canonical {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_ground::caller::Caller;
 use wharf_instances::{Selector, TerminalRequest};
-use wharf_terminal::{Attachment, AttachmentEvent, TerminalEnd, TerminalSize};
+use wharf_terminal::{AttachmentEvent, TerminalAttachment, TerminalEnd, TerminalSize};
 
 /// The size of a terminal whose client gives none.
 const DEFAULT: TerminalSize = TerminalSize { cols: 80, rows: 24 };
@@ -68,7 +68,7 @@ pub async fn open(
     caller: &Caller,
     selector: &Selector,
     request: TerminalRequest,
-) -> Result<Attachment, Error> {
+) -> Result<TerminalAttachment, Error> {
     api.app.open_terminal(caller, selector, request).await
 }
 

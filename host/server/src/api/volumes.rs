@@ -4,7 +4,7 @@ use super::list::Page;
 use super::tag::tag;
 use super::wire::decimal;
 use super::{Api, EndpointReply, Sight, render};
-use crate::schema::{Body, Checked};
+use crate::schema::{Body, CheckedBody};
 use bytes::Bytes;
 use serde::Serialize;
 use wharf_domain::capacity::CpuTier;
@@ -159,7 +159,7 @@ pub async fn create(
     Ok(EndpointReply::Created(volume(&view, sight)?, sight))
 }
 
-fn request(mut checked: Checked) -> Result<VolumeRequest, FieldErrors> {
+fn request(mut checked: CheckedBody) -> Result<VolumeRequest, FieldErrors> {
     let name = name(&mut checked);
     let tier = checked.text("cpu_tier").and_then(|text| {
         let mut all = CpuTier::ALL.into_iter();
@@ -175,7 +175,7 @@ fn request(mut checked: Checked) -> Result<VolumeRequest, FieldErrors> {
     })
 }
 
-fn name(checked: &mut Checked) -> Option<Name> {
+fn name(checked: &mut CheckedBody) -> Option<Name> {
     checked.parse("name", |text| Name::parse(text).map_err(str::to_owned))
 }
 

@@ -18,9 +18,9 @@ use wharf_operations::bill::{self, BillLine};
 /// Show the cost of a user's instances and the total; or correct it
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct Bill {
+pub struct BillCommand {
     #[command(subcommand)]
-    command: Option<BillCommand>,
+    command: Option<BillSubcommand>,
     #[command(flatten)]
     show: Option<ShowBill>,
     #[command(flatten)]
@@ -28,12 +28,12 @@ pub struct Bill {
 }
 
 operator_commands! {
-    pub enum BillCommand {
+    pub enum BillSubcommand {
         Correct(Perform<CorrectBill>),
     }
 }
 
-impl OperatorCommand for Bill {
+impl OperatorCommand for BillCommand {
     fn run(self) -> Result<()> {
         match self.command {
             Some(command) => command.run(),
@@ -45,7 +45,7 @@ impl OperatorCommand for Bill {
     }
 
     fn serve(admin: AdminRouter) -> AdminRouter {
-        BillCommand::serve(admin.with::<ShowBill>())
+        BillSubcommand::serve(admin.with::<ShowBill>())
     }
 }
 

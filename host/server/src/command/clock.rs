@@ -11,7 +11,7 @@ use wharf_ground::clock::ClockState;
 use wharf_operations::Operator;
 
 operator_commands! {
-    pub enum Clock {
+    pub enum ClockCommand {
         Show(Perform<ShowClock>),
         Adopt(Perform<AdoptClock>),
     }

@@ -66,7 +66,7 @@ operator_commands! {
         /// List users, invite, disable and enable them, and set their limits
         #[command(subcommand)]
         User(user::User),
-        Bill(bill::Bill),
+        Bill(bill::BillCommand),
         /// List and drain nodes, accept an engine after an outage, and give up a node that has failed
         #[command(subcommand)]
         Node(node::Node),
@@ -78,7 +78,7 @@ operator_commands! {
         Audit(audit::Audit),
         /// Show Wharf's time, or set it to the system's clock
         #[command(subcommand)]
-        Clock(clock::Clock),
+        Clock(clock::ClockCommand),
         Fsck(fsck::Fsck),
         Compact(compact::Compact),
         /// Rotate the key of the secrets in the database

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use std::io::{self, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wharf_sanity::{Checked, JUnit, Outcome, Report, Sample};
+use wharf_sanity::{CheckedPromise, JUnit, Outcome, ProofReport, SampleInstances};
 
 /// Check a driver against every promise of its interface, on a node of the configuration
 ///
@@ -74,7 +74,7 @@ impl Prove {
             Some(_) => config.web.to,
             None => config.ssh_ports.to,
         };
-        let sample = Sample {
+        let sample = SampleInstances {
             image: self.image,
             web: self.web_port.map(|port| (port, self.web_path)),
             subnet: subnet.context("the node's lan_cidr has no subnet")?,
@@ -82,10 +82,10 @@ impl Prove {
             last_port: ports_end,
             deadline: Duration::from_secs(self.deadline),
         };
-        let tell = |checked: &Checked| drop(tell(checked));
+        let tell = |checked: &CheckedPromise| drop(tell(checked));
         let stop = tokio::signal::ctrl_c();
         let proven = wharf_sanity::prove(drivers, sample, &self.filter, stop, tell).await?;
-        let report = Report::new(driver, proven);
+        let report = ProofReport::new(driver, proven);
         if let Some(path) = &self.report {
             write(path, &serde_json::to_string_pretty(&report)?)?;
         }
@@ -118,7 +118,7 @@ impl Prove {
 }
 
 /// Prints the line of a promise.
-fn tell(checked: &Checked) -> io::Result<()> {
+fn tell(checked: &CheckedPromise) -> io::Result<()> {
     let (result, why) = match &checked.outcome {
         Outcome::Kept => ("pass", None),
         Outcome::NotApplicable(why) => ("skip", Some(why)),

@@ -72,7 +72,7 @@ pub(super) struct StreamPermit {
 }
 
 /// A stream of events.
-pub(super) struct EventStream {
+pub(super) struct OpenEventStream {
     pub(super) interface: Arc<Interface>,
     pub(super) caller: Caller,
     pub(super) instance: Option<InstanceId>,
@@ -115,7 +115,7 @@ impl Others {
     }
 }
 
-impl EventStream {
+impl OpenEventStream {
     /// Returns the next messages; none when the stream ends: at a stop of the server, or with its key
     /// or session.
     pub(super) async fn next(&mut self) -> Option<Bytes> {

@@ -1,6 +1,6 @@
 //! The handler of `GET /api/event/`: a page, or a stream for clients that accept one.
 
-use super::event_stream::{EventStream, Others};
+use super::event_stream::{OpenEventStream, Others};
 use super::extract::Call;
 use super::interface::Interface;
 use super::respond::{self, Response};
@@ -77,7 +77,7 @@ fn stream(
         Ok(permit) => permit,
         Err(refused) => return Ok(refused.into_response()),
     };
-    let stream = EventStream {
+    let stream = OpenEventStream {
         interface: Arc::clone(interface),
         caller: call.caller.clone(),
         instance,

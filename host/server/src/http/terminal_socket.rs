@@ -10,7 +10,7 @@ use futures_util::{SinkExt, StreamExt};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
-use wharf_terminal::{Attachment, AttachmentEvent, TerminalEnd};
+use wharf_terminal::{AttachmentEvent, TerminalAttachment, TerminalEnd};
 
 /// Interval of pings, and the time after which a silent client is given up. A client that reads nothing
 /// does not answer pings.
@@ -21,7 +21,11 @@ const SILENCE: Duration = Duration::from_secs(60);
 const REPLACED: u16 = 4000;
 
 /// Serves a client until it goes or the terminal ends.
-pub(super) async fn serve(socket: WebSocket, attachment: Attachment, connection: &Activity) {
+pub(super) async fn serve(
+    socket: WebSocket,
+    attachment: TerminalAttachment,
+    connection: &Activity,
+) {
     let (mut sender, mut receiver) = socket.split();
     let first = Notice::Session {
         session: attachment.session(),
@@ -75,7 +79,7 @@ enum TerminalClose {
 /// Passes the messages of a client to its terminal. While the shell reads nothing, none is read.
 async fn receive(
     receiver: &mut SocketReceiver,
-    attachment: &Attachment,
+    attachment: &TerminalAttachment,
     paused: &watch::Sender<bool>,
     life: &Liveness,
 ) -> TerminalClose {
@@ -118,7 +122,7 @@ async fn receive(
 /// Sends the output of a terminal, and pings.
 async fn send(
     sender: &mut SocketSender,
-    attachment: &Attachment,
+    attachment: &TerminalAttachment,
     mut pauses: watch::Receiver<bool>,
 ) -> TerminalClose {
     let mut ping = interval(PING_EVERY);

@@ -244,7 +244,7 @@ impl RequestSchema {
     }
 
     /// Validates every field.
-    pub fn check(&self, body: Body) -> Checked {
+    pub fn check(&self, body: Body) -> CheckedBody {
         let mut errors = FieldErrors::default();
         for field in body.repeated {
             errors.add(&field, "given more than once");
@@ -256,9 +256,9 @@ impl RequestSchema {
             }
         }
         let Value::Object(fields) = value else {
-            return Checked::default();
+            return CheckedBody::default();
         };
-        Checked { fields, errors }
+        CheckedBody { fields, errors }
     }
 
     fn describe(&self, error: &jsonschema::ValidationError<'_>, errors: &mut FieldErrors) {
@@ -303,13 +303,13 @@ impl RequestSchema {
 
 /// A validated body. Valid fields can be read; invalid fields are in `errors`.
 #[derive(Debug, Default)]
-pub struct Checked {
+pub struct CheckedBody {
     fields: serde_json::Map<String, Value>,
     /// Errors so far.
     pub errors: FieldErrors,
 }
 
-impl Checked {
+impl CheckedBody {
     /// Returns whether the field is present, valid or not. `null` counts as absent.
     pub fn given(&self, field: &str) -> bool {
         self.fields.get(field).is_some_and(|value| !value.is_null())

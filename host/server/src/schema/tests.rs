@@ -1,7 +1,7 @@
-use super::{Body, Checked, RequestSchema, Schemas};
+use super::{Body, CheckedBody, RequestSchema, Schemas};
 use serde_json::{Value, json};
 
-fn check(schema: &RequestSchema, value: &Value) -> Checked {
+fn check(schema: &RequestSchema, value: &Value) -> CheckedBody {
     schema.check(Body::parse(value.to_string().as_bytes()).unwrap())
 }
 
