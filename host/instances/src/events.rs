@@ -348,7 +348,7 @@ fn message(what: &EventKind) -> String {
         EventKind::NodeDrained => {
             "The operator empties the host of this instance. The instance runs on, and cannot start there \
              again once it is stopped. Stop it, or set `allow_moves` of your preferences, and it moves to \
-             another host if there is one with room."
+             another host if there is one with room. An instance with volumes stays with them."
         }
         EventKind::Moving => {
             "The operator empties the host of this instance. The instance is stopped, and moves to \

@@ -221,7 +221,7 @@ fn volumes_bring_their_instances_to_their_node() {
         short["nearest_available"],
         json!({ "n_vcpus": 13, "volumes": 0 })
     );
-    has(short["message"].as_str().unwrap(), "volumes first");
+    has(short["message"].as_str().unwrap(), "the volume first");
     let estimate = api.send("POST", "/api/estimate/", &large).is(200);
     assert_eq!(estimate["shortage"]["bottleneck"], short["bottleneck"]);
     large.as_object_mut().unwrap().remove("volumes");

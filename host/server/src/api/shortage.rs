@@ -44,14 +44,16 @@ impl<'a> ShortageWire<'a> {
                  image. The operator can add it."
             ),
             None if !volumes.is_empty() => {
-                let (volumes, short) = (volumes.join(", "), names.replace(", volumes", ""));
+                let short = names.replace(", volumes", "");
+                let bound = match &**volumes {
+                    [volume] => format!("the volume {volume} must be on its host"),
+                    volumes => format!("the volumes {} must be on their host", volumes.join(", ")),
+                };
                 let why = match &*short {
                     "volumes" => "takes no such instance".to_owned(),
                     short => format!("has not enough {short} {left}"),
                 };
-                format!(
-                    "{what}: an instance with the volumes {volumes} must be on their host, which {why}.{freeing}"
-                )
+                format!("{what}: an instance with {bound}, which {why}.{freeing}")
             }
             None => format!("{what}: not enough {names} {left}.{freeing}"),
         };
