@@ -70,7 +70,7 @@ fn a_volume_is_shared_read_and_removed() {
     refused(&bob, &again, 1, "--volume (volumes) ");
 
     let large = ["create", "--vcpus", "64", "--volume", "genome:/data:ro"];
-    refused(&ann, &large, 5, "the volumes genome must be on their host");
+    refused(&ann, &large, 5, "the volume genome must be on its host");
     let text = ann.run(&large).unwrap().stderr;
     has(&text, "n_vcpus: requested 64");
     has(
