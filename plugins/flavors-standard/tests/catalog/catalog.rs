@@ -126,16 +126,14 @@ fn a_private_page_with_one_secret_never_has_the_password() {
         let file = files.find(|file| file.path.ends_with("/web_password"));
         file.unwrap().content
     };
-    let (password, token) = (
-        Content::Secret(Secret::Password),
-        Content::Secret(Secret::WebToken),
-    );
+    let is_password = |content| matches!(content, Content::Secret(Secret::Password));
+    let is_token = |content| matches!(content, Content::Secret(Secret::WebToken));
     for flavor in ["marimo", "datasciencemarimo"] {
-        assert_eq!(secret(flavor, false), password, "{flavor}");
-        assert_eq!(secret(flavor, true), token, "{flavor}");
+        assert!(is_password(secret(flavor, false)), "{flavor}");
+        assert!(is_token(secret(flavor, true)), "{flavor}");
     }
     // JupyterLab keeps a hash of its password, and has the token beside it.
-    assert_eq!(secret("jupyterlab", true), password);
+    assert!(is_password(secret("jupyterlab", true)));
 }
 
 #[test]
