@@ -110,7 +110,7 @@ fn configuration(port: u16) -> String {
     let (ssh_to, web_from, web_to) = (port + BLOCK / 2 - 1, port + BLOCK / 2, port + BLOCK - 1);
     // Long enough to observe `provisioning`.
     let settings = format!(
-        "settings = {{ ready_after_ms = 250, faults = [\
+        "settings = {{ ready_after_ms = 250, late_attach = true, faults = [\
          {{ call = \"ensure\", hostname = \"{FAILING}\", error = \"failed\" }}, \
          {{ call = \"ensure\", hostname = \"{DYING}\", error = \"dies\", after_ms = 2000 }}, \
          {{ call = \"stats\", hostname = \"{UNREACHABLE}\", error = \"unreachable\" }}, \
