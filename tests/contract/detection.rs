@@ -7,7 +7,22 @@ use wharf_conformance::check::Verdict;
 use wharf_conformance::{Options, OwnServer, Target, check_service};
 
 /// The filter of the rules to check, the distortion, and the rule that must fail.
-const DISTORTIONS: [(&str, Distort, &str); 47] = [
+const DISTORTIONS: [(&str, Distort, &str); 49] = [
+    (
+        "a volume is shared with a user",
+        Text("\"shared\":true", "\"shared\":false"),
+        "a volume is shared with a user, who only reads it",
+    ),
+    (
+        "an instance has its volume",
+        By(|head, a| {
+            if a.status == 400 && head.starts_with("DELETE /api/volume/") {
+                a.status = 204;
+                a.body.clear();
+            }
+        }),
+        "an instance has its volume until it is deleted",
+    ),
     (
         "show returns 404 for a missing instance",
         Without("x-request-id"),
