@@ -81,10 +81,15 @@ async fn accept(sim: Sim, args: Args) {
     let operator = Operator::of(&sim.app, &sim.accounts);
     let ask = Ask::Accept(NodeId(node.clone()));
     let words = format!("accepts the engine of {node}");
-    sim.ask(WHO, words, Some(ask), operator.accept_node(&node), |()| {
-        None
-    })
-    .await;
+    let accepted = operator.accept_node(&node);
+    if sim
+        .ask(WHO, words, Some(ask), accepted, |()| None)
+        .await
+        .is_some()
+    {
+        // The operator tells the truth: the machine has this store from now on.
+        sim.outside.world.keep_shown(&NodeId(node));
+    }
 }
 
 fn user(args: Args) -> &'static str {

@@ -141,6 +141,16 @@ impl World {
         });
     }
 
+    /// The store that a node shows is its own from now on. An earlier one is gone with its machines.
+    pub fn keep_shown(&self, node: &NodeId) {
+        self.truth(|truth| {
+            if let Some(node) = truth.0.nodes.get_mut(node) {
+                node.keep_shown();
+            }
+            truth.0.note_down(truth.1);
+        });
+    }
+
     /// The number of calls so far.
     pub fn calls(&self) -> u64 {
         self.state.lock().calls
@@ -331,7 +341,7 @@ impl World {
         match fault {
             Fault::Away => node.away_until = until,
             Fault::EmptyStore => node.show_other(None, until),
-            Fault::OtherStore => node.show_other(Some("other"), until),
+            Fault::OtherStore => node.show_other(Some(&format!("other-{}", state.calls)), until),
             Fault::Reboot => node.boot(),
             Fault::PortTaken | Fault::AddressTaken => {
                 if let Request::Ensure(spec) | Request::MoveHere(spec) = request {

@@ -95,6 +95,16 @@ impl Node {
         self.interruptions += 1;
     }
 
+    /// Makes the store that is shown the own one.
+    pub fn keep_shown(&mut self) {
+        if self.shows_other {
+            let [own, other] = &mut self.stores;
+            *own = std::mem::take(other);
+            self.shows_other = false;
+            self.other_until = None;
+        }
+    }
+
     /// What ran has stopped.
     pub fn boot(&mut self) {
         self.boots += 1;
