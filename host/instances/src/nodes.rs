@@ -201,10 +201,11 @@ impl Nodes {
     }
 
     /// Waits until the node is known to have its own store: it has been verified, and contact with its
-    /// engine was not lost since. Otherwise a call might reach another store.
-    pub async fn verified(&self, driver: &NodeDriver) {
+    /// engine was not lost since. Otherwise a call might reach another store. Returns the driver's count of
+    /// interruptions when the node had its own store.
+    pub async fn verified(&self, driver: &NodeDriver) -> u64 {
         let Some(node) = self.0.get(driver.name()) else {
-            return;
+            return driver.interruptions();
         };
         let before = node.seen.lock().begun;
         loop {
@@ -214,7 +215,7 @@ impl Nodes {
                 // An engine may end each connection after its answer. A new look then suffices.
                 && (interruptions == driver.interruptions() || look > before)
             {
-                return;
+                return interruptions;
             }
             node.look.notify_one();
             changed.await;

@@ -138,15 +138,15 @@ impl Worker {
         node.is_some_and(|node| self.app.nodes.is_away(node))
     }
 
-    /// Waits until the node is known to show its own store. False after a notification or
-    /// [`LAST_PAUSE`].
-    async fn is_verified(&self, driver: &NodeDriver) -> bool {
+    /// Waits until the node is known to show its own store. Returns the driver's count of interruptions then; none
+    /// after a notification or [`LAST_PAUSE`].
+    async fn verified(&self, driver: &NodeDriver) -> Option<u64> {
         let verified = self.app.nodes.verified(driver);
         tokio::select! {
             biased;
-            () = verified => true,
-            () = self.notify.notified() => false,
-            () = tokio::time::sleep(LAST_PAUSE) => false,
+            interruptions = verified => Some(interruptions),
+            () = self.notify.notified() => None,
+            () = tokio::time::sleep(LAST_PAUSE) => None,
         }
     }
 
@@ -175,12 +175,11 @@ impl Worker {
         if let Some(next) = self.without_attempt(step, instance).await {
             return next;
         }
-        let is_verified = self.is_verified(&driver).await;
+        let verified = self.verified(&driver).await;
         self.history.stand_still(begun.elapsed());
-        if !is_verified {
+        let Some(interruptions) = verified else {
             return NextAttempt::Look;
-        }
-        let interruptions = driver.interruptions();
+        };
         let target = match spec::target(&self.app, instance) {
             Ok(target) => target,
             Err(error) => return error.into(),

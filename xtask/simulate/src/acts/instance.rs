@@ -5,6 +5,7 @@ use crate::acts;
 use crate::model::Ask;
 use crate::setup::GPU;
 use crate::sim::{Sim, selector};
+use wharf_db::{Read as _, Snapshot};
 use wharf_domain::capacity::{CpuTier, Size};
 use wharf_domain::error::FieldErrors;
 use wharf_domain::instance::{Instance, ResourceType};
@@ -12,7 +13,7 @@ use wharf_domain::name::Name;
 use wharf_domain::request::{CreateRequest, UpdateRequest};
 use wharf_domain::secret::InstanceSecrets;
 use wharf_ground::caller::Caller;
-use wharf_instances::{IdempotencyKey, InstanceCondition, Selector};
+use wharf_instances::{IdempotencyKey, InstanceCondition, InstanceView, Selector};
 
 acts![
     create 22,
@@ -96,10 +97,14 @@ async fn create(sim: Sim, args: Args) {
         size,
     };
     let created = sim.app.create(&caller, request, key);
-    sim.ask(who, words, Some(ask), created, |view| {
-        Some(view.instance.id)
-    })
-    .await;
+    // A repeated request gets the instance of the first one as it was, even if it is gone since.
+    let made = |view: &InstanceView| {
+        let id = view.instance.id;
+        let is_gone = |rows: &Snapshot| Ok(rows.instance(id)?.is_none() && rows.was_made(id)?);
+        let is_gone = sim.db.read(is_gone).unwrap_or_default();
+        (!is_gone).then_some(id)
+    };
+    sim.ask(who, words, Some(ask), created, made).await;
 }
 
 /// The target of an act: an instance of the caller, the way to name it, and the condition of the request.

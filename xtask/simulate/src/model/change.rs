@@ -21,14 +21,17 @@ impl Model {
             (None, Some(after)) => self.explain_new(after, look),
             (Some(before), None) => {
                 let given_up = self.given_up(id, before);
-                let asked = before.row.intent == Intent::Delete || given_up;
+                // A deletion ends a lost instance, which is on no node, at once.
+                let at_once =
+                    before.claim.is_none() && self.is_asked(|asked| *asked == Ask::Delete(id));
+                let asked = before.row.intent == Intent::Delete || given_up || at_once;
                 check(asked, || {
                     "its row is gone, and nobody deleted it".to_owned()
                 })?;
                 if given_up || before.claim.is_none() {
                     return Ok(());
                 }
-                look.world.truth(|truth| is_free(truth, before, |_| true))
+                look.world.truth(|truth| is_free(truth, before))
             }
             (Some(before), Some(after)) => {
                 self.explain_intent(id, before, after, look)?;
@@ -94,6 +97,8 @@ impl Model {
                     || self.is_asked(|asked| matches!(asked, Ask::Accept(of) | Ask::Lose(of) if of == node))
                     || after.moving.is_some()
                     || before.moving.is_some()
+                    // A new instance that is not reachable in time has failed.
+                    || !before.row.provisioned && after.row.failed
                     // Only its end in the world remains as a reason. It must be later than the proof that it was up.
                     || look.world.truth(|truth| truth.last_down(id)) >= before.up_since
             }
@@ -162,8 +167,11 @@ impl Model {
                     })?;
                 }
                 // A move takes the object with it, and a new incarnation leaves none behind.
-                let moved = after.row.incarnation == before.row.incarnation;
-                is_free(truth, before, |node| !moved || *node == old.node)?;
+                if after.row.incarnation == before.row.incarnation {
+                    has_none(truth, before, |node| *node == old.node)?;
+                } else {
+                    is_free(truth, before)?;
+                }
             }
             if old.size != new.size || !old.compute {
                 // A machine that runs has no more than its claim.
@@ -202,19 +210,25 @@ fn allocations(claim: &Claim) -> impl PartialEq + use<> {
     (node, ssh_port, web_port, lan_ipv4, public_ipv4)
 }
 
-/// Checks that the world has no machine of an instance on these nodes, and that no call under way can make one.
-fn is_free(truth: &Truth<'_>, of: &Known, on: impl Fn(&NodeId) -> bool) -> Result<(), Wrong> {
+/// Checks that the world has no machine of an instance, and that no call under way can make one.
+fn is_free(truth: &Truth<'_>, of: &Known) -> Result<(), Wrong> {
+    has_none(truth, of, |_| true)?;
+    check(!truth.may_come_up((of.row.id, of.row.incarnation)), || {
+        "its claim was dropped while a call that makes it is under way".to_owned()
+    })
+}
+
+/// Checks that these nodes have no machine of an instance.
+fn has_none(truth: &Truth<'_>, of: &Known, on: impl Fn(&NodeId) -> bool) -> Result<(), Wrong> {
     let key: MachineKey = (of.row.id, of.row.incarnation);
     let mut machines = truth.machines_of(key.0);
     let there = machines.find(|(node, found, _)| *found == key && on(node));
-    if let Some((node, ..)) = there.filter(|_| !truth.came_late(key)) {
-        return Err(format!(
+    match there.filter(|_| !truth.came_late(key)) {
+        Some((node, ..)) => Err(format!(
             "its claim was dropped while node {node} has its machine"
-        ));
+        )),
+        None => Ok(()),
     }
-    check(!truth.may_come_up(key), || {
-        "its claim was dropped while a call that makes it is under way".to_owned()
-    })
 }
 
 /// Checks that an instance did not count as dead because its node booted: it is to run again then.
