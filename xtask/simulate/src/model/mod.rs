@@ -143,6 +143,8 @@ pub struct Model {
     meters: BTreeMap<InstanceId, Meter>,
     open: BTreeMap<AskId, Open>,
     asks: u64,
+    /// The last request about each instance.
+    last_ask: BTreeMap<InstanceId, AskId>,
     /// Who owns a label for good.
     labels: BTreeMap<String, UserId>,
     shares: BTreeSet<(InstanceId, Option<u16>)>,
@@ -168,6 +170,9 @@ impl Model {
     pub fn asked(&mut self, ask: Ask) -> AskId {
         self.asks += 1;
         let id = AskId(self.asks);
+        if let Some(instance) = ask.instance() {
+            self.last_ask.insert(instance, id);
+        }
         self.open.insert(id, Open { ask, until: None });
         id
     }
@@ -222,7 +227,7 @@ impl Model {
                 {
                     self.shares.remove(&(id, port));
                 }
-                return self.holds(&ask, made);
+                return self.holds(id, &ask, made);
             }
             Outcome::Refused => {}
         }
@@ -230,15 +235,17 @@ impl Model {
     }
 
     /// Whether an acknowledged request is durable. Another request may have changed the instance since.
-    fn holds(&self, ask: &Ask, made: Option<InstanceId>) -> Result<(), Wrong> {
+    fn holds(&self, number: AskId, ask: &Ask, made: Option<InstanceId>) -> Result<(), Wrong> {
         if let Some(id) = made {
             check(self.instances.contains_key(&id), || {
                 format!("{id} was acknowledged and is missing")
             })?;
         }
         let known = ask.instance().map(|id| (id, self.instances.get(&id)));
+        // A later request may have changed the instance since, and the operator all instances of a node.
+        let is_last = |id: &InstanceId| self.last_ask.get(id).is_none_or(|last| *last <= number);
         let Some((id, known)) =
-            known.filter(|(id, _)| !self.is_asked(|o| o.instance() == Some(*id)))
+            known.filter(|(id, _)| is_last(id) && !self.is_asked(|o| o.instance() == Some(*id)))
         else {
             return Ok(());
         };

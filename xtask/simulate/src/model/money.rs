@@ -26,6 +26,8 @@ pub struct Meter {
     incarnation: u64,
     /// Nano-USD that must not be billed.
     free: i128,
+    /// The latest time so far: a boot with a wrong clock sets Wharf's back.
+    latest: Timestamp,
 }
 
 impl Meter {
@@ -37,10 +39,12 @@ impl Meter {
             last_event: now,
             incarnation: row.incarnation,
             free: 0,
+            latest: now,
         }
     }
 
     fn read(&mut self, price: u128, events: u32, now: Timestamp) {
+        self.latest = self.latest.max(now);
         if events > self.events {
             self.last_event = self.last_event.max(now);
             self.events = events;
@@ -130,7 +134,8 @@ impl Model {
                     )
                 })?;
                 // Time in which something outside held what the instance needs is not billed, and no more than that.
-                check((-sum..=-meter.free).contains(&off), || {
+                let most = meter.sum(meter.latest);
+                check((-most..=-meter.free).contains(&off), || {
                     format!("{id}: a correction of {off} of {sum}")
                 })?;
             }

@@ -182,8 +182,11 @@ impl Store {
         now: Moment,
     ) -> Result<Phase, PluginError> {
         let of = key(target.tag);
-        let machine = self.machines.get(&of).ok_or(PluginError::NotFound)?;
-        if !machine.runs() {
+        let machine = self.machines.get_mut(&of).ok_or(PluginError::NotFound)?;
+        if machine.runs() {
+            // A change of the size that failed may be in effect.
+            machine.size = target.size;
+        } else {
             let started = Machine {
                 size: target.size,
                 wan_ports: target.wan_ports.clone(),

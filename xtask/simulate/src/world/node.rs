@@ -85,13 +85,16 @@ impl Node {
 
     /// Shows another store for a while, which has nothing of Wharf's.
     pub fn show_other(&mut self, mark: Option<&str>, until: Moment) {
+        self.other_until = Some(until);
+        if self.shows_other {
+            return;
+        }
         let [_, other] = &mut self.stores;
         *other = Store {
             mark: mark.map(str::to_owned),
             ..Store::default()
         };
         self.shows_other = true;
-        self.other_until = Some(until);
         self.interruptions += 1;
     }
 
