@@ -111,8 +111,12 @@ impl Model {
 
     fn explain_row(&self, id: InstanceId, before: &Known, after: &Known) -> Result<(), Wrong> {
         let (old, new) = (&before.row, &after.row);
-        check(old.owner == new.owner && old.rates == new.rates, || {
-            "its owner or rates changed".to_owned()
+        let is_kept = old.owner == new.owner
+            && old.rates == new.rates
+            && old.created_at == new.created_at
+            && old.password == new.password;
+        check(is_kept, || {
+            "its owner, rates, password or time of creation changed".to_owned()
         })?;
         let counters = old.generation <= new.generation
             && old.incarnation <= new.incarnation
@@ -170,7 +174,8 @@ impl Model {
                 if after.row.incarnation == before.row.incarnation {
                     has_none(truth, before, |node| *node == old.node)?;
                 } else {
-                    is_free(truth, before)?;
+                    // What a late call makes has the earlier incarnation, and is removed as an orphan.
+                    has_none(truth, before, |_| true)?;
                 }
             }
             if old.size != new.size || !old.compute {
