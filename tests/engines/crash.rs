@@ -33,7 +33,7 @@ impl<L: Lab> KilledEngine for Witness<'_, L> {
 }
 
 /// Kills in the middle of provisioning, restart and deletion: the request is durable, and the engine has begun. A
-/// whole run has twenty kills, as every run has on the simulated engine.
+/// whole run has twenty kills.
 pub fn kills(lab: &impl Lab) -> Result<()> {
     let (mut server, api) = lab.served("")?;
     let whole = is_whole_run();
