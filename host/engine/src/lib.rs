@@ -14,6 +14,7 @@ mod job;
 mod message;
 mod node;
 mod outgoing;
+mod tar_header;
 mod tar_pipe;
 mod tar_stream;
 #[cfg(test)]

@@ -4,11 +4,10 @@
 //!
 //! The stream buffers only the header that it reads.
 
+use super::tar_header::{BLOCK, entry, is_header, link};
 use std::collections::HashSet;
 use tar::{EntryType, Header};
 
-/// Archives are made of blocks of this size.
-const BLOCK: usize = 512;
 /// Longest header extension, bytes: a path, a link's target, extended attributes.
 const MAX_EXTENSION: u64 = 1 << 20;
 /// Most top-level directories that are emptied. No image comes near; a tenant might.
@@ -307,50 +306,6 @@ fn at_the_top(path: &[u8]) -> Option<&[u8]> {
     let path = below_root(path);
     let path = path.strip_suffix(b"/").unwrap_or(path);
     (!path.is_empty() && path != b".." && !path.contains(&b'/')).then_some(path)
-}
-
-fn is_header(header: &Header, block: &[u8]) -> bool {
-    const SUM: std::ops::Range<usize> = 148..156;
-    let sum: u32 = block
-        .iter()
-        .enumerate()
-        .map(|(at, byte)| {
-            if SUM.contains(&at) {
-                32
-            } else {
-                u32::from(*byte)
-            }
-        })
-        .sum();
-    header.cksum().is_ok_and(|given| given == sum)
-}
-
-/// An entry of root's without content.
-fn entry(name: &[u8], kind: EntryType, mode: u32) -> [u8; BLOCK] {
-    *plain(name, b"", kind, mode).as_bytes()
-}
-
-fn link(name: &[u8], target: &[u8]) -> [u8; BLOCK] {
-    *plain(name, target, EntryType::Symlink, 0o777).as_bytes()
-}
-
-fn plain(name: &[u8], target: &[u8], kind: EntryType, mode: u32) -> Header {
-    let mut header = Header::new_ustar();
-    let fields = header.as_old_mut();
-    for (to, from) in fields.name.iter_mut().zip(name) {
-        *to = *from;
-    }
-    for (to, from) in fields.linkname.iter_mut().zip(target) {
-        *to = *from;
-    }
-    header.set_entry_type(kind);
-    header.set_mode(mode);
-    header.set_uid(0);
-    header.set_gid(0);
-    header.set_mtime(0);
-    header.set_size(0);
-    header.set_cksum();
-    header
 }
 
 #[cfg(test)]
