@@ -73,13 +73,26 @@ pub fn make(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeR
     match (made, held) {
         (Some(_), Some(_)) => return Ok(settled(VolumeState::Ready)),
         (Some(_), None) => return Ok(failed(&volume.id, "the container that held it is gone")),
-        (None, Some(_)) => {}
-        (None, None) => {
-            if let Some(report) = hold(ctx, volume, images)? {
-                return Ok(report);
-            }
-        }
+        (None, Some(_)) => match fill(ctx, never_ran)? {
+            Filled::Ready => return Ok(settled(VolumeState::Ready)),
+            Filled::Useless(why) => log!(Warn, "the holder of volume {}: {why}", volume.id),
+        },
+        (None, None) => {}
     }
+    hold(ctx, volume, images)
+}
+
+/// The result of running a holder's command.
+enum Filled {
+    /// The volume is made.
+    Ready,
+    /// The holder has no content and is removed, for this reason.
+    Useless(String),
+}
+
+/// Runs the command of the holder, and makes the volume. A holder that is of no use is removed only while it is
+/// certain that it has no content.
+fn fill(ctx: &Context, never_ran: bool) -> Result<Filled, Error> {
     if let Err(refusal) = ctx.api.run_holder()? {
         // The creation of an interrupted call goes on.
         if refusal.is_not_found() {
@@ -90,34 +103,42 @@ pub fn make(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeR
             remove_holder(ctx)?;
             return Err(Error::RetryLater(BUSY_AGAIN_MS));
         }
+        if never_ran && refusal.is_unable_to_run() {
+            remove_holder(ctx)?;
+            let why = format!("its image cannot run the command: {}", refusal.message);
+            return Ok(Filled::Useless(why));
+        }
         return Err(refusal.during("making the directory of the volume"));
     }
     let Some(planned) = ctx.api.planned_volume()? else {
-        // A holder that has told no place has no volume, and no content.
+        let why = "the engine does not hold the size of a disk, the node has less space than that, or the \
+                   image has no `fallocate`";
+        // One of an earlier call may have content whose place is no longer told.
+        if !never_ran {
+            return Err(Error::Unsupported(format!("volumes: {why}")));
+        }
         remove_holder(ctx)?;
-        return Err(Error::Unsupported(
-            "volumes: the engine does not hold the size of a disk, the node has less space than that, or \
-             the image of the holder has no `fallocate`"
-                .to_owned(),
-        ));
+        return Ok(Filled::Useless(why.to_owned()));
     };
     ctx.api.make_volume()?.during("making the volume")?;
     let made = ctx.api.volume()?.during("reading the new volume")?;
     if !is_at(&made, &planned) {
-        let why = format!("volume {} exists with other content", volume.id);
-        return Err(Error::Conflict(why));
+        return Err(Error::Conflict(
+            "the volume exists with other content".to_owned(),
+        ));
     }
-    Ok(settled(VolumeState::Ready))
+    Ok(Filled::Ready)
 }
 
-/// Creates the holder from the first image that the engine has; returns a report if there is nothing to hold.
-fn hold(ctx: &Context, volume: &Volume, images: &[String]) -> Result<Option<VolumeReport>, Error> {
+/// Makes the volume with a holder of the first image that the engine has and that can run its command.
+fn hold(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeReport, Error> {
     let info = ctx.api.info()?.during("reading the engine's storage")?;
     if !are_made(ctx, &Product::of(ctx)?, &info) {
         return Err(Error::Unsupported(
             "volumes: they need btrfs with quotas, and no user namespaces of Podman".to_owned(),
         ));
     }
+    let mut useless = None;
     for image in images {
         let image = ctx.settings.image(image);
         let held = match ctx.settings.btrfs_quotas {
@@ -129,25 +150,37 @@ fn hold(ctx: &Context, volume: &Volume, images: &[String]) -> Result<Option<Volu
             Err(refusal) => Err(refusal),
         };
         match held {
-            Ok(()) => return Ok(None),
+            Ok(()) => {}
             // Another call made it meanwhile.
-            Err(refusal) if refusal.is_name_taken() => return Ok(None),
-            Err(refusal) if refusal.is_no_image() => {}
+            Err(refusal) if refusal.is_name_taken() => {
+                return Err(Error::RetryLater(BUSY_AGAIN_MS));
+            }
+            Err(refusal) if refusal.is_no_image() => continue,
             Err(refusal) if refusal.is_no_disk_limit() => {
                 return Err(Error::Unsupported(format!("volumes: {}", refusal.message)));
             }
             Err(refusal) if refusal.is_final() => {
                 let why = format!("the engine refuses to hold it: {}", refusal.message);
-                return Ok(Some(failed(&volume.id, &why)));
+                return Ok(failed(&volume.id, &why));
             }
             Err(refusal) => return Err(refusal.during("creating the holder of the volume")),
         }
+        match fill(ctx, true)? {
+            Filled::Ready => return Ok(settled(VolumeState::Ready)),
+            Filled::Useless(why) => {
+                log!(Warn, "{image} cannot hold volume {}: {why}", volume.id);
+                useless = Some(why);
+            }
+        }
     }
-    Err(Error::Unsupported(
-        "volumes: the engine has none of the images of the flavors, one of which holds a volume; put one \
-         on the node"
-            .to_owned(),
-    ))
+    Err(Error::Unsupported(useless.map_or_else(
+        || {
+            "volumes: the engine has none of the images of the flavors, one of which holds a volume; put \
+             one on the node"
+                .to_owned()
+        },
+        |why| format!("volumes: no image of the flavors holds one: {why}"),
+    )))
 }
 
 /// Whether a volume has the content of this creation.
@@ -239,6 +272,14 @@ impl Refusal {
     /// The engine has the remains of an interrupted start.
     fn is_half_started(&self) -> bool {
         self.says(&["already exists"])
+    }
+
+    /// The image has no shell. Docker and Podman differ in the status.
+    fn is_unable_to_run(&self) -> bool {
+        self.is_final()
+            || self.says(&["executable file not found", "no such file or directory"])
+                && self.says(&["/bin/sh"])
+            || self.says(&["exec format error"])
     }
 
     /// A container has the volume, also one that is stopped.

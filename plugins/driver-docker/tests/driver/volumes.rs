@@ -12,6 +12,8 @@ const FILE: &str = include_str!("../../requests.toml");
 const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 const LAYER: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 const IMAGE: &str = "localhost/wharf/base:1";
+/// An image that cannot hold a volume.
+const BARE: &str = "localhost/team/bare:1";
 
 /// An engine with one volume at most.
 #[derive(Default)]
@@ -24,6 +26,10 @@ struct Engine {
     in_use: bool,
     /// Whether the engine was killed in a start of its holder.
     half_started: Cell<bool>,
+    /// An image without a shell.
+    shell_less: bool,
+    /// An image without `fallocate`.
+    tool_less: bool,
     calls: Cell<usize>,
     /// The call that fails, and whether the engine has done its work then.
     fails: Option<(usize, bool)>,
@@ -35,6 +41,14 @@ impl Engine {
             holds: true,
             ..Self::default()
         }
+    }
+
+    /// The image of the holder.
+    fn image(&self) -> Value {
+        let holder = self.holder.borrow();
+        holder
+            .as_ref()
+            .map_or(Value::Null, |held| held["Image"].clone())
     }
 
     fn answer(&self, request: &Sent) -> (u16, Value) {
@@ -68,6 +82,10 @@ impl Engine {
             ("start-holder", Some(_)) if self.half_started.get() => (
                 500,
                 json!({ "message": "task 0ae4: already exists: unknown" }),
+            ),
+            ("start-holder", Some(held)) if self.shell_less && held["Image"] == BARE => (
+                400,
+                json!({ "message": "OCI runtime create failed: exec: \"/bin/sh\": stat /bin/sh: no such file" }),
             ),
             ("read-layers", _) => (200, json!([{ "Size": 300 << 20 }])),
             ("create-holder", None) => {
@@ -117,6 +135,7 @@ impl Http for Engine {
         }
         let place = format!("\u{1}73 47 0:39 /btrfs/subvolumes/{LAYER} / rw - btrfs\n");
         let (status, body) = match request.name.as_str() {
+            "read-place" if self.tool_less && self.image() == BARE => (200, Vec::new()),
             "read-place" if self.has_run.get() && self.holds => (200, place.into_bytes()),
             "read-place" => (200, Vec::new()),
             _ => {
@@ -137,7 +156,12 @@ impl Http for Engine {
 }
 
 fn make(engine: &Engine, size_gib: u32) -> Result<VolumeReport, Error> {
-    let (node, images) = (node("{}"), [IMAGE.to_owned()]);
+    make_from(engine, size_gib, &[IMAGE])
+}
+
+fn make_from(engine: &Engine, size_gib: u32, images: &[&str]) -> Result<VolumeReport, Error> {
+    let node = node("{}");
+    let images: Vec<String> = images.iter().map(|image| (*image).to_owned()).collect();
     let volume = Volume {
         id: ID.to_owned(),
         size_gib,
@@ -194,6 +218,27 @@ fn a_volume_whose_size_would_not_hold_is_not_made() {
 }
 
 #[test]
+fn an_image_that_cannot_hold_a_volume_leaves_it_to_the_next_one() {
+    let shell_less = Engine {
+        shell_less: true,
+        ..Engine::holding()
+    };
+    let tool_less = Engine {
+        tool_less: true,
+        ..Engine::holding()
+    };
+    for engine in [&shell_less, &tool_less] {
+        let bare = make_from(engine, 20, &[BARE]);
+        assert!(matches!(bare, Err(Error::Unsupported(_))), "{bare:?}");
+        assert!(engine.holder.borrow().is_none());
+        let made = make_from(engine, 20, &[BARE, IMAGE]).unwrap();
+        assert!(matches!(made.state, VolumeState::Ready));
+        assert_eq!(engine.image(), IMAGE);
+        unmake(engine).unwrap();
+    }
+}
+
+#[test]
 fn an_existing_volume_is_judged_by_its_size_and_its_holder() {
     let engine = Engine::holding();
     make(&engine, 20).unwrap();
@@ -212,7 +257,7 @@ fn an_existing_volume_is_judged_by_its_size_and_its_holder() {
 
 #[test]
 fn a_holder_whose_start_was_cut_off_is_made_again_only_if_it_is_empty() {
-    let engine = Engine::holding();
+    let mut engine = Engine::holding();
     make(&engine, 20).unwrap();
     unmake(&engine).unwrap();
     engine.half_started.set(true);
@@ -227,6 +272,11 @@ fn a_holder_whose_start_was_cut_off_is_made_again_only_if_it_is_empty() {
     assert!(make(&engine, 20).is_err());
     assert!(engine.holder.borrow().is_some());
     engine.half_started.set(false);
+    // The holder tells its place no more.
+    engine.holds = false;
+    assert!(make(&engine, 20).is_err());
+    assert!(engine.holder.borrow().is_some());
+    engine.holds = true;
     assert!(matches!(
         make(&engine, 20).unwrap().state,
         VolumeState::Ready
