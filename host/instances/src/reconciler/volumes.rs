@@ -2,7 +2,7 @@
 //! or a tick only wakes it.
 
 use crate::App;
-use crate::flavor_images::{by_engine, images};
+use crate::flavor_images::{holders, images};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -215,8 +215,7 @@ impl VolumeKeeper {
         if known.is_empty() {
             known = Arc::new(images(&self.app.plugins, &self.app.config().login_user).await);
         }
-        let of_engine = by_engine(&known).remove(self.driver.engine_kind());
-        of_engine.unwrap_or_default()
+        holders(&known, self.driver.engine_kind())
     }
 
     async fn unmake(&mut self, volume: &Volume) -> Stepped {
