@@ -40,6 +40,8 @@ struct Tried {
     next: Instant,
     pause: Duration,
     first_absent: Option<Instant>,
+    /// The last failure in the log.
+    logged: Option<String>,
     /// The driver is asked once more after an answer that another store may have given.
     doubted: bool,
 }
@@ -124,6 +126,7 @@ impl VolumeKeeper {
                 next: now,
                 pause: PAUSE.0,
                 first_absent: None,
+                logged: None,
                 doubted: false,
             });
             if now < tried.next {
@@ -169,7 +172,11 @@ impl VolumeKeeper {
             }
             Stepped::Failed(why) | Stepped::Away(why) => {
                 let pause = tried.pause;
-                tracing::warn!(volume = %id, node = %self.node, pause_ms = pause.as_millis() as u64, %why, "a step of a volume failed, retrying");
+                // A volume that an instance of the engine has may stay for weeks.
+                if tried.logged.as_ref() != Some(&why) {
+                    tracing::warn!(volume = %id, node = %self.node, %why, "a step of a volume failed, retrying");
+                    tried.logged = Some(why);
+                }
                 tried.pause = (pause * 2).min(PAUSE.1);
                 pause
             }
