@@ -17,9 +17,12 @@ pub fn random_text<const BYTES: usize>() -> Result<String, Error> {
     Random::kernel().text::<BYTES>()
 }
 
+/// Fills a buffer.
+type Fill = dyn Fn(&mut [u8]) -> Result<(), Error> + Send + Sync;
+
 /// A source of random bytes. Clones share it.
 #[derive(Clone)]
-pub struct Random(Arc<dyn Fn(&mut [u8]) -> Result<(), Error> + Send + Sync>);
+pub struct Random(Arc<Fill>);
 
 impl Random {
     /// The kernel's random bytes.

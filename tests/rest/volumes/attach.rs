@@ -158,13 +158,13 @@ fn a_detachment_by_name_prefers_the_own_volume() {
         attach(&bob, &instance, "data", "/own", false).is(200);
         let left = detach(&bob, &instance, "data").is(200);
         assert_eq!(left["volumes"].as_array().unwrap().len(), 2);
-        has(&left["volumes"][0]["path"].to_string(), "/of/ann_");
+        has(left["volumes"][0]["path"].to_string(), "/of/ann_");
         delete_at_last(&bob, "data");
     }
     let refused = detach(&bob, &instance, "data").is(400);
     has(refused["volume"][0].as_str().unwrap(), "give the UUID");
     let left = detach(&bob, &instance, "carol@example.com/data").is(200);
-    has(&left["volumes"].to_string(), "/of/ann_");
+    has(left["volumes"].to_string(), "/of/ann_");
     // One volume of the name is left.
     let left = detach(&bob, &instance, "data").is(200);
     assert_eq!(left["volumes"], json!([]));

@@ -32,8 +32,8 @@ fn the_bill_of_a_volume_is_exact() {
     delete(&api, "results").is(204);
     let events = api.get("/api/event/?after=0").is(200);
     let at = |kind: &str| {
-        let events = events.as_array().unwrap().iter();
-        let event = events.filter(|event| event["type"] == kind).next_back();
+        let mut events = events.as_array().unwrap().iter();
+        let event = events.rfind(|event| event["type"] == kind);
         millis(&event.unwrap()["at"])
     };
     let time = at("volume-deleted") - at("volume-created");
