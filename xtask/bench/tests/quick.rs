@@ -28,9 +28,4 @@ fn a_quick_run_fills_the_table() {
         };
         assert!(row["value"].as_f64().unwrap() >= least, "{row}");
     }
-    for curve in json["curves"].as_array().unwrap() {
-        let name = curve["name"].as_str().unwrap();
-        let svg = std::fs::read_to_string(report.path().join(format!("{name}.svg"))).unwrap();
-        assert!(svg.contains("<svg") && svg.contains("polyline"), "{name}");
-    }
 }
