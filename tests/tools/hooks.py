@@ -34,6 +34,28 @@ SHARED = [
     (400, r"This service has no pages by name, so nothing can be shared: .*"),
 ]
 
+# The refusals of a volume's use, on `volumes` at creation, on `volume` or `path` later.
+USE = (
+    r"(volumes|volume|path): (you have no (such volume|volume .*)"
+    r"|.* (are within each other|is named twice|are on two hosts|is not ready yet|cannot be used\..*)"
+    r"|.* is another user's: set `read_only` to true"
+    r"|.* a volume has one instance that writes it, or any number that read it"
+    r"|must (be an absolute path|be a directory|not be in) .*"
+    r"|.* cannot be in a volume, because the flavor has the file .*"
+    r"|is (attached at .*; detach it first|on another host than the instance)"
+    r"|at most \d+ volumes|an instance has at most \d+ volumes"
+    r"|volumes can be attached to containers only; this instance is a VM"
+    r"|two volumes of this instance have this name; give the UUID)"
+)
+REFUSED.append((400, USE))
+CHANGED = [
+    (400, USE),
+    (400, r"The engine of this instance attaches volumes at creation only, and detaches none\."),
+    (400, r"Volumes can be attached to containers only; this instance is a VM\."),
+    (400, r"Cannot change the volumes of an instance that is \w+; it must be [\w ]+\."),
+    (400, r"An earlier change of this instance is still under way; try again shortly\."),
+]
+
 # Operation -> (status, the whole text of the refusal). Field errors read "field: message".
 REASONS = {
     "createInstance": REFUSED + [
@@ -60,6 +82,20 @@ REASONS = {
         (400, r"Ports can be opened on VMs only; this instance is a container\."),
         (400, r"port: port 22 \(SSH\) cannot be removed"),
     ],
+    "createVolume": [
+        (400, r"name: is already taken"),
+        (400, r"cpu_tier: no host of this service .* keeps volumes"),
+        (422, SHORT),
+        (422, r"This Idempotency-Key belongs to a request with another body\."),
+    ],
+    "updateVolume": [(400, r"name: is already taken")],
+    "deleteVolume": [(400, r"Volume .* is attached to .*\.")],
+    "shareVolume": [
+        (400, r"user: (reads the volume already|is your own address|must be an e-mail address.*)"),
+        (400, r".*a volume can have at most \d+ shares.*"),
+    ],
+    "attachVolume": CHANGED,
+    "detachVolume": CHANGED,
     "createKey": [
         # A format would exclude `never`; the field's description has both.
         (400, r"expires_at: must be an ISO 8601 time or date, such as 2027-01-01T00:00:00Z, or never"),
