@@ -54,7 +54,7 @@ impl Malformed {
 pub struct Rewrite {
     /// Top-level entries that become empty in the target.
     pub gone: Vec<String>,
-    /// Absolute paths with mounts of the target. What is there stays.
+    /// Absolute paths with mounts of the target. Their content stays.
     pub kept: Vec<String>,
 }
 

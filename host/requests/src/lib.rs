@@ -82,7 +82,7 @@ pub struct Targets {
     pub changes: String,
     /// Of the PUT that writes the content.
     pub write: String,
-    /// Paths in the destination that have mounts of the instance's volumes. What is there stays.
+    /// Paths in the destination that have mounts of the instance's volumes. Their content stays.
     pub kept: Vec<String>,
 }
 

@@ -293,7 +293,7 @@ impl Drop for Context<'_> {
         // A volume goes after its instances, and is refused until they are gone.
         let created: Vec<_> = self.lock().drain(..).collect();
         for (user, path) in created.into_iter().rev() {
-            // What remains is deleted by its name at the end of the run.
+            // The end of the run deletes the rest by name.
             let _ = self.poll(|| {
                 let deleted = user.raw("DELETE", &path, &[], None)?;
                 Ok((deleted.status != 400).then_some(()))

@@ -7,7 +7,7 @@ use std::fmt;
 use std::pin::Pin;
 use wharf_ground::caller::Caller;
 
-/// What an act does.
+/// The function of an act.
 type Run = fn(Sim, Args) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Something that a user, the operator or the machine does.

@@ -1,6 +1,6 @@
 //! The disk below the database: bytes in memory, with the faults of disks.
 //!
-//! What was synced stays. A crash keeps of each later write the sectors that the dice choose, in any
+//! Synced writes stay. A crash keeps of each later write the sectors that the dice choose, in any
 //! combination. A full disk refuses to become longer.
 
 use crate::dice::Dice;

@@ -32,7 +32,7 @@ const WITHIN: Duration = Duration::from_secs(12);
 /// The dice of latencies.
 const SEED: u64 = 1;
 
-/// What is tried.
+/// The scripts to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The end of the process at each call of single operations.

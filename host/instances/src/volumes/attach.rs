@@ -9,7 +9,7 @@ use wharf_domain::ids::VolumeId;
 use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
 use wharf_domain::name::Name;
 use wharf_domain::state::InstanceState;
-use wharf_domain::volume::{MAX_MOUNTS, MountRequest, VolumeStatus, check_paths};
+use wharf_domain::volume::{MAX_MOUNTS, MountRequest, Volume, VolumeStatus, check_paths};
 use wharf_ground::caller::Caller;
 
 const NOT_LATE: Error = Error::NotApplicable(
@@ -146,6 +146,22 @@ impl App {
         self.wait_settled(instance).await;
     }
 
+    /// The instance, the volume and its mount after a change of volumes.
+    fn after_change(
+        &self,
+        caller: &Caller,
+        instance: &Instance,
+        volume: VolumeId,
+    ) -> Result<(InstanceView, Option<Volume>, Option<MountRow>), Error> {
+        let (now, row, mount) = self.db.read(|rows| {
+            let now = rows.instance(instance.id)?;
+            let mount = rows.get(&MOUNTS, (instance.id, volume))?;
+            Ok::<_, Error>((now, rows.get(&VOLUMES, volume)?, mount))
+        })?;
+        let view = self.view(caller, now.unwrap_or_else(|| instance.clone()));
+        Ok((view, row, mount))
+    }
+
     /// The answer to an attachment, once the node has taken or refused it.
     fn attached(
         &self,
@@ -153,11 +169,7 @@ impl App {
         instance: &Instance,
         volume: VolumeId,
     ) -> Result<(InstanceView, String), Error> {
-        let (now, row, mount) = self.db.read(|rows| {
-            let now = rows.instance(instance.id)?;
-            let mount = rows.get(&MOUNTS, (instance.id, volume))?;
-            Ok::<_, Error>((now, rows.get(&VOLUMES, volume)?, mount))
-        })?;
+        let (view, row, mount) = self.after_change(caller, instance, volume)?;
         let (Some(mount), Some(row)) = (mount, row) else {
             return Err(Error::NotApplicable("the host could not attach the volume"));
         };
@@ -168,10 +180,7 @@ impl App {
             // A later request detaches it.
             MountProgress::Detaching => under_way(&name, "detached"),
         };
-        Ok((
-            self.view(caller, now.unwrap_or_else(|| instance.clone())),
-            text,
-        ))
+        Ok((view, text))
     }
 
     /// The answer to a detachment, once the node has taken or refused it.
@@ -181,11 +190,7 @@ impl App {
         instance: &Instance,
         volume: VolumeId,
     ) -> Result<(InstanceView, String), Error> {
-        let (now, row, mount) = self.db.read(|rows| {
-            let now = rows.instance(instance.id)?;
-            let mount = rows.get(&MOUNTS, (instance.id, volume))?;
-            Ok::<_, Error>((now, rows.get(&VOLUMES, volume)?, mount))
-        })?;
+        let (view, row, mount) = self.after_change(caller, instance, volume)?;
         let name = row.ok_or(MISSING)?.name;
         let text = match mount.map(|mount| mount.progress) {
             None => format!("Volume {name} is detached."),
@@ -196,10 +201,7 @@ impl App {
                 ));
             }
         };
-        Ok((
-            self.view(caller, now.unwrap_or_else(|| instance.clone())),
-            text,
-        ))
+        Ok((view, text))
     }
 }
 

@@ -174,7 +174,7 @@ impl Model {
                 if after.row.incarnation == before.row.incarnation {
                     has_none(truth, before, |node| *node == old.node)?;
                 } else {
-                    // What a late call makes has the earlier incarnation, and is removed as an orphan.
+                    // A machine of a late call has the earlier incarnation, and is removed as an orphan.
                     has_none(truth, before, |_| true)?;
                 }
             }
