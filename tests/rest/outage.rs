@@ -25,7 +25,7 @@ impl Node {
     }
 
     /// Starts a server whose engine has more settings.
-    fn start_on(top: &str, settings: &str) -> Self {
+    pub fn start_on(top: &str, settings: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name).display().to_string();
         let switches = format!(

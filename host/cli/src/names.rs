@@ -2,6 +2,7 @@
 
 use crate::block_on;
 use crate::connection::Connection;
+use crate::volume::named;
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::ArgValueCompleter;
 use serde::de::DeserializeOwned;
@@ -37,7 +38,7 @@ pub fn volumes_with_path() -> ArgValueCompleter {
 fn named_volumes(suffix: &str) -> impl Iterator<Item = (String, String)> {
     let list = fetched(|client| client.list_volumes(None, None));
     let names = list.into_iter().flat_map(|list| list.0);
-    names.map(move |volume| (volume.name + suffix, format!("{} GiB", volume.size_gib)))
+    names.map(move |volume| (named(&volume) + suffix, format!("{} GiB", volume.size_gib)))
 }
 
 /// A list from the server; none if it does not answer, since a shell has no place for errors.

@@ -7,7 +7,7 @@ use crate::lifecycle::{state_of, waited};
 use crate::names;
 use crate::output::Column::{Number, Text, Whole};
 use crate::output::{
-    hourly_usd, joined, json, line, list as print_list, note, one_of, or_none, table, time, usd,
+    hourly_usd, joined, json, line, list as print_list, note, one_of, table, time, usd,
 };
 use crate::remove::{Confirmation, Kind};
 use anyhow::Result;
@@ -20,7 +20,7 @@ use wharf_client::{Client, Request};
 
 #[derive(Subcommand)]
 pub enum VolumeCommand {
-    /// List your volumes, and those that others share with you
+    /// List your volumes, and those that others share with you, as `owner@example.com/name`
     #[command(visible_alias = "list")]
     Ls(Connection),
     Create(Create),
@@ -44,7 +44,7 @@ pub enum VolumeCommand {
     },
     /// Let another user attach a volume, read-only
     Share(ShareArguments),
-    /// End the share of a volume; instances that have it keep it
+    /// End the share of a volume, or your own share of another user's; instances that have it keep it
     Unshare(ShareArguments),
     /// Delete volumes and their data
     #[command(visible_alias = "delete")]
@@ -265,21 +265,28 @@ fn print(volumes: &[Shown]) -> Result<()> {
         Text("NAME"),
         Whole("STATE"),
         Number("SIZE"),
-        Text("OWNER"),
         Text("ATTACHED TO"),
     ];
     let row = |volume: &Shown| {
         let mut attached: Vec<_> = volume.attached_to.iter().map(attached_at).collect();
         attached.dedup();
         [
-            volume.name.clone(),
+            named(volume),
             volume.state.to_string(),
             format!("{} GiB", volume.size_gib),
-            or_none(volume.shared.then_some(&volume.owner_email)),
             joined(attached),
         ]
     };
     table(columns, volumes.iter().map(row))
+}
+
+/// The name by which the user names a volume: another user's has its owner before it.
+pub fn named(volume: &Shown) -> String {
+    if volume.shared {
+        format!("{}/{}", volume.owner_email, volume.name)
+    } else {
+        volume.name.clone()
+    }
 }
 
 fn print_changed(volume: VolumeOrState) -> Result<()> {

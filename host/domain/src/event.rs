@@ -170,8 +170,12 @@ pub enum VolumeEvent {
     Shared(String),
     /// The user ended the share with the user of this address.
     Unshared(String),
+    /// The user of this address, a reader, ended the share.
+    Left(String),
     /// The user deleted the volume.
     Deleted,
+    /// The operator corrected the bill by this amount in nano-USD.
+    BillCorrected { nano_usd: i128, reason: String },
 }
 
 /// The addresses of an instance.
@@ -209,7 +213,10 @@ impl EventKind {
             | Self::BillCorrected { .. }
             | Self::NodeDrained
             | Self::Moving
-            | Self::Volume(_, VolumeEvent::Failed(VolumeFailure::Lost, _))
+            | Self::Volume(
+                _,
+                VolumeEvent::Failed(VolumeFailure::Lost, _) | VolumeEvent::BillCorrected { .. },
+            )
             | Self::Lost => Initiator::Actor(Actor::Operator),
             Self::Ready
             | Self::Released
@@ -221,7 +228,7 @@ impl EventKind {
             | Self::Purged
             | Self::AllocationLost(..)
             | Self::DiskGrowing(_)
-            | Self::Volume(..)
+            | Self::Volume(_, VolumeEvent::Ready | VolumeEvent::Failed(..))
             | Self::VolumeAttached { .. }
             | Self::VolumeDetached { .. }
             | Self::Moved(_) => Initiator::Node,

@@ -163,7 +163,7 @@ const SYSTEM: [&str; 14] = [
 ];
 
 /// Directories within which a volume may be, though not in their place.
-const PARENTS: [&str; 3] = ["/home", "/opt", "/tmp"];
+const PARENTS: [&str; 2] = ["/opt", "/tmp"];
 
 /// The sockets of the screen.
 const X11: &str = ".X11-unix";
@@ -194,8 +194,8 @@ impl MountPath {
                 Err("must not be in a directory of the system")
             }
             _ if PARENTS.contains(&text) => Err("must be a directory within this one"),
-            // Files of the first start are there.
-            ["home", _] => Err("must be a directory within a home, not the home itself"),
+            // Engines make what is missing of a path, and root would own the home.
+            ["home", ..] => Err("must not be in /home"),
             _ => Ok(Self(text.to_owned())),
         }
     }
@@ -256,7 +256,6 @@ mod tests {
         for good in [
             "/data",
             "/mnt/x",
-            "/home/user/data",
             "/opt/tools",
             "/srv",
             "/.cache",
@@ -264,6 +263,7 @@ mod tests {
             "/variants",
             "/usrlocal",
             "/a/.b..c",
+            "/homes/user",
         ] {
             assert!(MountPath::parse(good).is_ok(), "{good}");
         }
@@ -288,6 +288,8 @@ mod tests {
             "/proc/1",
             "/home",
             "/home/user",
+            "/home/user/data",
+            "/home/user/.ssh/x",
             "/opt",
             "/tmp",
             "/tmp/.X11-unix",

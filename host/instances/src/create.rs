@@ -196,7 +196,7 @@ impl InstanceDraft {
         suspension::check_user(view.rows, self.placement.owner)?;
         let name = self.name(view)?;
         let limits = quota::limits(view.rows, self.placement.owner, defaults)?;
-        let mounts = new_mounts(view.rows, &self.reader, &self.volumes)?;
+        let mounts = new_mounts(view.rows, &self.reader, &self.volumes, &self.blueprint)?;
         let request = PlacementRequest {
             node: mounts.node(),
             ..self.placement.clone()

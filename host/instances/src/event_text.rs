@@ -26,10 +26,7 @@ pub fn describe(what: &EventKind) -> (&'static str, Option<String>) {
         EventKind::Deleted => ("deleted", None),
         EventKind::Purged => ("purged", None),
         EventKind::Forgotten => ("forgotten", None),
-        EventKind::BillCorrected { nano_usd, reason } => {
-            let amount = usd(*nano_usd);
-            ("bill-corrected", Some(format!("{amount} USD: {reason}")))
-        }
+        EventKind::BillCorrected { nano_usd, reason } => bill_corrected(*nano_usd, reason),
         EventKind::Suspended(reason) => ("suspended", Some(reason.clone())),
         EventKind::Resumed => ("resumed", None),
         EventKind::HostKeyChanged(keys) => ("host-key-changed", Some(keys.clone())),
@@ -76,9 +73,17 @@ fn describe_volume(what: &VolumeEvent) -> (&'static str, Option<String>) {
         VolumeEvent::Failed(_, why) => ("volume-failed", Some(why.clone())),
         VolumeEvent::Renamed => ("volume-renamed", None),
         VolumeEvent::Shared(user) => ("volume-shared", Some(user.clone())),
-        VolumeEvent::Unshared(user) => ("volume-unshared", Some(user.clone())),
+        VolumeEvent::Unshared(user) | VolumeEvent::Left(user) => {
+            ("volume-unshared", Some(user.clone()))
+        }
         VolumeEvent::Deleted => ("volume-deleted", None),
+        VolumeEvent::BillCorrected { nano_usd, reason } => bill_corrected(*nano_usd, reason),
     }
+}
+
+fn bill_corrected(nano_usd: i128, reason: &str) -> (&'static str, Option<String>) {
+    let amount = usd(nano_usd);
+    ("bill-corrected", Some(format!("{amount} USD: {reason}")))
 }
 
 /// Describes allocations that something outside Wharf holds.

@@ -381,12 +381,14 @@ fn message(what: &EventKind) -> String {
             return format!("The instance does not have the volume {name} any more.");
         }
         EventKind::Forgotten => "The operator removed the instance from the books.",
-        EventKind::BillCorrected { nano_usd, reason } => {
-            let amount = usd(*nano_usd);
-            return format!("The operator corrected the bill by {amount} USD: {reason}");
-        }
+        EventKind::BillCorrected { nano_usd, reason } => return bill_corrected(*nano_usd, reason),
     };
     text.to_owned()
+}
+
+fn bill_corrected(nano_usd: i128, reason: &str) -> String {
+    let amount = usd(nano_usd);
+    format!("The operator corrected the bill by {amount} USD: {reason}")
 }
 
 /// The words for the owner of a volume.
@@ -402,7 +404,11 @@ fn volume_message(what: &VolumeEvent) -> String {
         VolumeEvent::Unshared(user) => {
             return format!("{user} cannot attach the volume any more.");
         }
+        VolumeEvent::Left(user) => return format!("{user} does not read the volume any more."),
         VolumeEvent::Deleted => "The volume was deleted with its data.",
+        VolumeEvent::BillCorrected { nano_usd, reason } => {
+            return bill_corrected(*nano_usd, reason);
+        }
     };
     text.to_owned()
 }

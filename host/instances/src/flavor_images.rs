@@ -12,6 +12,8 @@ pub struct FlavorImages {
     pub flavor: String,
     pub resource_type: ResourceType,
     pub images: Vec<Image>,
+    /// Whether the program or the configuration names them, and no installed plugin.
+    pub are_trusted: bool,
     /// Whether SSH has a private port, so that nothing else shows if it listens.
     pub has_private_ssh: bool,
 }
@@ -40,6 +42,7 @@ pub async fn images(plugins: &Plugins, login_user: &str) -> Vec<FlavorImages> {
                 flavor: flavor.name.clone(),
                 resource_type: *resource_type,
                 images: blueprint.images.clone(),
+                are_trusted: plugins.has_trusted_images(&flavor.name),
                 has_private_ssh: blueprint.ssh
                     && !flavor.ssh
                     && *resource_type == ResourceType::Container,
@@ -47,6 +50,15 @@ pub async fn images(plugins: &Plugins, login_user: &str) -> Vec<FlavorImages> {
         }
     }
     images
+}
+
+/// The references of the images that may hold a volume on engines of this kind. The engine of the node resolves
+/// the directory of a volume on the disk of such an image, so a link in the image would lead to any directory of
+/// the node. A flavor provider reaches nothing, and therefore names no image for this.
+pub fn holders(images: &[FlavorImages], engine_kind: &str) -> Vec<String> {
+    let trusted = images.iter().filter(|flavor| flavor.are_trusted);
+    let trusted: Vec<FlavorImages> = trusted.cloned().collect();
+    by_engine(&trusted).remove(engine_kind).unwrap_or_default()
 }
 
 /// The references of images, by kind of engine.
@@ -59,4 +71,30 @@ pub fn by_engine(images: &[FlavorImages]) -> BTreeMap<String, Vec<String>> {
         }
     }
     by_engine
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FlavorImages, holders};
+    use wharf_domain::blueprint::Image;
+    use wharf_domain::instance::ResourceType;
+
+    #[test]
+    fn only_images_of_the_program_and_the_operator_hold_volumes() {
+        let flavor = |reference: &str, are_trusted| FlavorImages {
+            flavor: reference.to_owned(),
+            resource_type: ResourceType::Container,
+            images: ["docker", "incus"]
+                .map(|kind| Image {
+                    engine_kind: kind.to_owned(),
+                    reference: format!("{kind}/{reference}"),
+                })
+                .to_vec(),
+            are_trusted,
+            has_private_ssh: false,
+        };
+        let images = [flavor("plugin", false), flavor("base", true)];
+        assert_eq!(holders(&images, "docker"), ["docker/base"]);
+        assert_eq!(holders(&images[..1], "docker"), [""; 0]);
+    }
 }

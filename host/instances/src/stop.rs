@@ -51,10 +51,15 @@ impl App {
             .await?;
         self.nudge(caller, stopped.id).await;
         self.wait_settled(&stopped).await;
-        let now = self.db.read(|rows| rows.instance(stopped.id))?;
-        let pending = now.is_some_and(|now| {
-            now.generation == stopped.generation && now.progress == Progress::Pending
-        });
+        let (now, claim) = self.db.read(|rows| {
+            let now = rows.instance(stopped.id)?;
+            Ok::<_, Error>((now, rows.claim(stopped.id)?))
+        })?;
+        // A change of its volumes may be left to do after the stop.
+        let pending = claim.is_some_and(|claim| claim.compute)
+            && now.is_some_and(|now| {
+                now.generation == stopped.generation && now.progress == Progress::Pending
+            });
         let outcome = if !pending {
             Stopped::Done
         } else if self.nodes.is_away(&stopped.node) {

@@ -25,7 +25,7 @@ pub struct Usage {
     pub months: BTreeMap<Month, i128>,
     /// Oldest first. Instances without cost and corrections are left out.
     pub instances: Vec<InstanceUsage>,
-    /// Oldest first. Volumes without cost are left out.
+    /// Oldest first. Volumes without cost and corrections are left out.
     pub volumes: Vec<VolumeUsage>,
 }
 
@@ -41,6 +41,7 @@ pub struct VolumeUsage {
     pub hourly: u128,
     /// Each month is rounded down by itself.
     pub months: Vec<(Month, i128)>,
+    pub corrections: Vec<CorrectionLine>,
 }
 
 /// The costs of one instance.
@@ -110,6 +111,7 @@ impl App {
                         nano_usd: total,
                         hourly: cost.hourly,
                         months,
+                        corrections: cost.corrections,
                     });
                     continue;
                 }

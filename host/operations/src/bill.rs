@@ -2,11 +2,11 @@
 
 use super::{Operator, no_instance};
 use serde::{Deserialize, Serialize};
-use wharf_db::{CORRECTIONS, Changes, EventRow, Read as _, Rows as _, VOLUMES, View};
+use wharf_db::{CORRECTIONS, Changes, Read as _, Rows as _, VOLUMES, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::capacity::Size;
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::{EventKind, InstanceEvent};
+use wharf_domain::event::{EventKind, VolumeEvent};
 use wharf_domain::ids::{InstanceId, VolumeId};
 use wharf_domain::ledger::BillCorrection;
 use wharf_domain::time::{Timestamp, rfc3339};
@@ -130,35 +130,26 @@ fn decide(
         nano_usd,
         reason: reason.to_owned(),
     };
-    if let Some(mut volume) = view.rows.get(&VOLUMES, VolumeId(id.0))? {
-        let (number, name) = (volume.events, volume.name.to_string());
-        volume.events += 1;
-        let row = EventRow {
-            owner,
-            seq: 0,
-            name: Some(name),
-            initiator: what.usual_initiator(),
-            event: InstanceEvent {
-                at: view.now,
-                instance: id,
-                what,
-                state: volume.status().billed_as(),
-                size: volume.size(),
-            },
-        };
-        let changes = changes.put(&VOLUMES, volume.id, volume);
-        return Ok((id, changes.append_event(number, row)));
+    let of_volume = VolumeEvent::BillCorrected {
+        nano_usd,
+        reason: reason.to_owned(),
+    };
+    if let Some(volume) = view.rows.get(&VOLUMES, VolumeId(id.0))? {
+        return Ok((id, changes.record_volume(volume, view.now, of_volume)));
     }
     if let Some(instance) = view.rows.instance(id)? {
         return Ok((id, changes.record(instance, view.now, what)));
     }
-    // The events of a purged instance may have been removed; the correction itself remains.
+    // The events of a purged instance or volume may have been removed; the correction itself remains.
     let mut events = view.rows.event_rows(id)?;
     let (Ok(number), Some(mut row)) = (u32::try_from(events.len()), events.pop()) else {
         return Ok((id, changes));
     };
-    row.initiator = what.usual_initiator();
     row.event.at = view.now.max(row.event.at);
-    row.event.what = what;
+    row.event.what = match row.event.what {
+        EventKind::Volume(status, _) => EventKind::Volume(status, of_volume),
+        _ => what,
+    };
+    row.initiator = row.event.what.usual_initiator();
     Ok((id, changes.append_event(number, row)))
 }

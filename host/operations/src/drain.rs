@@ -3,7 +3,7 @@
 
 use super::Operator;
 use serde::{Deserialize, Serialize};
-use wharf_db::{Changes, MOVES, Read, Rows as _, View};
+use wharf_db::{Changes, MOVES, Read, Rows as _, VOLUMES_ON, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::EventKind;
@@ -15,6 +15,14 @@ use wharf_instances::moves::{
     DRAINED, MoveProspect, consents, is_drained, neighbours, place, prospect,
 };
 use wharf_instances::volumes::has_mounts;
+
+/// The instances and volumes that are left on a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOnNode {
+    pub instances: Vec<RemainingInstance>,
+    /// Number of volumes, whose data is on the node for good.
+    pub volumes: usize,
+}
 
 /// An instance that is left on a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,12 +39,8 @@ pub struct RemainingInstance {
 }
 
 impl Operator<'_> {
-    /// Begins or ends the drain of a node. Returns the instances that are left on it.
-    pub async fn drain_node(
-        &self,
-        name: &str,
-        drained: bool,
-    ) -> Result<Vec<RemainingInstance>, Error> {
+    /// Begins or ends the drain of a node. Returns the instances and volumes that are left on it.
+    pub async fn drain_node(&self, name: &str, drained: bool) -> Result<LeftOnNode, Error> {
         let node = NodeId(name.to_owned());
         if !self.config.node.iter().any(|node| node.name == name) {
             return Err(FieldErrors::one("node", format!("no node is called {name:?}")).into());
@@ -67,11 +71,11 @@ impl Operator<'_> {
         self.left_on(&node)
     }
 
-    fn left_on(&self, node: &NodeId) -> Result<Vec<RemainingInstance>, Error> {
+    fn left_on(&self, node: &NodeId) -> Result<LeftOnNode, Error> {
         let near = neighbours(&self.config, node);
         let to = self.app.map(|app| app.destinations(node));
         self.db.read(|rows| {
-            let mut lines = Vec::new();
+            let mut instances = Vec::new();
             for id in rows.on_node(node)? {
                 let Some(instance) = rows.instance(id)? else {
                     continue;
@@ -103,7 +107,7 @@ impl Operator<'_> {
                         Some(_) => "moves soon",
                     },
                 };
-                lines.push(RemainingInstance {
+                instances.push(RemainingInstance {
                     instance: id.to_string(),
                     owner: rows.get(&USERS, instance.owner)?.unwrap_or_default(),
                     state: instance.state().to_string(),
@@ -111,7 +115,8 @@ impl Operator<'_> {
                     outcome: text.to_owned(),
                 });
             }
-            Ok(lines)
+            let volumes = rows.keys_under(&VOLUMES_ON, &node.0)?.count();
+            Ok(LeftOnNode { instances, volumes })
         })
     }
 

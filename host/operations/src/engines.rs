@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_db::{Db, Read, Rows as _, VOLUMES, VOLUMES_ON};
-use wharf_domain::driver::ObservedVolume;
+use wharf_domain::driver::{ObservedVolume, VolumeState};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
@@ -74,9 +74,9 @@ fn compare_volumes(
     listed: &[ObservedVolume],
 ) -> Result<Vec<String>, Error> {
     let mut lines = Vec::new();
-    let listed: BTreeSet<_> = listed.iter().map(|observed| observed.volume).collect();
+    let states: BTreeMap<_, _> = listed.iter().map(|one| (one.volume, &one.state)).collect();
     db.read(|rows| {
-        for id in &listed {
+        for id in states.keys() {
             if rows.get(&VOLUMES, *id)?.is_some() {
                 continue;
             }
@@ -91,7 +91,11 @@ fn compare_volumes(
             let id = id?;
             let row = rows.get(&VOLUMES, id)?;
             let is_ready = row.is_some_and(|row| row.status() == VolumeStatus::Ready);
-            if is_ready && !listed.contains(&id) {
+            let is_there = matches!(
+                states.get(&id),
+                Some(VolumeState::Ready | VolumeState::InUse)
+            );
+            if is_ready && !is_there {
                 lines.push(format!(
                     "volume {id}: a ghost: its row says that it is on node {node}, which does not have it"
                 ));

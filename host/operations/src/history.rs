@@ -1,4 +1,4 @@
-//! The event log of an instance, for the operator.
+//! The event log of an instance or volume, for the operator.
 
 use super::no_instance;
 use serde::{Deserialize, Serialize};
@@ -9,16 +9,16 @@ use wharf_domain::event::EventKind;
 use wharf_instances::Selector;
 use wharf_instances::event_text::describe;
 
-/// One line of an instance's event log.
+/// One line of the event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventLine {
     /// Time in ISO 8601.
     pub at: String,
     /// Kind of the event.
     pub what: String,
-    /// State after the event.
+    /// State of the instance or volume after the event.
     pub state: String,
-    /// vCPUs, GiB of RAM and GiB of disk after the event.
+    /// vCPUs, GiB of RAM and GiB of disk after the event. A volume has a disk alone.
     pub size: [u32; 3],
     /// Reason that the driver or engine gave.
     pub why: Option<String>,
@@ -52,7 +52,10 @@ impl From<&EventRow> for EventLine {
         Self {
             at: event.at.to_rfc3339(),
             what: what.to_owned(),
-            state: event.state.to_string(),
+            state: match &event.what {
+                EventKind::Volume(status, _) => status.as_str().to_owned(),
+                _ => event.state.to_string(),
+            },
             size: [
                 event.size.n_vcpus,
                 event.size.mem_gib,
@@ -67,9 +70,13 @@ impl From<&EventRow> for EventLine {
 impl fmt::Display for EventLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [n_vcpus, mem_gib, disk_size_gib] = self.size;
+        let size = match n_vcpus {
+            0 => format!("volume of {disk_size_gib} GiB"),
+            _ => format!("{n_vcpus} vCPU, {mem_gib} GiB, {disk_size_gib} GiB disk"),
+        };
         write!(
             f,
-            "{}\t{}\t{}\t{n_vcpus} vCPU, {mem_gib} GiB, {disk_size_gib} GiB disk\t{}\t{}",
+            "{}\t{}\t{}\t{size}\t{}\t{}",
             self.at,
             self.what,
             self.state,

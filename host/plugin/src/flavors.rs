@@ -4,6 +4,7 @@ use super::bindings::FlavorProviderPre;
 use super::cache::Cache;
 use super::call::{Call, CallRunner, TRANSFER};
 use super::convert::{blueprint as convert, error_from_guest, flavor as convert_flavor};
+use super::embedded::EMBEDDED;
 use super::error::LoadError;
 use super::guest::Guest;
 use super::load::{first_call, flavor_provider};
@@ -25,6 +26,7 @@ pub struct Flavors {
 struct Provider {
     name: Arc<str>,
     pre: FlavorProviderPre<Guest>,
+    is_embedded: bool,
 }
 
 impl Flavors {
@@ -60,6 +62,7 @@ impl Flavors {
         let provider = Arc::new(Provider {
             name: name.into(),
             pre,
+            is_embedded: EMBEDDED.contains(&(name, wasm)),
         });
         for flavor in offered {
             if let Some(other) = self
@@ -96,6 +99,12 @@ impl Flavors {
     /// The operator's flavor with this name.
     pub fn own(&self, name: &str) -> Option<&OwnFlavor> {
         self.own.get(name)
+    }
+
+    /// Whether the program or the configuration names the images of this flavor, and no installed plugin.
+    pub fn has_trusted_images(&self, name: &str) -> bool {
+        let provider = self.providers.get(name);
+        self.own.contains_key(name) || provider.is_some_and(|provider| provider.is_embedded)
     }
 
     /// Asks the flavor's provider for a blueprint.

@@ -128,6 +128,11 @@ impl Plugins {
         self.0.flavors.list()
     }
 
+    /// Whether the program or the configuration names the images of this flavor, and no installed plugin.
+    pub fn has_trusted_images(&self, flavor: &str) -> bool {
+        self.0.flavors.has_trusted_images(flavor)
+    }
+
     /// Asks the flavor's provider for a blueprint; [`PluginError::NotFound`] for an unknown flavor.
     pub async fn blueprint(
         &self,

@@ -172,8 +172,13 @@ pub(crate) fn create(
         return Ok(Err(refusal));
     }
     let network = network::which(ctx, &spec.network)?;
-    let on_podman = !spec.gpu_devices.is_empty() && Product::of(ctx)?.is_podman();
-    let request = if on_podman { "create-podman" } else { "create" };
+    let on_podman = Product::of(ctx)?.is_podman();
+    let by_its_own_interface = on_podman && !spec.gpu_devices.is_empty();
+    let request = if by_its_own_interface {
+        "create-podman"
+    } else {
+        "create"
+    };
     let name = match grown_from {
         Some(_) => names::part(&spec.tag),
         None => names::container(&spec.tag),
@@ -187,7 +192,8 @@ pub(crate) fn create(
         .with_some("grown-from", grown_from)
         .flag("no-disk-limit", unlimited)
         .flag("kvm", options.kvm)
-        .flag("own-view", options.own_view);
+        .flag("own-view", options.own_view)
+        .flag("podman", on_podman && !by_its_own_interface);
     ctx.api.create(creation)
 }
 

@@ -47,15 +47,15 @@ pub fn make(ctx: &Context, volume: &Volume) -> Result<VolumeReport, Error> {
             if state.usage.is_some() {
                 return Ok(settled(VolumeState::Ready));
             }
+            // An interrupted creation leaves this, and so does a pool that lacks quotas or its disks for a while.
+            // No answer tells them apart, so that the volume may have content.
+            let why = "the engine has the volume, and the pool shows no content of it".to_owned();
             log!(
                 Warn,
-                "the engine has not completed volume {}; it is removed and made again",
+                "volume {}: {why}; it is left alone until its owner deletes it",
                 volume.id
             );
-            if let VolumeState::InUse = unmake(ctx)?.state {
-                let why = "the pool does not have it".to_owned();
-                return Ok(settled(VolumeState::Failed(why)));
-            }
+            return Ok(settled(VolumeState::Failed(why)));
         }
         Err(refusal) if refusal.is_not_found() => {}
         Err(refusal) => return Err(refusal.during("reading the volume")),
@@ -68,7 +68,16 @@ pub fn make(ctx: &Context, volume: &Volume) -> Result<VolumeReport, Error> {
         ));
     }
     match ctx.api.make_volume()? {
-        Ok(()) => Ok(settled(VolumeState::Ready)),
+        // Only a usage tells that the pool has the volume and counts what is in it. Without quotas it has none, and
+        // no size.
+        Ok(()) => {
+            let state = ctx.api.volume_usage()?;
+            let state = state.during("reading the new volume's usage")?;
+            match state.usage {
+                Some(_) => Ok(settled(VolumeState::Ready)),
+                None => Err(Error::RetryLater(BUSY_AGAIN_MS)),
+            }
+        }
         // Another call made it meanwhile.
         Err(refusal) if refusal.is_name_taken() => Err(Error::RetryLater(BUSY_AGAIN_MS)),
         Err(refusal) if refusal.is_over_project() || refusal.is_final() => {

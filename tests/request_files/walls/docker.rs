@@ -43,6 +43,23 @@ fn machine() -> Value {
     })
 }
 
+/// A public port on all addresses of a node with Podman, which has none of them, and a private port.
+fn all_addresses(
+    arguments: &[(&'static str, &'static str)],
+    at: &'static str,
+    ports: Value,
+) -> Vec<Call> {
+    let mut sample = container();
+    sample["private_address"] = "127.0.0.1".into();
+    sample["settings"] = json!({});
+    vec![Call {
+        name: "all addresses",
+        arguments: [&[DIGEST], arguments].concat(),
+        sample,
+        walls: vec![(at, ports)],
+    }]
+}
+
 /// Containers with other limits of their disk: the member of the body, and the label. The network of one has
 /// its earlier name.
 fn disks(labels_at: &'static str, limit_at: &'static str) -> Vec<Call> {
@@ -246,6 +263,11 @@ pub fn docker() -> Creation {
                 },
             ],
             disks("/Labels", "/HostConfig/StorageOpt"),
+            all_addresses(
+                &[("podman", "true")],
+                "/HostConfig/PortBindings",
+                json!({ "22/tcp": binding("127.0.0.1", "20001"), "80/tcp": [{ "HostPort": "20002" }] }),
+            ),
         ]
         .into_iter()
         .flatten()
@@ -419,6 +441,14 @@ pub fn podman() -> Creation {
                 },
             ],
             disks("/labels", "/storage_opts"),
+            all_addresses(
+                &[],
+                "/portmappings",
+                json!([
+                    mapping("127.0.0.1", 20001, 22),
+                    { "container_port": 80, "host_port": 20002, "protocol": "tcp" },
+                ]),
+            ),
         ]
         .into_iter()
         .flatten()

@@ -51,11 +51,22 @@ fn a_volume_is_shared_read_and_removed() {
             .unwrap(),
         "bob@example.com can attach genome read-only.",
     );
-    has(bob.ok(&["volume", "list"]).unwrap(), "ann@example.com");
+    has(
+        bob.ok(&["volume", "list"]).unwrap(),
+        "ann@example.com/genome",
+    );
+    refused(&bob, &reader, 1, "as in owner@example.com/genome");
+    let of_ann = ["--volume", "ann@example.com/genome:/data:ro"];
+    let reader = [&["create", "reader"][..], &of_ann].concat();
     until("the writer is gone", || {
         Ok((bob.run(&reader)?.code == Some(0)).then_some(()))
     })
     .unwrap();
+    has(
+        bob.ok(&["volume", "show", "ann@example.com/genome"])
+            .unwrap(),
+        "reader:/data:ro",
+    );
     has(bob.ok(&["show", "reader"]).unwrap(), "genome:/data:ro");
     let shown = ann.ok(&["volume", "show", "genome"]).unwrap();
     has(&shown, "shared_with     bob@example.com\n");
@@ -66,8 +77,15 @@ fn a_volume_is_shared_read_and_removed() {
     ann.ok(&["volume", "unshare", "genome", "BOB@example.com"])
         .unwrap();
     refused(&ann, &nobody, 3, "it is shared with nobody.");
-    let again = ["create", "again", "--volume", "genome:/data:ro"];
+    let again = [&["create", "again"][..], &of_ann].concat();
     refused(&bob, &again, 1, "--volume (volumes) ");
+    // A reader ends the own share.
+    ann.ok(&["volume", "share", "genome", "bob@example.com"])
+        .unwrap();
+    let leave = ["volume", "unshare", "ann@example.com/genome"];
+    bob.ok(&[&leave[..], &["bob@example.com"]].concat())
+        .unwrap();
+    refused(&ann, &nobody, 3, "it is shared with nobody.");
 
     let large = ["create", "--vcpus", "64", "--volume", "genome:/data:ro"];
     refused(&ann, &large, 5, "the volume genome must be on its host");

@@ -1,7 +1,10 @@
 //! Volumes of instances that exist.
 
-use super::{create, delete, delete_at_last, events, id, one, ready, running_with, with_volumes};
-use crate::{Expected, has, running, start, start_on, start_with, uuid};
+use super::{
+    create, delete, delete_at_last, events, id, one, ready, running_with, until_state, used,
+    with_volumes,
+};
+use crate::{Expected, has, running, start, start_on, start_under, start_with, uuid, wait_until};
 
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Api, simulated_node};
@@ -130,6 +133,45 @@ fn attachments_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn a_detachment_by_name_prefers_the_own_volume() {
+    let (server, ann) = start_with(LATE);
+    let (bob, carol) = (
+        server.user("bob@example.com").unwrap(),
+        server.user("carol@example.com").unwrap(),
+    );
+    let instance = running(&bob);
+    let share = json!({ "user": "bob@example.com" });
+    for (owner, email) in [(&ann, "ann@example.com"), (&carol, "carol@example.com")] {
+        ready(owner, "data", 1);
+        owner
+            .send("POST", "/api/volume/data/share/", &share)
+            .is(201);
+        let (named, path) = (
+            format!("{email}/data"),
+            format!("/of/{email}").replace('@', "_"),
+        );
+        attach(&bob, &instance, &named, &path, true).is(200);
+    }
+    // Its ids are random, so that the order of the volumes proves nothing in one try.
+    for _ in 0..4 {
+        ready(&bob, "data", 1);
+        attach(&bob, &instance, "data", "/own", false).is(200);
+        let left = detach(&bob, &instance, "data").is(200);
+        assert_eq!(left["volumes"].as_array().unwrap().len(), 2);
+        has(&left["volumes"][0]["path"].to_string(), "/of/ann_");
+        delete_at_last(&bob, "data");
+    }
+    let refused = detach(&bob, &instance, "data").is(400);
+    has(refused["volume"][0].as_str().unwrap(), "give the UUID");
+    let left = detach(&bob, &instance, "carol@example.com/data").is(200);
+    has(&left["volumes"].to_string(), "/of/ann_");
+    // One volume of the name is left.
+    let left = detach(&bob, &instance, "data").is(200);
+    assert_eq!(left["volumes"], json!([]));
+    server.finish().unwrap();
+}
+
+#[test]
 fn the_engine_may_refuse_a_change_of_volumes() {
     let faults =
         "late_attach = true, faults = [{ call = \"set_volumes\", error = \"error\", nth = 1 }]";
@@ -143,5 +185,118 @@ fn the_engine_may_refuse_a_change_of_volumes() {
     create(&api, "more", 1).is(201);
     api.delete(uuid(&instance)).is(204);
     delete_at_last(&api, "data");
+    server.finish().unwrap();
+}
+
+/// The settings of an engine that never takes a change of volumes.
+const NEVER: &str =
+    "late_attach = true, faults = [{ call = \"set_volumes\", error = \"retry\", after_ms = 100 }]";
+
+const BRIEF: &str = "[limits]\nobserve_every_ms = 100\nanswer_wait_ms = 300\n";
+
+fn message(answer: Answer) -> String {
+    answer.is(200)["message"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_change_that_the_host_has_not_confirmed_is_not_called_done() {
+    let (server, api) = start_under(BRIEF, NEVER);
+    ready(&api, "data", 1);
+    ready(&api, "more", 1);
+    let (with, without) = (running_with(&api, "data", false), running(&api));
+    for _ in 0..2 {
+        let said = message(attach(&api, &without, "more", "/more", false));
+        let expected = "Volume more is being attached at /more; its host has not confirmed it yet.";
+        assert_eq!(said, expected);
+        let said = message(detach(&api, &with, "data"));
+        let expected = "Volume data is being detached; its host has not confirmed it yet.";
+        assert_eq!(said, expected);
+    }
+    delete(&api, "data").is(400);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_change_of_volumes_does_not_hold_up_a_stop() {
+    let (server, api) = start_under(BRIEF, NEVER);
+    ready(&api, "data", 1);
+    let instance = running(&api);
+    attach(&api, &instance, "data", "/data", false).is(200);
+    let stopped = api.act(uuid(&instance), "stop").is(200);
+    let said = stopped["message"].as_str().unwrap();
+    assert!(!said.contains("confirmed"), "{said}");
+    wait_until("the compute is free", || {
+        Ok((used(&api, "n_vcpus") == 0).then_some(()))
+    });
+    let events = server.cli(&["events", uuid(&instance)]).unwrap();
+    assert_eq!(events.matches("compute-released").count(), 1, "{events}");
+    // The right to the volume is not free, since the engine has not said that the instance is without it.
+    delete(&api, "data").is(400);
+    api.delete(uuid(&instance)).is(204);
+    delete_at_last(&api, "data");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_stopped_instance_gets_its_volumes_after_its_stop() {
+    let faults = "late_attach = true, faults = [{ call = \"set_volumes\", error = \"retry\", after_ms = 1500, nth = 1 }]";
+    let (server, api) = start_under(BRIEF, faults);
+    ready(&api, "data", 1);
+    let instance = running(&api);
+    attach(&api, &instance, "data", "/data", false).is(200);
+    api.act(uuid(&instance), "stop").is(200);
+    wait_until("the volume is attached", || {
+        let said = message(attach(&api, &instance, "data", "/data", false));
+        Ok((said == "Volume data is attached at /data.").then_some(()))
+    });
+    let events = server.cli(&["events", uuid(&instance)]).unwrap();
+    assert_eq!(events.matches("compute-released").count(), 1, "{events}");
+    api.act(uuid(&instance), "restart").is(200);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_change_of_volumes_stops_no_instance_that_has_lost_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let lost = dir.path().join("lost");
+    let settings = format!("{LATE}, lose_volumes_while = \"{}\"", lost.display());
+    let (server, api) = start_under("[limits]\nobserve_every_ms = 100\n", &settings);
+    for name in ["data", "more", "other"] {
+        ready(&api, name, 1);
+    }
+    // An instance that runs on shows that the node has its own store.
+    let body = with_volumes(json!([
+        { "volume": "data", "path": "/data" }, { "volume": "more", "path": "/more" },
+    ]));
+    let created = api.create(&body).is(201);
+    let instance = api.wait_for(uuid(&created), "running").unwrap();
+    std::fs::write(&lost, "").unwrap();
+    until_state(&api, "data", "error");
+    let said = message(detach(&api, &instance, "more"));
+    assert_eq!(said, "Volume more is detached.");
+    std::fs::remove_file(&lost).unwrap();
+    until_state(&api, "other", "ready");
+    std::fs::write(&lost, "").unwrap();
+    until_state(&api, "data", "error");
+    attach(&api, &instance, "other", "/other", false);
+    wharf_tests::observed(&api, "one", 5).unwrap();
+    assert_eq!(api.instance(uuid(&instance)).is(200)["state"], "running");
+    let events = server.cli(&["events", uuid(&instance)]).unwrap();
+    assert!(!events.contains("restart-failed"), "{events}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_attachment_whose_answer_is_lost_is_asked_for_again() {
+    let top = "[limits]\ncall_timeout_ms = 700\nanswer_wait_ms = 5000\n";
+    let settings =
+        format!("{LATE}, faults = [{{ call = \"set_volumes\", error = \"timeout\", nth = 1 }}]");
+    let (server, api) = start_under(top, &settings);
+    ready(&api, "data", 1);
+    let instance = running(&api);
+    let said = message(attach(&api, &instance, "data", "/data", false));
+    assert_eq!(said, "Volume data is attached at /data.");
+    let other = with_volumes(json!([{ "volume": "data", "path": "/x" }]));
+    api.create(&other).is(400);
     server.finish().unwrap();
 }

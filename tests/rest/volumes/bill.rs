@@ -87,6 +87,48 @@ fn hours_and_corrections_are_on_the_bill() {
 }
 
 #[test]
+fn corrections_of_volumes_are_shown() {
+    let (server, api) = start();
+    let made = ready(&api, "data", 7);
+    let correct = |amount: &str| {
+        let reason = ["--reason", "an outage"];
+        let words = ["bill", "correct", id(&made), amount];
+        server.cli(&[&words[..], &reason].concat()).unwrap();
+    };
+    correct("-0.25");
+    let of_volume = &api.get("/api/usage/").is(200)["volumes"][0];
+    let correction = &of_volume["corrections"][0];
+    assert_eq!(correction["usd"], -0.25, "{of_volume}");
+    assert_eq!(correction["reason"], "an outage");
+    let last = |api: &wharf_tests::Api| {
+        let events = api.get("/api/event/?after=0").is(200);
+        events.as_array().unwrap().last().unwrap().clone()
+    };
+    let event = last(&api);
+    assert_eq!(event["type"], "bill-corrected");
+    assert_eq!(event["volume"], made["id"]);
+    assert_eq!(event["state"], "ready");
+    assert_eq!(event["actor"]["kind"], "operator");
+    has(
+        event["message"].as_str().unwrap(),
+        "-0.250000000 USD: an outage",
+    );
+    let of_operator = server.cli(&["events", id(&made)]).unwrap();
+    has(&of_operator, "\tready\tvolume of 7 GiB\t");
+    assert!(!of_operator.contains("vCPU"), "{of_operator}");
+    assert!(!of_operator.contains("exited"), "{of_operator}");
+    // The correction of a deleted volume.
+    delete(&api, "data").is(204);
+    correct("0.5");
+    let event = last(&api);
+    assert_eq!(
+        (&event["type"], &event["state"]),
+        (&"bill-corrected".into(), &"deleting".into())
+    );
+    server.finish().unwrap();
+}
+
+#[test]
 fn the_offer_has_the_rate_of_volumes() {
     let (server, api) = start();
     let offer = api.get("/api/offer/").is(200);

@@ -24,12 +24,12 @@ fn an_instance_has_its_volumes_and_they_stay_when_it_goes() {
     let (data, cache) = (ready(&api, "data", 3), ready(&api, "cache", 1));
     let volumes = json!([
         { "volume": id(&data), "path": "/data" },
-        { "volume": "cache", "path": "/home/user/cache", "read_only": true },
+        { "volume": "cache", "path": "/opt/cache", "read_only": true },
     ]);
     let created = api.create(&with_volumes(volumes)).is(201);
     let shown = json!([
         { "volume": data["id"], "name": "data", "path": "/data", "read_only": false },
-        { "volume": cache["id"], "name": "cache", "path": "/home/user/cache", "read_only": true },
+        { "volume": cache["id"], "name": "cache", "path": "/opt/cache", "read_only": true },
     ]);
     assert_eq!(created["volumes"], shown);
     let running = api.wait_for(uuid(&created), "running").unwrap();
@@ -152,6 +152,8 @@ fn wrong_volumes_are_refused() {
             "directory of the system",
         ),
         (json!([mount("data", "/home/user", false)]), "home"),
+        (json!([mount("data", "/home/user/.ssh", true)]), "/home"),
+        (json!([mount("data", "/home/user/data", false)]), "/home"),
         (
             json!([mount("data", "/a", false), mount("data", "/b", false)]),
             "twice",

@@ -221,3 +221,157 @@ fn a_volume_that_its_engine_has_no_more_is_in_error_and_comes_back() {
     assert_eq!(failed.count(), 1, "{kinds:?}");
     server.finish().unwrap();
 }
+
+/// A server on an engine whose store can be edited while the server does not run.
+struct Editable {
+    server: wharf_tests::Server,
+    api: wharf_tests::Api,
+    dir: tempfile::TempDir,
+}
+
+impl Editable {
+    fn start(settings: &str) -> Self {
+        let (node, dir) = wharf_tests::lasting_node("one", settings).unwrap();
+        let (server, api) = crate::start_on("[limits]\nobserve_every_ms = 100\n", &node);
+        Self { server, api, dir }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.dir.path().join("engine")
+    }
+
+    /// Changes the lines of the store. Returns the lines before.
+    fn edit(&mut self, change: impl FnOnce(Vec<Value>) -> Vec<Value>) -> String {
+        self.server.terminate().unwrap();
+        let before = std::fs::read_to_string(self.path()).unwrap();
+        let lines = before
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        let changed = change(lines.collect());
+        let changed: String = changed.iter().map(|line| format!("{line}\n")).collect();
+        std::fs::write(self.path(), changed).unwrap();
+        self.run();
+        before
+    }
+
+    fn put(&mut self, content: &str) {
+        self.server.terminate().unwrap();
+        std::fs::write(self.path(), content).unwrap();
+        self.run();
+    }
+
+    fn run(&mut self) {
+        self.server.run().unwrap();
+        self.api = self.server.again(&self.api);
+    }
+
+    fn listed(&self, words: &str) {
+        until_says(&self.server, &["node", "list"], words);
+    }
+}
+
+/// Sets the time at which the engine has a volume in full; it has failed if there is none.
+fn with_time(mut lines: Vec<Value>, volume: &str, at: &Value) -> Vec<Value> {
+    for line in &mut lines {
+        if line["id"] == volume && line["volume"].is_object() {
+            line["volume"]["Is"]["ready_at"] = at.clone();
+        }
+    }
+    lines
+}
+
+#[test]
+fn a_volume_that_has_failed_on_its_engine_is_in_error() {
+    let mut engine = Editable::start("");
+    let volume = ready(&engine.api, "data", 5);
+    let content = engine.edit(|lines| with_time(lines, id(&volume), &Value::Null));
+    let failed = until_state(&engine.api, "data", "error");
+    has(failed["reason"].as_str().unwrap(), "no more");
+    let usage = engine.api.get("/api/usage/").is(200);
+    assert_eq!(usage["hourly_usd"], 0.0);
+    engine.put(&content);
+    until_state(&engine.api, "data", "ready");
+    engine.server.finish().unwrap();
+}
+
+#[test]
+fn a_volume_that_its_engine_has_in_part_is_completed() {
+    let mut engine = Editable::start("");
+    let volume = ready(&engine.api, "data", 5);
+    let asked = "request=\"make-volume\"";
+    let before = engine.server.log().matches(asked).count();
+    // The simulated engine completes no volume before its time.
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    let later = json!((now + std::time::Duration::from_secs(1_000_000)).as_millis() as u64);
+    let content = engine.edit(|lines| with_time(lines, id(&volume), &later));
+    until_state(&engine.api, "data", "error");
+    wait_until("the engine is asked to complete the volume", || {
+        Ok((engine.server.log().matches(asked).count() > before).then_some(()))
+    });
+    engine.put(&content);
+    until_state(&engine.api, "data", "ready");
+    engine.server.finish().unwrap();
+}
+
+#[test]
+fn a_volume_that_was_never_made_does_not_prove_the_store() {
+    // The request for the second volume ends only with the call.
+    let faults = "faults = [{ call = \"make\", error = \"late\", after_ms = 60000, nth = 2 }]";
+    let mut engine = Editable::start(faults);
+    ready(&engine.api, "data", 1);
+    engine.listed("reachable");
+    let later = create(&engine.api, "later", 1).is(201);
+    let content = engine.edit(|lines| {
+        // Another store: without a mark, and with the volume whose request went there.
+        let made = lines.into_iter().find(|line| line["volume"].is_object());
+        made.into_iter()
+            .map(|mut line| {
+                line["id"] = later["id"].clone();
+                line
+            })
+            .collect()
+    });
+    engine.listed("outage: ");
+    wharf_tests::observed(&engine.api, "one", 5).unwrap();
+    engine.listed("outage: ");
+    assert_eq!(one(&engine.api, "data").is(200)["state"], "ready");
+    engine.put(&content);
+    engine.listed("reachable");
+    engine.server.finish().unwrap();
+}
+
+#[test]
+fn volumes_are_at_stake_on_an_engine_that_does_not_list_them() {
+    let faults = "faults = [{ call = \"list_volumes\", error = \"error\" }]";
+    let mut engine = Editable::start(faults);
+    ready(&engine.api, "data", 1);
+    engine.listed("reachable");
+    let content = engine.edit(|_| Vec::new());
+    engine.listed("outage: ");
+    wharf_tests::observed(&engine.api, "one", 5).unwrap();
+    engine.listed("outage: ");
+    engine.put(&content);
+    engine.listed("reachable");
+    assert_eq!(one(&engine.api, "data").is(200)["state"], "ready");
+    engine.server.finish().unwrap();
+}
+
+#[test]
+fn a_failure_on_another_store_fails_no_volume() {
+    // The node is not looked at by itself between the change of its store and the calls.
+    let top = "provisioning_deadline_s = 1\n[limits]\nobserve_every_ms = 60000\n";
+    let rules = (2..12).map(|nth| format!("{{ call = \"make\", error = \"error\", nth = {nth} }}"));
+    let faults = format!("faults = [{}], ", rules.collect::<Vec<_>>().join(", "));
+    let node = Node::start_on(top, &faults);
+    ready(&node.api, "data", 1);
+    node.on("other-store");
+    create(&node.api, "later", 1).is(201);
+    node.listed("outage: ");
+    assert_eq!(one(&node.api, "later").is(200)["state"], "creating");
+    node.off("other-store");
+    delete(&node.api, "later").is(204);
+    wait_until("the claim is free", || {
+        Ok((used(&node.api, "n_volumes") == 1).then_some(()))
+    });
+    node.server.finish().unwrap();
+}

@@ -330,3 +330,20 @@ fn no_failure(server: &Server) {
     let log = server.log();
     assert!(!log.contains("a volume cannot be made"), "{log}");
 }
+
+#[test]
+fn a_failure_that_stays_is_logged_once() {
+    let faults = "faults = [{ call = \"unmake\", error = \"error\" }]";
+    let (server, api) = start_with(faults);
+    ready(&api, "genome", 1);
+    delete(&api, "genome").is(204);
+    let logged = || {
+        let log = server.log();
+        log.matches("a step of a volume failed").count()
+    };
+    wait_until("the failure is logged", || Ok((logged() > 0).then_some(())));
+    // Four more steps.
+    wharf_tests::interval(std::time::Duration::from_secs(2));
+    assert_eq!(logged(), 1);
+    server.finish().unwrap();
+}

@@ -24,9 +24,9 @@ struct Platter {
     synced: Vec<u8>,
     /// The changes since then, in order.
     unsynced: Vec<Change>,
-    /// The number of writes, syncs and changes of the length.
-    operations: u64,
     fault: Option<DiskFault>,
+    /// An operation has failed.
+    failed: bool,
 }
 
 #[derive(Debug)]
@@ -66,14 +66,9 @@ impl SimDisk {
         self.0.lock().fault = fault;
     }
 
-    /// The number of operations so far.
-    pub fn operations(&self) -> u64 {
-        self.0.lock().operations
-    }
-
-    /// Whether a fault has been let happen.
-    pub fn is_struck(&self) -> bool {
-        self.0.lock().fault.is_some()
+    /// Whether an operation has failed.
+    pub fn has_failed(&self) -> bool {
+        self.0.lock().failed
     }
 
     /// The disk after a kill of the process: it keeps what was written.
@@ -99,11 +94,6 @@ impl SimDisk {
             }
         }
         Self::of(bytes)
-    }
-
-    /// A copy of the synced bytes, which may be put back as a file of an earlier moment.
-    pub fn copy(&self) -> Self {
-        Self::of(self.0.lock().synced.clone())
     }
 
     /// Changes one bit of a disk that no database has open. Returns its byte.
@@ -136,12 +126,15 @@ fn at(offset: u64) -> io::Result<usize> {
 }
 
 impl Platter {
-    /// Counts an operation, or fails by the fault.
+    /// Lets an operation pass, or fails by the fault.
     fn operate(&mut self, lengthens: bool) -> io::Result<()> {
-        self.operations += 1;
         match &mut self.fault {
-            Some(DiskFault::CutAfter(0)) => Err(io::Error::other("the disk is gone")),
+            Some(DiskFault::CutAfter(0)) => {
+                self.failed = true;
+                Err(io::Error::other("the disk is gone"))
+            }
             Some(DiskFault::FullAfter(0)) if lengthens => {
+                self.failed = true;
                 Err(io::Error::new(ErrorKind::StorageFull, "no space is left"))
             }
             Some(DiskFault::CutAfter(left) | DiskFault::FullAfter(left)) => {
@@ -180,6 +173,7 @@ impl StorageBackend for SimDisk {
         platter.operate(false)?;
         if platter.fault == Some(DiskFault::SyncFails) {
             platter.fault = None;
+            platter.failed = true;
             return Err(io::Error::other("the sync failed"));
         }
         for change in std::mem::take(&mut platter.unsynced) {

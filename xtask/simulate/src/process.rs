@@ -2,6 +2,7 @@
 //! has beside it, and lives until something ends it.
 
 use crate::dice::Dice;
+use crate::disk::SimDisk;
 use crate::script::Step;
 use crate::setup::USERS;
 use crate::sim::{EndOfProcess, Outside, Sim, UserKey};
@@ -55,7 +56,7 @@ pub async fn run(outside: &Arc<Outside>, steps: &Mutex<VecDeque<Step>>) -> Resul
             );
             return Ok(Ended::By(EndOfProcess::Restart(0)));
         }
-        Err(_) if outside.disk.lock().is_struck() => return Ok(Ended::Lost),
+        Err(_) if outside.disk.lock().has_failed() => return Ok(Ended::Lost),
         Err(error) => return Err(error),
     };
     outside.trace.line("wharf", "is ready");
@@ -129,17 +130,24 @@ fn lacks_nodes(config: &Config, db: &Db) -> Result<bool, Error> {
     })
 }
 
-/// Starts everything that a server has behind its interface.
-async fn start(outside: &Arc<Outside>) -> Result<Started> {
-    let setup = outside.setup;
+/// An open database, and what it needs.
+pub struct Opened {
+    pub db: Db,
+    batches: BatchWriter,
+    config: &'static Arc<Config>,
+    inventory: SharedInventory,
+    clock: Clock,
+}
+
+/// Opens the database on a disk, with the configuration in use.
+pub fn open(outside: &Outside, disk: SimDisk) -> Result<Opened> {
     let number = *outside.config.lock();
-    let config = setup.configs.get(number).context("no such configuration")?;
-    let shared = SharedConfig::new(Arc::clone(config));
+    let config = outside.setup.configs.get(number);
+    let config = config.context("no such configuration")?;
     let inventory = SharedInventory::of(config);
     let time = outside.time.clone();
     let clock = Clock::of(&config.clock, &time.boot_id(), move || time.reading());
     let db_clock = clock.clone();
-    let disk = outside.disk.lock().clone();
     let (db, batches) = Db::open_on(
         disk,
         &SCHEMA,
@@ -148,6 +156,27 @@ async fn start(outside: &Arc<Outside>) -> Result<Started> {
         DbBounds::default(),
     )
     .map_err(|error| anyhow!(error.chain()))?;
+    Ok(Opened {
+        db,
+        batches,
+        config,
+        inventory,
+        clock,
+    })
+}
+
+/// Starts everything that a server has behind its interface.
+async fn start(outside: &Arc<Outside>) -> Result<Started> {
+    let setup = outside.setup;
+    let disk = outside.disk.lock().clone();
+    let Opened {
+        db,
+        batches,
+        config,
+        inventory,
+        clock,
+    } = open(outside, disk)?;
+    let shared = SharedConfig::new(Arc::clone(config));
     if lacks_nodes(config, &db).map_err(failed)? {
         return Ok(Started::Refused);
     }

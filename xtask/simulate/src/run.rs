@@ -67,11 +67,12 @@ fn catch_panics() {
             let Some(outside) = running else {
                 return others(panic);
             };
-            // redb may panic on a disk that fails, and the database deals with it.
+            // redb may panic on a disk that has failed and on a damaged file, and the database deals with it.
             let of_redb = panic
                 .location()
                 .is_some_and(|place| place.file().contains("/redb-"));
-            if !of_redb {
+            let excused = outside.disk.lock().has_failed() || *outside.is_damaged.lock();
+            if !(of_redb && excused) {
                 outside.failure.set(panic.to_string());
             }
         }));
@@ -89,6 +90,7 @@ pub fn script(seed: u64, script: &Script, faults: FaultPlan) -> Result<Outcome> 
         setup,
         seed,
         disk: Mutex::new(SimDisk::new()),
+        is_damaged: Mutex::new(false),
         world,
         model: Mutex::default(),
         trace: trace.clone(),
@@ -137,6 +139,11 @@ fn processes(outside: &Arc<Outside>, script: &Script) -> Result<()> {
         drop(within);
         let ended = runtime.block_on(process::run(outside, &steps));
         let in_order = matches!(ended, Ok(Ended::Done | Ended::By(EndOfProcess::Restart(_))));
+        if matches!(ended, Ok(Ended::Lost)) && !outside.disk.lock().has_failed() {
+            outside
+                .failure
+                .set("the database takes no more writes, and its disk has not failed");
+        }
         if !in_order {
             // Nothing that is dropped now writes.
             outside.disk.lock().strike(Some(DiskFault::CutAfter(0)));
@@ -147,7 +154,11 @@ fn processes(outside: &Arc<Outside>, script: &Script) -> Result<()> {
         drop(runtime);
         let ended = ended?;
         outside.trace.line("wharf", &format!("ends: {ended:?}"));
-        if ended == Ended::Done || outside.failure.get().is_some() {
+        if outside.failure.get().is_some() {
+            return Ok(());
+        }
+        if ended == Ended::Done {
+            flip_bits(outside, &mut dice);
             return Ok(());
         }
         outside.model.lock().crashed(outside.time.now());
@@ -172,6 +183,22 @@ fn processes(outside: &Arc<Outside>, script: &Script) -> Result<()> {
         if *count >= PROCESSES {
             outside.failure.set("Wharf does not stay up");
             return Ok(());
+        }
+    }
+}
+
+/// The bits that are flipped after a run, each in a copy of its disk.
+const FLIPS: usize = 4;
+
+/// Checks that a bit of the file that changes at rest changes nothing that the database serves.
+fn flip_bits(outside: &Outside, dice: &mut Dice) {
+    let disk = outside.disk.lock().clone();
+    *outside.is_damaged.lock() = true;
+    for _ in 0..FLIPS {
+        let open = |damaged| process::open(outside, damaged).map(|opened| opened.db);
+        let survives = outside.model.lock().survives_a_flip(&disk, dice, open);
+        if let Err(why) = survives {
+            return outside.failure.set(why);
         }
     }
 }

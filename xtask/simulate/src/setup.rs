@@ -171,7 +171,11 @@ impl Setup {
 
 /// Makes a key file, so that no run has to.
 fn make_key(path: &Path) -> Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     Ok(file.write_all(&[7; 32])?)
 }
 

@@ -23,6 +23,8 @@ pub struct Outside {
     pub setup: &'static Setup,
     pub seed: u64,
     pub disk: Mutex<SimDisk>,
+    /// The database in use is a copy with a flipped bit.
+    pub is_damaged: Mutex<bool>,
     pub world: World,
     pub model: Mutex<Model>,
     pub trace: Trace,

@@ -1082,6 +1082,10 @@ export type Volume = {
 
 export type VolumeCost = {
     /**
+     * Corrections by the operator. Those of closed ledgers are in the sums only.
+     */
+    corrections: Array<BillCorrection>;
+    /**
      * Cost of an hour as the volume is now.
      */
     hourly_usd: number;
@@ -1097,14 +1101,16 @@ export type VolumeCost = {
      */
     state: 'creating' | 'ready' | 'error' | 'deleted';
     /**
-     * Cost in the time span.
+     * Cost in the time span, with corrections.
      */
     total_usd: number;
 };
 
 export type VolumeDetachment = {
     /**
-     * UUID or name of the volume.
+     * UUID or name of the volume, which may be another user's here. If two volumes of the instance have
+     * the name, it means that of yours; if both are of other users, the answer is a 400.
+     *
      */
     volume: string;
 };
@@ -1113,8 +1119,8 @@ export type VolumeList = Array<Volume>;
 
 export type VolumeMount = {
     /**
-     * The directory in the instance at which the volume appears. It is not in a directory of the system,
-     * such as `/etc`, and no two volumes of an instance are within each other.
+     * The directory in the instance at which the volume appears. It is not in `/home`, nor in a directory
+     * of the system such as `/etc`, and no two volumes of an instance are within each other.
      *
      */
     path: string;
@@ -1123,7 +1129,9 @@ export type VolumeMount = {
      */
     read_only?: boolean | null;
     /**
-     * UUID or name of the volume.
+     * UUID or name of the volume. A name means a volume of yours. One that another user shares with you has
+     * the name `owner@example.com/name`.
+     *
      */
     volume: string;
 };
@@ -1396,7 +1404,8 @@ export type To = string;
 
 /**
  * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
- * yours, or else the only one of this name that is shared with you.
+ * yours. One that another user shares with you has the name `owner@example.com/name`, with the slash as
+ * `%2F` in a path.
  *
  */
 export type Volume2 = string;
@@ -4079,7 +4088,8 @@ export type DeleteVolumeData = {
     path: {
         /**
          * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
-         * yours, or else the only one of this name that is shared with you.
+         * yours. One that another user shares with you has the name `owner@example.com/name`, with the slash as
+         * `%2F` in a path.
          *
          */
         id: string;
@@ -4159,7 +4169,8 @@ export type GetVolumeData = {
     path: {
         /**
          * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
-         * yours, or else the only one of this name that is shared with you.
+         * yours. One that another user shares with you has the name `owner@example.com/name`, with the slash as
+         * `%2F` in a path.
          *
          */
         id: string;
@@ -4235,7 +4246,8 @@ export type UpdateVolumeData = {
     path: {
         /**
          * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
-         * yours, or else the only one of this name that is shared with you.
+         * yours. One that another user shares with you has the name `owner@example.com/name`, with the slash as
+         * `%2F` in a path.
          *
          */
         id: string;
@@ -4311,7 +4323,8 @@ export type ListVolumeSharesData = {
     path: {
         /**
          * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
-         * yours, or else the only one of this name that is shared with you.
+         * yours. One that another user shares with you has the name `owner@example.com/name`, with the slash as
+         * `%2F` in a path.
          *
          */
         id: string;
@@ -4379,7 +4392,8 @@ export type ShareVolumeData = {
     path: {
         /**
          * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
-         * yours, or else the only one of this name that is shared with you.
+         * yours. One that another user shares with you has the name `owner@example.com/name`, with the slash as
+         * `%2F` in a path.
          *
          */
         id: string;
@@ -4451,7 +4465,8 @@ export type UnshareVolumeData = {
     path: {
         /**
          * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
-         * yours, or else the only one of this name that is shared with you.
+         * yours. One that another user shares with you has the name `owner@example.com/name`, with the slash as
+         * `%2F` in a path.
          *
          */
         id: string;
@@ -4480,7 +4495,7 @@ export type UnshareVolumeErrors = {
      */
     403: Detail;
     /**
-     * The volume does not exist or is another user's; or it has no such share.
+     * The volume does not exist, or is another user's and not shared with you; or it has no such share of yours.
      */
     404: Detail;
     /**

@@ -53,7 +53,6 @@ function billed({ instances, volumes }: Usage): Billed[] {
     ...v,
     to: v.state === "deleted" ? null : `/volumes/${v.id}`,
     detail: `volume · ${v.size_gib} GiB`,
-    corrections: [],
   }));
   return [...ofInstances, ...ofVolumes];
 }

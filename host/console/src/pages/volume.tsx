@@ -62,7 +62,7 @@ function Shown({ volume: v, reload }: { volume: Volume; reload: () => Promise<vo
       <div class="overview">
         <div>
           <Attachments volume={v} />
-          {!v.shared && <Readers volume={v} />}
+          {v.shared ? <OwnShare volume={v} /> : <Readers volume={v} />}
           {!v.shared && <Rename volume={v} reload={reload} />}
           <Command line={commands.showVolume(v.shared ? v.id : v.name)} note="shows this in a terminal." />
         </div>
@@ -195,6 +195,30 @@ function Readers({ volume: v }: { volume: Volume }) {
         }}
       />
     </>
+  );
+}
+
+/** The share by which the user reads the volume of another one. */
+function OwnShare({ volume: v }: { volume: Volume }) {
+  const path = `/api/volume/${v.id}/share/`;
+  const shares = useData<VolumeShare[]>(path);
+  return (
+    <Listing
+      data={shares}
+      columns={["Reader", "Since"]}
+      cells={(reader) => [reader.user, <Ago at={reader.created_at} />]}
+      empty="The share has ended."
+      removal={{
+        verb: "Stop reading",
+        name: () => v.name,
+        work: async (reader) => {
+          await send("DELETE", `${path}${reader.id}/`);
+          go("/volumes");
+        },
+        command: (reader) => commands.unshareVolume(v.id, reader.user),
+        words: () => "You can attach it no more. Your instances that have it keep it until they are deleted.",
+      }}
+    />
   );
 }
 

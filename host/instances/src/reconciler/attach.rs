@@ -3,9 +3,11 @@
 
 use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
 use super::writer::ObservationWriter;
-use crate::volumes::{MOUNTS, MountProgress, MountRow, Usable, attached, rows_of, usable};
+use crate::volumes::{
+    MOUNTS, MountProgress, MountRow, Usable, attached, has_changes, rows_of, usable,
+};
 use wharf_db::{Changes, Read as _, Rows as _, VOLUMES};
-use wharf_domain::driver::PluginError;
+use wharf_domain::driver::{DriverReport, Phase, PluginError};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
 use wharf_domain::instance::Progress;
@@ -23,24 +25,41 @@ impl Attempt<'_> {
         }
     }
 
+    /// Waits or gives up as [`Self::usable_volumes`] does, unless the instance is up: what has lost a volume
+    /// goes on without it.
+    pub async fn startable(&self) -> Result<(), NextAttempt> {
+        let usable = self.app.db.read(|rows| usable(rows, self.instance.id))?;
+        if matches!(usable, Usable::Yes) {
+            return Ok(());
+        }
+        let (tag, generation) = (self.target.tag, self.target.generation);
+        match self.driver.inspect(tag, generation).await {
+            Ok(DriverReport {
+                phase: Phase::Booting | Phase::Ready,
+                ..
+            }) => Ok(()),
+            Ok(_) | Err(PluginError::NotFound) => self.usable_volumes().await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Gives an existing instance its volumes, if a request has changed them.
     pub async fn set_volumes(&self) -> Result<(), NextAttempt> {
-        let mounts = self.app.db.read(|rows| rows_of(rows, self.instance.id))?;
-        let is_settled = |mount: &MountRow| mount.progress == MountProgress::Attached;
-        if mounts.iter().all(|(_, mount)| is_settled(mount)) {
+        if !self
+            .app
+            .db
+            .read(|rows| has_changes(rows, self.instance.id))?
+        {
             return Ok(());
         }
         let taken = match self.driver.set_volumes(&self.target).await {
             Ok(()) => true,
-            Err(error @ (PluginError::Unreachable(_) | PluginError::Busy)) => {
-                return Err(error.into());
-            }
-            Err(later @ PluginError::RetryLater(_)) => return Err(later.into()),
-            Err(error) => {
+            Err(error) if refuses(&error) => {
                 self.confirm().await?;
                 tracing::warn!(node = %self.instance.node, %error, "the volumes cannot be changed");
                 false
             }
+            Err(error) => return Err(error.into()),
         };
         Err(self.writer.volumes_set(taken).await.into())
     }
@@ -84,5 +103,34 @@ impl ObservationWriter {
             Ok(changes)
         })
         .await
+    }
+}
+
+/// Whether an error of a change says that the engine is as before. After any other one the engine may have the
+/// change, so the right to a volume is not free.
+fn refuses(error: &PluginError) -> bool {
+    match error {
+        PluginError::Invalid { .. }
+        | PluginError::NotFound
+        | PluginError::Conflict(_)
+        | PluginError::Insufficient(_)
+        | PluginError::Unsupported(_)
+        | PluginError::Other(_) => true,
+        PluginError::Unreachable(_)
+        | PluginError::RetryLater(_)
+        | PluginError::Fault(_)
+        | PluginError::Busy => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refuses;
+    use wharf_domain::driver::PluginError;
+
+    #[test]
+    fn a_fault_is_no_refusal() {
+        assert!(!refuses(&PluginError::Fault("no answer".to_owned())));
+        assert!(refuses(&PluginError::Other("in use".to_owned())));
     }
 }

@@ -1,7 +1,7 @@
 //! One attempt to bring a node nearer to an instance's row.
 
 use super::spec;
-use super::store::{JudgedStore, NodeStore, StoreFailure, StoreVerdict};
+use super::store::{NodeStore, StoreFailure};
 use super::tasks::Tasks;
 use super::writer::ObservationWriter;
 use crate::App;
@@ -216,18 +216,10 @@ impl Attempt<'_> {
             node: &self.instance.node,
             driver: self.driver,
         };
-        match store.examine().await {
-            Ok(JudgedStore {
-                verdict: StoreVerdict::Outage(outage),
-                ..
-            }) => {
-                self.app.nodes.look_soon(&self.instance.node);
-                Err(NextAttempt::Away(outage.to_string()))
-            }
-            Ok(_) => Ok(()),
-            Err(StoreFailure::Node(error)) => Err(NextAttempt::Away(error.to_string())),
-            Err(StoreFailure::Rows(error)) => Err(error.into()),
-        }
+        store.confirm().await.map_err(|failure| match failure {
+            StoreFailure::Node(error) => NextAttempt::Away(error.to_string()),
+            StoreFailure::Rows(error) => error.into(),
+        })
     }
 }
 

@@ -113,12 +113,10 @@ pub fn differences(
                 found.orphans.push(observed.tag);
             }
         }
-        if let Some(listed) = &listed.volumes {
-            let volumes = volume_differences(rows, node, listed)?;
-            found.rows += volumes.rows;
-            found.present += volumes.present;
-            found.volumes = volumes;
-        }
+        let volumes = volume_differences(rows, node, listed.volumes.as_deref())?;
+        found.rows += volumes.rows;
+        found.present += volumes.present;
+        found.volumes = volumes;
         Ok(())
     })?;
     Ok(found)

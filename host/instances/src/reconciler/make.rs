@@ -51,10 +51,10 @@ impl Attempt<'_> {
 
     /// Starts an existing instance, after growing its disk if the driver says so.
     pub async fn start(&mut self) -> NextAttempt {
-        if let Err(next) = self.usable_volumes().await {
+        if let Err(next) = self.set_volumes().await {
             return next;
         }
-        if let Err(next) = self.set_volumes().await {
+        if let Err(next) = self.startable().await {
             return next;
         }
         let report = self.driver.start(&self.target).await;

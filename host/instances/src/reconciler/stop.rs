@@ -3,7 +3,9 @@
 use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
 use std::time::Duration;
 use tokio::time::Instant;
+use wharf_db::Read as _;
 use wharf_domain::driver::{DriverReport, Phase, PluginError};
+use wharf_domain::error::Error;
 use wharf_domain::instance::ResourceType;
 
 /// An engine may still carry out a creation whose response was lost. Only a second absence, this much
@@ -13,9 +15,6 @@ const SECOND_LOOK: Duration = Duration::from_secs(5);
 impl Attempt<'_> {
     /// Stops the instance and releases its compute.
     pub async fn stop(&mut self) -> NextAttempt {
-        if let Err(next) = self.set_volumes().await {
-            return next;
-        }
         let limits = self.app.config().limits;
         let grace = Duration::from_millis(match self.target.resource_type {
             ResourceType::Container => limits.stop_grace_ms,
@@ -25,18 +24,37 @@ impl Attempt<'_> {
             Ok(DriverReport {
                 phase: Phase::Stopped(_) | Phase::Failed(_),
                 ..
-            }) => self.writer.released().await.into(),
+            }) => self.stopped().await,
             Ok(DriverReport {
                 phase: Phase::Absent,
                 ..
             })
             | Err(PluginError::NotFound) => match self.believe_absence().await {
-                Ok(()) => self.writer.released().await.into(),
+                Ok(()) => self.stopped().await,
                 Err(next) => next,
             },
             Ok(report) => NextAttempt::After(report.again.unwrap_or(FIRST_PAUSE)),
             Err(error) => error.into(),
         }
+    }
+
+    /// Releases the compute of an instance that does not run. A change of its volumes comes after that, so
+    /// that an engine that does not take it holds up nothing.
+    async fn stopped(&self) -> NextAttempt {
+        let is_released = self.app.db.read(|rows| {
+            let claim = rows.claim(self.instance.id)?;
+            Ok::<_, Error>(claim.is_some_and(|claim| !claim.compute))
+        });
+        match is_released {
+            Ok(true) => {
+                if let Err(next) = self.set_volumes().await {
+                    return next;
+                }
+            }
+            Ok(false) => {}
+            Err(error) => return error.into(),
+        }
+        self.writer.released().await.into()
     }
 
     /// Deletes the instance and frees everything it held.

@@ -105,6 +105,15 @@ impl NodeStore<'_> {
         self.judge(mark, listed).await
     }
 
+    /// Confirms that the node shows the store that has its instances and volumes.
+    pub async fn confirm(&self) -> Result<(), StoreFailure> {
+        let StoreVerdict::Outage(outage) = self.examine().await?.verdict else {
+            return Ok(());
+        };
+        self.app.nodes.look_soon(self.node);
+        Err(PluginError::Unreachable(outage.to_string()).into())
+    }
+
     /// Judges the store from its list and its mark.
     pub async fn judge(
         &self,
@@ -281,7 +290,7 @@ fn verdict(row: &NodeRow, mark: &StoreMark, found: &Differences) -> StoreVerdict
                 StoreVerdict::Own
             }
         }
-        // Nothing is at stake on a node without instances.
+        // Nothing is at stake on a node without instances and volumes.
         (Some(_), StoreMark::Is(mark)) if found.rows == 0 => StoreVerdict::Pin(mark.clone()),
         (Some(_), StoreMark::Is(_)) => StoreVerdict::Outage(Outage::OtherMark),
         (Some(_), StoreMark::Missing) if found.present > 0 || found.rows == 0 => StoreVerdict::Mark,

@@ -1,19 +1,20 @@
 //! The part of a node's observer that deals with differences of volumes, on the node's own store.
 
 use super::volume_differences::VolumeDifferences;
-use super::volumes::fail;
+use super::volumes::{fail, make_volume};
 use crate::App;
 use std::collections::BTreeSet;
 use std::mem;
 use wharf_db::{Changes, Rows as _, VOLUMES, View};
+use wharf_domain::driver::PluginError;
 use wharf_domain::error::Error;
 use wharf_domain::event::VolumeEvent;
 use wharf_domain::ids::{NodeId, VolumeId};
 use wharf_domain::volume::{Volume, VolumeFailure};
 use wharf_plugin::NodeDriver;
 
-/// Orphans removed at one look; the others wait for the next look.
-const MAX_REMOVALS: usize = 32;
+/// Orphans removed, and volumes completed, at one look; the others wait for the next look.
+const MAX_CALLS: usize = 32;
 /// Unknown volumes remembered, so that each is logged once.
 const MAX_UNKNOWN: usize = 100;
 
@@ -39,13 +40,18 @@ impl VolumeLooks {
             tracing::error!(volume = %id, %node, "the engine no longer has the volume");
             miss(app, *id, "the engine no longer has the volume").await?;
         }
+        for id in found.incomplete.into_iter().take(MAX_CALLS) {
+            if let Err(error) = complete(app, driver, id).await? {
+                tracing::warn!(volume = %id, %node, %error, "cannot complete the volume");
+            }
+        }
         for id in found.returned {
             tracing::info!(volume = %id, %node, "the engine has the volume again");
             returned(app, id).await?;
         }
         let before = mem::replace(&mut self.orphans, found.orphans.iter().copied().collect());
         let twice = found.orphans.iter().filter(|id| before.contains(id));
-        for id in twice.take(MAX_REMOVALS) {
+        for id in twice.take(MAX_CALLS) {
             tracing::warn!(volume = %id, %node, "volume without a row, removing it");
             if let Err(error) = driver.unmake_volume(*id).await {
                 tracing::warn!(volume = %id, %error, "cannot remove the volume");
@@ -59,6 +65,19 @@ impl VolumeLooks {
         }
         Ok(self)
     }
+}
+
+/// Asks the node to complete a volume that it has had.
+async fn complete(
+    app: &App,
+    driver: &NodeDriver,
+    id: VolumeId,
+) -> Result<Result<(), PluginError>, Error> {
+    let row = app.db.read(|rows| rows.get(&VOLUMES, id))?;
+    Ok(match row.filter(|row| !row.deleted) {
+        Some(row) => make_volume(app, driver, &row).await.map(drop),
+        None => Ok(()),
+    })
 }
 
 /// Puts a ready volume into error that its node has no more.

@@ -1,9 +1,11 @@
 //! The keeper of a node's volumes: it makes the node follow their rows, one after the other. A notification
 //! or a tick only wakes it.
 
+use super::store::{NodeStore, StoreFailure};
 use crate::App;
-use crate::flavor_images::{by_engine, images};
+use crate::flavor_images::{holders, images};
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -38,6 +40,10 @@ struct Tried {
     next: Instant,
     pause: Duration,
     first_absent: Option<Instant>,
+    /// The last failure in the log.
+    logged: Option<String>,
+    /// The driver is asked once more after an answer that another store may have given.
+    doubted: bool,
 }
 
 /// The result of one step.
@@ -57,6 +63,15 @@ impl From<Result<(), Error>> for Stepped {
         match written {
             Ok(()) => Self::Done,
             Err(error) => Self::Failed(error.chain()),
+        }
+    }
+}
+
+impl From<StoreFailure> for Stepped {
+    fn from(failure: StoreFailure) -> Self {
+        match failure {
+            StoreFailure::Node(error) => Self::Away(error.to_string()),
+            StoreFailure::Rows(error) => Self::Failed(error.chain()),
         }
     }
 }
@@ -103,13 +118,6 @@ impl VolumeKeeper {
         if pending.is_empty() {
             return Ok(None);
         }
-        let begun = Instant::now();
-        let verified = self.app.nodes.verified(&self.driver);
-        let is_verified = tokio::time::timeout(PAUSE.1, verified).await.is_ok();
-        self.stand_still(begun.elapsed());
-        if !is_verified {
-            return Ok(Some(Instant::now()));
-        }
         let full = Duration::from_secs(self.app.config().provisioning_deadline_s);
         for volume in &pending {
             let now = Instant::now();
@@ -118,12 +126,22 @@ impl VolumeKeeper {
                 next: now,
                 pause: PAUSE.0,
                 first_absent: None,
+                logged: None,
+                doubted: false,
             });
             if now < tried.next {
                 continue;
             }
+            let verified = self.app.nodes.verified(&self.driver);
+            let verified = tokio::time::timeout(PAUSE.1, verified).await;
+            self.stand_still(now.elapsed());
+            let Ok(interruptions) = verified else {
+                return Ok(Some(Instant::now()));
+            };
             let begun = Instant::now();
-            let stepped = self.step(volume).await;
+            let stepped = match self.step(volume, interruptions).await {
+                Ok(stepped) | Err(stepped) => stepped,
+            };
             if let Stepped::Away(_) = &stepped {
                 self.stand_still(begun.elapsed());
             }
@@ -154,7 +172,11 @@ impl VolumeKeeper {
             }
             Stepped::Failed(why) | Stepped::Away(why) => {
                 let pause = tried.pause;
-                tracing::warn!(volume = %id, node = %self.node, pause_ms = pause.as_millis() as u64, %why, "a step of a volume failed, retrying");
+                // A volume that an instance of the engine has may stay for weeks.
+                if tried.logged.as_ref() != Some(&why) {
+                    tracing::warn!(volume = %id, node = %self.node, %why, "a step of a volume failed, retrying");
+                    tried.logged = Some(why);
+                }
                 tried.pause = (pause * 2).min(PAUSE.1);
                 pause
             }
@@ -162,36 +184,60 @@ impl VolumeKeeper {
         tried.next = Instant::now() + pause;
     }
 
-    async fn step(&mut self, volume: &Volume) -> Stepped {
+    /// Takes a step. The node had its own store at this count of interruptions.
+    async fn step(&mut self, volume: &Volume, interruptions: u64) -> Result<Stepped, Stepped> {
         if volume.deleted {
-            self.unmake(volume).await
+            self.unmake(volume, interruptions).await
         } else {
-            self.make(volume).await
+            self.make(volume, interruptions).await
         }
     }
 
-    async fn make(&mut self, volume: &Volume) -> Stepped {
+    /// Makes sure that the node shows its own store.
+    async fn confirm(&self) -> Result<(), Stepped> {
+        let store = NodeStore {
+            app: &self.app,
+            node: &self.node,
+            driver: &self.driver,
+        };
+        Ok(store.confirm().await?)
+    }
+
+    /// Makes sure that an answer was one of the node's own store. If contact was lost since the node was verified,
+    /// it may be one of another store.
+    async fn believe(&mut self, id: VolumeId, interruptions: u64) -> Result<(), Stepped> {
+        if self.driver.interruptions() == interruptions {
+            return Ok(());
+        }
+        self.confirm().await?;
+        // An engine may end each connection after its answer, so that the second answer counts.
+        let tried = self.tried.get_mut(&id);
+        if tried.is_some_and(|tried| !mem::replace(&mut tried.doubted, true)) {
+            return Err(Stepped::After(PAUSE.0));
+        }
+        Ok(())
+    }
+
+    async fn make(&mut self, volume: &Volume, interruptions: u64) -> Result<Stepped, Stepped> {
         let mut late = false;
         if let Some(tried) = self.tried.get_mut(&volume.id) {
             late = Instant::now() >= tried.deadline;
         }
-        let references = self.images().await;
-        let made = self
-            .driver
-            .make_volume(volume.id, volume.size_gib, &references)
-            .await;
-        match made {
+        Ok(match make_volume(&self.app, &self.driver, volume).await {
             Ok(VolumeReport {
                 state: VolumeState::Ready | VolumeState::InUse,
                 ..
-            }) => self.ready(volume.id).await.into(),
+            }) => {
+                self.believe(volume.id, interruptions).await?;
+                self.ready(volume.id).await.into()
+            }
             Ok(VolumeReport {
                 state: VolumeState::Failed(why),
                 ..
-            }) => self.failed(volume.id, why).await.into(),
+            }) => self.failed(volume.id, interruptions, why).await?,
             Ok(_) if late => {
                 let why = "not made in time".to_owned();
-                self.failed(volume.id, why).await.into()
+                self.failed(volume.id, interruptions, why).await?
             }
             Ok(report) => Stepped::After(report.again.unwrap_or(PAUSE.0)),
             Err(PluginError::RetryLater(pause)) if !late => Stepped::After(pause),
@@ -203,31 +249,28 @@ impl VolumeKeeper {
                 | PluginError::Conflict(_)
                 | PluginError::Insufficient(_)
                 | PluginError::Unsupported(_)),
-            ) => self.failed(volume.id, error.to_string()).await.into(),
-            Err(error) if late => self.failed(volume.id, error.to_string()).await.into(),
+            ) => {
+                self.failed(volume.id, interruptions, error.to_string())
+                    .await?
+            }
+            Err(error) if late => {
+                self.failed(volume.id, interruptions, error.to_string())
+                    .await?
+            }
             Err(error) => Stepped::Failed(error.to_string()),
-        }
+        })
     }
 
-    /// The references of the images of flavors, from which an engine may make what holds a volume.
-    async fn images(&self) -> Vec<String> {
-        let mut known = self.app.flavor_images.load_full();
-        if known.is_empty() {
-            known = Arc::new(images(&self.app.plugins, &self.app.config().login_user).await);
-        }
-        let of_engine = by_engine(&known).remove(self.driver.engine_kind());
-        of_engine.unwrap_or_default()
-    }
-
-    async fn unmake(&mut self, volume: &Volume) -> Stepped {
-        match self.driver.unmake_volume(volume.id).await {
+    async fn unmake(&mut self, volume: &Volume, interruptions: u64) -> Result<Stepped, Stepped> {
+        Ok(match self.driver.unmake_volume(volume.id).await {
             Ok(VolumeReport {
                 state: VolumeState::Absent,
                 ..
             })
             | Err(PluginError::NotFound) => {
+                self.believe(volume.id, interruptions).await?;
                 if let Some(wait) = self.until_certain(volume) {
-                    return Stepped::After(wait);
+                    return Ok(Stepped::After(wait));
                 }
                 self.purged(volume.id).await.into()
             }
@@ -241,7 +284,7 @@ impl VolumeKeeper {
                 Stepped::Away(error.to_string())
             }
             Err(error) => Stepped::Failed(error.to_string()),
-        }
+        })
     }
 
     /// The time until an absence proves that the volume will not appear any more.
@@ -271,7 +314,14 @@ impl VolumeKeeper {
     }
 
     /// The volume cannot be made.
-    async fn failed(&self, id: VolumeId, why: String) -> Result<(), Error> {
+    async fn failed(
+        &mut self,
+        id: VolumeId,
+        interruptions: u64,
+        why: String,
+    ) -> Result<Stepped, Stepped> {
+        self.believe(id, interruptions).await?;
+        self.confirm().await?;
         tracing::warn!(volume = %id, node = %self.node, why, "a volume cannot be made");
         let decide = move |view: &View<'_>| {
             let changes = match view.rows.get(&VOLUMES, id)? {
@@ -282,7 +332,7 @@ impl VolumeKeeper {
             };
             Ok(((), changes))
         };
-        self.app.db.write_essential(decide).await
+        Ok(self.app.db.write_essential(decide).await.into())
     }
 
     /// The node does not have the deleted volume any more, which frees its claim.
@@ -296,6 +346,23 @@ impl VolumeKeeper {
         };
         self.app.db.write_essential(decide).await
     }
+}
+
+/// Asks a node to make a volume, or to complete it.
+pub async fn make_volume(
+    app: &App,
+    driver: &NodeDriver,
+    volume: &Volume,
+) -> Result<VolumeReport, PluginError> {
+    // An engine may make what holds a volume from the image of a flavor.
+    let mut known = app.flavor_images.load_full();
+    if known.is_empty() {
+        known = Arc::new(images(&app.plugins, &app.config().login_user).await);
+    }
+    let references = holders(&known, driver.engine_kind());
+    driver
+        .make_volume(volume.id, volume.size_gib, &references)
+        .await
 }
 
 /// Puts a volume into error, with the reason for the operator.

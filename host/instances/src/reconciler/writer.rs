@@ -3,6 +3,7 @@
 
 use crate::host_keys::{HOST_KEYS, known_keys};
 use crate::restart::STARTS;
+use crate::volumes::has_changes;
 use crate::{labels, moves, restart};
 use wharf_db::{Changes, Db, MOVES, MoveRow, Read as _, Rows as _, View};
 use wharf_domain::error::Error;
@@ -118,7 +119,12 @@ impl ObservationWriter {
                 };
                 return Ok(Changes::none().put(&MOVES, row.id, stopped));
             }
-            row.progress = Progress::Settled;
+            // A change of its volumes is left to do.
+            row.progress = if has_changes(view.rows, row.id)? {
+                Progress::Pending
+            } else {
+                Progress::Settled
+            };
             let changes = release(&row, view)?;
             let Some(start) = view.rows.get(&STARTS, row.id)? else {
                 return Ok(changes.record(row, view.now, EventKind::Released));

@@ -1,12 +1,13 @@
 //! `attach-volume/` and `detach-volume/`: volumes of an instance that exists, on engines that can do it.
 
-use super::find::{MISSING, Reader, readable};
-use super::mounts::{MOUNTS, MountProgress, MountRow, claim, rows_of};
+use super::find::{MISSING, Reader, of_owner, readable};
+use super::mounts::{MOUNTS, MountProgress, MountRow, check_files, claim, rows_of};
 use crate::{App, InstanceCondition, InstanceView, Selector, moves, suspension};
 use wharf_db::{Changes, Read as _, Rows as _, VOLUMES, View};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::VolumeId;
 use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
+use wharf_domain::name::Name;
 use wharf_domain::state::InstanceState;
 use wharf_domain::volume::{MAX_MOUNTS, MountRequest, VolumeStatus, check_paths};
 use wharf_ground::caller::Caller;
@@ -43,7 +44,8 @@ impl App {
                 };
                 match present {
                     Some((_, mount)) if equal(mount) => {
-                        return Ok(((instance, volume.id, false), Changes::none()));
+                        let pending = mount.progress == MountProgress::Attaching;
+                        return Ok(((instance, volume.id, pending), Changes::none()));
                     }
                     Some((_, mount)) => {
                         let path = mount.path.as_str();
@@ -75,6 +77,10 @@ impl App {
             let paths = mounts.iter().map(|(_, mount)| &mount.path);
             check_paths(paths.chain([&mount.path]))
                 .map_err(|message| FieldErrors::one("path", message))?;
+            if let Some(spec) = view.rows.provisioning_spec(instance.id)? {
+                check_files(&spec.blueprint, &mount.path)
+                    .map_err(|message| FieldErrors::one("path", message))?;
+            }
             mount.progress = MountProgress::Attaching;
             let id = instance.id;
             let changes = intend(instance).put(&MOUNTS, (id, volume.id), mount);
@@ -100,17 +106,7 @@ impl App {
         let decided = self.change_essential(caller, "instance.detach-volume", move |view| {
             let instance = target.find(view.rows)?;
             let mounts = rows_of(view.rows, instance.id)?;
-            // A share may have ended, and the instance keeps the volume.
-            let mut present = None;
-            for (id, mount) in mounts {
-                let row = view.rows.get(&VOLUMES, id)?;
-                let is_named = VolumeId::parse(&named) == Some(id)
-                    || row.is_some_and(|row| row.name.as_str() == named);
-                if is_named {
-                    present = Some((id, mount));
-                }
-            }
-            let Some((volume, mount)) = present else {
+            let Some((volume, mount)) = mount_named(view, &reader, mounts, &named)? else {
                 let volume = readable(view.rows, &reader, &named)?;
                 let message = "you have no such volume";
                 let volume = volume.ok_or_else(|| FieldErrors::one("volume", message))?;
@@ -165,8 +161,13 @@ impl App {
         let (Some(mount), Some(row)) = (mount, row) else {
             return Err(Error::NotApplicable("the host could not attach the volume"));
         };
-        let path = mount.path.as_str();
-        let text = format!("Volume {} is attached at {path}.", row.name);
+        let (name, path) = (row.name, mount.path.as_str());
+        let text = match mount.progress {
+            MountProgress::Attached => format!("Volume {name} is attached at {path}."),
+            MountProgress::Attaching => under_way(&name, &format!("attached at {path}")),
+            // A later request detaches it.
+            MountProgress::Detaching => under_way(&name, "detached"),
+        };
         Ok((
             self.view(caller, now.unwrap_or_else(|| instance.clone())),
             text,
@@ -185,18 +186,26 @@ impl App {
             let mount = rows.get(&MOUNTS, (instance.id, volume))?;
             Ok::<_, Error>((now, rows.get(&VOLUMES, volume)?, mount))
         })?;
-        if mount.is_some_and(|mount| mount.progress != MountProgress::Detaching) {
-            return Err(Error::NotApplicable(
-                "the host could not detach the volume; programs in the instance may use it",
-            ));
-        }
         let name = row.ok_or(MISSING)?.name;
-        let text = format!("Volume {name} is detached.");
+        let text = match mount.map(|mount| mount.progress) {
+            None => format!("Volume {name} is detached."),
+            Some(MountProgress::Detaching) => under_way(&name, "detached"),
+            Some(MountProgress::Attached | MountProgress::Attaching) => {
+                return Err(Error::NotApplicable(
+                    "the host could not detach the volume; programs in the instance may use it",
+                ));
+            }
+        };
         Ok((
             self.view(caller, now.unwrap_or_else(|| instance.clone())),
             text,
         ))
     }
+}
+
+/// The words for a change that the node has not confirmed.
+fn under_way(name: &Name, done: &str) -> String {
+    format!("Volume {name} is being {done}; its host has not confirmed it yet.")
 }
 
 /// Fails unless the volumes of the instance can change now.
@@ -221,6 +230,36 @@ fn ready_for_change(view: &View<'_>, instance: &Instance) -> Result<(), Error> {
         ));
     }
     Ok(())
+}
+
+/// The volume of an instance that a user names. A share may have ended, and the instance keeps the volume.
+fn mount_named(
+    view: &View<'_>,
+    reader: &Reader,
+    mounts: Vec<(VolumeId, MountRow)>,
+    named: &str,
+) -> Result<Option<(VolumeId, MountRow)>, Error> {
+    let named_id = match VolumeId::parse(named) {
+        Some(id) => Some(id),
+        None => of_owner(view.rows, named)?,
+    };
+    let mut others = Vec::new();
+    for (id, mount) in mounts {
+        if named_id == Some(id) {
+            return Ok(Some((id, mount)));
+        }
+        match view.rows.get(&VOLUMES, id)? {
+            Some(row) if row.name.as_str() != named => {}
+            Some(row) if row.owner == reader.user => return Ok(Some((id, mount))),
+            Some(_) => others.push((id, mount)),
+            None => {}
+        }
+    }
+    if others.len() > 1 {
+        let message = "two volumes of this instance have this name; give the UUID";
+        return Err(FieldErrors::one("volume", message).into());
+    }
+    Ok(others.pop())
 }
 
 /// Starts a new generation, in which the node gets the volumes.

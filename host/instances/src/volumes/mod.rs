@@ -21,7 +21,8 @@ pub use find::Reader;
 pub use mounts::has_mounts;
 
 pub(crate) use mounts::{
-    Usable, attached, bound_node, driver_mounts, mounted, name_volumes, new_mounts, rows_of, usable,
+    Usable, attached, bound_node, driver_mounts, has_changes, mounted, name_volumes, new_mounts,
+    rows_of, usable,
 };
 
 pub use idempotency::TABLES as IDEMPOTENCY_TABLES;

@@ -1,10 +1,12 @@
 //! The volumes of an instance. A row is the instance's right to a volume: it comes with the write that creates
 //! the instance or attaches the volume, and goes once the node was seen without the instance or the volume.
 
-use super::find::{Reader, readable};
+use super::find::{Reader, readable, unknown};
 use crate::suspension;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use wharf_db::{Changes, Findings, INSTANCES, Read, Rows, Snapshot, Table, VOLUMES, tables};
+use wharf_domain::blueprint::{Blueprint, BlueprintFile};
 use wharf_domain::driver::Mount;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::EventKind;
@@ -78,6 +80,14 @@ pub(super) fn instances_with(
 /// Whether an instance has volumes.
 pub fn has_mounts(rows: &impl Rows, id: InstanceId) -> Result<bool, Error> {
     Ok(rows.keys_under(&MOUNTS, &id)?.next().transpose()?.is_some())
+}
+
+/// Whether the node has not been seen to follow a change of an instance's volumes.
+pub(crate) fn has_changes(rows: &impl Rows, id: InstanceId) -> Result<bool, Error> {
+    let mounts = rows_of(rows, id)?;
+    Ok(mounts
+        .iter()
+        .any(|(_, mount)| mount.progress != MountProgress::Attached))
 }
 
 /// The node that an existing instance cannot leave, because its volumes are there.
@@ -199,6 +209,7 @@ pub(crate) fn new_mounts(
     rows: &impl Rows,
     reader: &Reader,
     requests: &[MountRequest],
+    blueprint: &Blueprint,
 ) -> Result<NewMounts, Error> {
     let mut found: Vec<(Volume, MountRow)> = Vec::new();
     let mut errors = FieldErrors::default();
@@ -206,6 +217,9 @@ pub(crate) fn new_mounts(
         errors.add("volumes", format!("at most {MAX_MOUNTS} volumes"));
     }
     for request in requests {
+        if let Err(message) = check_files(blueprint, &request.path) {
+            errors.add("volumes", message);
+        }
         match claim(rows, reader, request)? {
             Ok((volume, _)) if found.iter().any(|(other, _)| other.id == volume.id) => {
                 errors.add("volumes", format!("{} is named twice", volume.name));
@@ -225,6 +239,24 @@ pub(crate) fn new_mounts(
     Ok(NewMounts(found))
 }
 
+/// Checks that no file of an instance's first start is in a directory, or around it. The file would go into the
+/// volume, whose later readers would see its secrets, and into a volume that is only read it cannot go.
+pub(super) fn check_files(blueprint: &Blueprint, path: &MountPath) -> Result<(), String> {
+    let directory = Path::new(path.as_str());
+    let overlaps = |file: &&BlueprintFile| {
+        let file = Path::new(&file.path);
+        file.starts_with(directory) || directory.starts_with(file)
+    };
+    match blueprint.files.iter().find(overlaps) {
+        Some(file) => Err(format!(
+            "{} cannot be in a volume, because the flavor has the file {}",
+            path.as_str(),
+            file.path
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Decides the right to one volume. The inner error is a message for the user.
 pub(super) fn claim(
     rows: &impl Rows,
@@ -233,7 +265,7 @@ pub(super) fn claim(
 ) -> Result<Result<(Volume, MountRow), String>, Error> {
     let named = &request.volume;
     let Some(volume) = readable(rows, reader, named)? else {
-        return Ok(Err(format!("you have no volume {named:?}")));
+        return Ok(Err(unknown(rows, reader, named)?));
     };
     let is_own = volume.owner == reader.user;
     let mount = MountRow {
@@ -303,4 +335,46 @@ fn check(rows: &Snapshot, findings: &mut Findings) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_files;
+    use wharf_domain::blueprint::{Blueprint, BlueprintFile, FileContent, Health};
+    use wharf_domain::volume::MountPath;
+
+    #[test]
+    fn no_file_of_the_first_start_goes_into_a_volume() {
+        let file = |path: &str| BlueprintFile {
+            path: path.to_owned(),
+            mode: 0o600,
+            uid: 0,
+            gid: 0,
+            content: FileContent::Bytes(Vec::new()),
+        };
+        let blueprint = Blueprint {
+            images: Vec::new(),
+            files: vec![file("/opt/tool/secrets/key"), file("/srv/start")],
+            environment: Vec::new(),
+            command: Vec::new(),
+            health: Health::Ssh,
+            ssh: true,
+            web_port: None,
+        };
+        for (path, is_free) in [
+            ("/opt/tool", false),
+            ("/opt/tool/secrets", false),
+            ("/opt/tool/secrets/key", false),
+            ("/srv", false),
+            ("/srv/start/data", false),
+            ("/opt/tool/secret", true),
+            ("/opt/tool/secrets/other", true),
+            ("/srv/started", true),
+            ("/data", true),
+        ] {
+            let path = MountPath::parse(path).unwrap();
+            let checked = check_files(&blueprint, &path);
+            assert_eq!(checked.is_ok(), is_free, "{path:?}: {checked:?}");
+        }
+    }
 }

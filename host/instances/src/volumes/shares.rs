@@ -1,6 +1,6 @@
 //! Shares of volumes: named users may attach a volume to instances of theirs, read-only.
 
-use super::find::{MISSING, own};
+use super::find::{MISSING, Reader, own, readable};
 use crate::{App, suspension};
 use serde::{Deserialize, Serialize};
 use wharf_db::{Changes, Rows, Table, VOLUMES, View, tables};
@@ -74,11 +74,15 @@ fn shares(rows: &impl Rows, volume: VolumeId) -> Result<Vec<VolumeShare>, Error>
 }
 
 impl App {
-    /// Returns the shares of one of the caller's volumes, in the order of their creation.
+    /// Returns the shares of one of the caller's volumes, in the order of their creation. A reader sees the
+    /// own one alone.
     pub fn volume_shares(&self, caller: &Caller, named: &str) -> Result<Vec<VolumeShare>, Error> {
+        let reader = Reader::from(caller);
         self.db.read(|rows| {
-            let volume = own(rows, caller.user, named)?.ok_or(MISSING)?;
-            shares(rows, volume.id)
+            let volume = readable(rows, &reader, named)?.ok_or(MISSING)?;
+            let mut found = shares(rows, volume.id)?;
+            found.retain(|share| volume.owner == reader.user || share.user == reader.email);
+            Ok(found)
         })
     }
 
@@ -129,27 +133,36 @@ impl App {
         self.db.write(decide).await
     }
 
-    /// Ends a share. Instances that have the volume keep it.
+    /// Ends a share of the caller's volume, or the one by which the caller reads another user's. Instances that
+    /// have the volume keep it.
     pub async fn unshare_volume(
         &self,
         caller: &Caller,
         named: &str,
         id: Option<u64>,
     ) -> Result<(), Error> {
-        let (owner, named, origin) = (caller.user, named.to_owned(), caller.origin());
+        let (reader, named, origin) = (Reader::from(caller), named.to_owned(), caller.origin());
         let decide = move |view: &View<'_>| {
-            let volume = own(view.rows, owner, &named)?.ok_or(MISSING)?;
+            let volume = readable(view.rows, &reader, &named)?.ok_or(MISSING)?;
+            let is_own = volume.owner == reader.user;
             let missing = Error::Missing("Share");
             let Some(id) = id else { return Err(missing) };
             let key = (volume.id, id);
-            let share = view.rows.get(&VOLUME_SHARES, key)?.ok_or(missing)?;
+            let share = view.rows.get(&VOLUME_SHARES, key)?;
+            let share = share.filter(|share| is_own || share.user == reader.email);
+            let share = share.ok_or(missing)?;
             let name = volume.name.to_string();
             let result = format!("not shared with {} any more", share.user);
-            let changes = Changes::none()
-                .remove(&VOLUME_SHARES, key)
-                .record_volume(volume, view.now, VolumeEvent::Unshared(share.user))
-                .by(&origin);
-            let audited = record(view, &origin, "volume.unshare", Some(owner), &name, &result);
+            let changes = Changes::none().remove(&VOLUME_SHARES, key);
+            let changes = if is_own {
+                let what = VolumeEvent::Unshared(share.user);
+                changes.record_volume(volume, view.now, what).by(&origin)
+            } else {
+                // The owner is told, and not by which key of the reader.
+                changes.record_volume(volume, view.now, VolumeEvent::Left(share.user))
+            };
+            let user = Some(reader.user);
+            let audited = record(view, &origin, "volume.unshare", user, &name, &result);
             Ok(((), changes.with(audited)))
         };
         self.db.write_essential(decide).await

@@ -2,7 +2,10 @@
 
 use super::{Scratch, faults};
 use crate::cache::Cache;
-use crate::{CacheUse, CallLimits, DriverNodeConfig, LoadError, NodeLimits, Plugins};
+use crate::{
+    CacheUse, CallLimits, DriverNodeConfig, LoadError, NodeLimits, OwnFlavor, Plugins,
+    PluginsConfig,
+};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -105,10 +108,7 @@ async fn what_does_not_fit_is_named() {
     std::fs::remove_file(file("flavors-x.wasm")).unwrap();
 
     // A provider in a driver's place offers no driver.
-    let (_, flavors) = crate::embedded::EMBEDDED
-        .iter()
-        .find(|(name, _)| *name == "flavors-standard")
-        .unwrap();
+    let flavors = flavors_of_the_program();
     std::fs::write(file("driver-x.wasm"), flavors).unwrap();
     let error = refusal(&scratch).await;
     assert!(
@@ -164,6 +164,45 @@ async fn a_node_that_does_not_fit_is_named() {
     ] {
         assert!(error.contains("\"n1\"") && error.contains(names), "{error}");
     }
+}
+
+#[tokio::test]
+async fn images_of_installed_plugins_are_not_trusted() {
+    let scratch = Scratch::new();
+    let plugins = Plugins::load(scratch.config(CallLimits::default()))
+        .await
+        .unwrap();
+    let mut flavor = (*plugins.flavors()[0]).clone();
+    "tools".clone_into(&mut flavor.name);
+    let own = OwnFlavor {
+        flavor,
+        image: "localhost/team/tools:1".to_owned(),
+        ssh: true,
+        web: None,
+        command: Vec::new(),
+    };
+    let config = || PluginsConfig {
+        flavors: vec![own.clone()],
+        ..scratch.config(CallLimits::default())
+    };
+    let trusted = |plugins: &Plugins| {
+        let names = ["base", "tools", "none"];
+        names.map(|name| plugins.has_trusted_images(name))
+    };
+    let plugins = Plugins::load(config()).await.unwrap();
+    assert_eq!(trusted(&plugins), [true, true, false]);
+    // Another component of this name, as an empty section of its own makes one, takes the program's place.
+    let mut other = flavors_of_the_program().to_vec();
+    other.extend([0, 2, 1, b'x']);
+    std::fs::write(scratch.0.join("plugins/flavors-standard.wasm"), other).unwrap();
+    let plugins = Plugins::load(config()).await.unwrap();
+    assert_eq!(trusted(&plugins), [false, true, false]);
+}
+
+fn flavors_of_the_program() -> &'static [u8] {
+    let mut embedded = crate::embedded::EMBEDDED.iter();
+    let found = embedded.find(|(name, _)| *name == "flavors-standard");
+    found.unwrap().1
 }
 
 /// The imports of the shipped plugins: their own interfaces, and the part of WASI that Rust's standard

@@ -70,6 +70,7 @@ struct VolumeUsageWire {
     total_usd: f64,
     hourly_usd: f64,
     months: Vec<InMonth>,
+    corrections: Vec<CorrectionWire>,
 }
 
 #[derive(Serialize)]
@@ -128,6 +129,7 @@ pub fn run(api: &Api, caller: &Caller, span: Span) -> Result<EndpointReply, Erro
             total_usd: usd(volume.nano_usd),
             hourly_usd: hourly(volume.hourly)?,
             months: volume.months.into_iter().map(in_month).collect(),
+            corrections: volume.corrections.into_iter().map(correction).collect(),
         })
     });
     let wire = UsageWire {

@@ -57,7 +57,10 @@ pub async fn create(
     let mut checked = api.schemas.volume_share.check(Body::parse(body)?);
     let user = checked.parse("user", |text| email::canonical(text).map_err(str::to_owned));
     if let Err(errors) = checked.errors.into_result() {
-        api.app.volume_shares(caller, named)?;
+        // Wrong fields are reported only to the owner.
+        if api.app.volume(caller, named)?.shared {
+            return Err(Error::Missing("Volume"));
+        }
         return Err(errors.into());
     }
     let user = user.ok_or_else(|| FieldErrors::one("user", "required"))?;

@@ -14,7 +14,7 @@ use wharf_domain::driver::NodeHealth;
 use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;
 use wharf_operations::Operator;
-use wharf_operations::drain::RemainingInstance;
+use wharf_operations::drain::LeftOnNode;
 use wharf_operations::lost::LostLine;
 use wharf_operations::node_list::NodeLine;
 
@@ -168,7 +168,7 @@ impl Operation for AcceptNode {
 /// Let a node take no new instances and no starts of stopped ones, and list the instances left on it
 ///
 /// Stopped instances move to other nodes of its cluster, and running ones whose owner permits it. Repeat
-/// the command to see which are left.
+/// the command to see which are left. Volumes stay, and so do instances with volumes.
 #[derive(Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DrainNode {
@@ -178,21 +178,27 @@ pub struct DrainNode {
 
 impl Operation for DrainNode {
     const PATH: &'static str = "/nodes/drain";
-    type Reply = Vec<RemainingInstance>;
+    type Reply = LeftOnNode;
 
-    async fn run(&self, operator: Operator<'_>) -> Result<Vec<RemainingInstance>, Error> {
+    async fn run(&self, operator: Operator<'_>) -> Result<LeftOnNode, Error> {
         operator.drain_node(&self.name, true).await
     }
 
-    fn print(&self, left: &Vec<RemainingInstance>) -> Result<()> {
-        let (name, number) = (&self.name, left.len());
+    fn print(&self, left: &LeftOnNode) -> Result<()> {
+        let (name, number) = (&self.name, left.instances.len());
         line(&format!("node {name} is drained; instances left: {number}"))?;
-        left.iter().try_for_each(|left| {
+        left.instances.iter().try_for_each(|left| {
             line(&format!(
                 "{}\t{}\t{}\t{}\t{}",
                 left.instance, left.name, left.owner, left.state, left.outcome
             ))
-        })
+        })?;
+        match left.volumes {
+            0 => Ok(()),
+            number => line(&format!(
+                "volumes left: {number}; their data stays on this node"
+            )),
+        }
     }
 }
 

@@ -51,8 +51,8 @@ fn a_start_applies_the_size() {
 fn start_leaves_a_container_that_never_ran_to_ensure() {
     let (fake, node) = (Fake::new(), node("{}"));
     let calls = Calls::new(&node, &fake);
-    // Breaks after the network and the image are read and the container is created.
-    fake.break_call(4, Break::Before);
+    // Breaks after the network, the image and the product are read and the container is created.
+    fake.break_call(5, Break::Before);
     calls.ensure(&spec(1)).unwrap_err();
     let target = target(&spec(1));
     assert!(matches!(

@@ -3,6 +3,7 @@
 use crate::calls::Calls;
 use crate::fake::given::{node, spec, target};
 use crate::fake::{Break, Fake};
+use serde_json::Value;
 use wharf_guest::{DiskGrow, Error, Phase};
 
 const GIB: u64 = 1 << 30;
@@ -28,6 +29,19 @@ fn networks_have_no_name_server() {
     let (fake, node) = (podman(), node("{}"));
     Calls::new(&node, &fake).ensure(&spec(1)).unwrap();
     assert_eq!(fake.world.borrow().networks.len(), 1);
+}
+
+#[test]
+fn public_ports_are_bound_to_no_address_in_place_of_all() {
+    let bound = |fake: &Fake| {
+        let node = node("{}");
+        Calls::new(&node, fake).ensure(&spec(1)).unwrap();
+        let world = fake.world.borrow();
+        let body = &world.containers.values().next().unwrap().body;
+        body["HostConfig"]["PortBindings"]["22/tcp"][0]["HostIp"].clone()
+    };
+    assert_eq!(bound(&podman()), Value::Null);
+    assert_eq!(bound(&Fake::new()), "0.0.0.0");
 }
 
 #[test]

@@ -33,7 +33,11 @@ pub(super) fn checks() -> Vec<Check> {
                     .post(&path, &json!({ "user": reader }))?
                     .refuses("user")?;
                 ensure!(listed(other, id)?, "its reader does not see it");
-                for selector in [id, text(&volume, "name")?] {
+                let name = text(&volume, "name")?;
+                // A name alone means one's own volumes.
+                other.get(&volume_path(name))?.is(404)?;
+                let named = format!("{}%2F{name}", text(&volume, "owner_email")?);
+                for selector in [id, &named] {
                     let seen = other.get(&volume_path(selector))?.expect(200)?;
                     ensure!(seen["shared"] == true && seen["id"] == id, "{seen}");
                     ensure!(seen["owner_email"] == volume["owner_email"], "{seen}");
@@ -42,9 +46,7 @@ pub(super) fn checks() -> Vec<Check> {
                 for (method, path, body) in [
                     ("PATCH", volume_path(id), json!({ "name": c.name() })),
                     ("DELETE", volume_path(id), Value::Null),
-                    ("GET", path.clone(), Value::Null),
-                    ("POST", path, json!({ "user": "carol@example.org" })),
-                    ("DELETE", of_share.clone(), Value::Null),
+                    ("POST", path.clone(), json!({ "user": "carol@example.org" })),
                 ] {
                     let answer = other.send(method, &path, &body)?;
                     ensure!(answer.status == 404, "{method} {path}: {answer}");
@@ -52,7 +54,49 @@ pub(super) fn checks() -> Vec<Check> {
                 c.me().send("DELETE", &of_share, &Value::Null)?.is(204)?;
                 c.me().send("DELETE", &of_share, &Value::Null)?.is(404)?;
                 ensure!(!listed(other, id)?, "the user still sees it");
-                other.get(&volume_path(id))?.is(404)
+                other.get(&volume_path(id))?.is(404)?;
+                other.get(&path)?.is(404)
+            },
+        ),
+        decision("4", "a reader ends the own share of a volume alone", |c| {
+            let volume = c.volume()?;
+            let id = text(&volume, "id")?;
+            let (path, other) = (share_path(id), c.other()?);
+            let shared = |user: &str| c.me().post(&path, &json!({ "user": user }))?.expect(201);
+            let (of_third, own) = (shared("carol@example.org")?, shared(&address(other)?)?);
+            ensure!(
+                other.get(&path)?.expect(200)? == json!([own]),
+                "not its own alone"
+            );
+            let end = |share: &Value| -> Result<_> {
+                let path = format!("{path}{}/", text(share, "id")?);
+                other.send("DELETE", &path, &Value::Null)
+            };
+            end(&of_third)?.is(404)?;
+            end(&own)?.is(204)?;
+            ensure!(!listed(other, id)?, "the user still sees it");
+            let left = c.me().get(&path)?.expect(200)?;
+            ensure!(left == json!([of_third]), "{left}");
+            Ok(())
+        }),
+        decision(
+            "4",
+            "a shared volume has the name of its owner before its own",
+            |c| {
+                let volume = c.volume()?;
+                let (other, name) = (c.other()?, text(&volume, "name")?);
+                let body = json!({ "user": address(other)? });
+                c.me()
+                    .post(&share_path(text(&volume, "id")?), &body)?
+                    .is(201)?;
+                let mounts =
+                    |named: &str| json!([{ "volume": named, "path": "/data", "read_only": true }]);
+                c.try_create(other, &container(c, &mounts(name)))?
+                    .refuses("volumes")?;
+                let named = format!("{}/{name}", text(&volume, "owner_email")?);
+                let made = c.create_as(other, &container(c, &mounts(&named)))?;
+                ensure!(made["volumes"][0]["volume"] == volume["id"], "{made}");
+                Ok(())
             },
         ),
         decision("4", "wrong readers of a volume are refused", |c| {

@@ -3,6 +3,8 @@
 use super::{Model, Wrong, check};
 use crate::dice::Dice;
 use crate::disk::SimDisk;
+use anyhow::Result;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use wharf_db::{Db, Read as _};
 
 impl Model {
@@ -12,13 +14,20 @@ impl Model {
         &self,
         disk: &SimDisk,
         dice: &mut Dice,
-        open: impl FnOnce(SimDisk) -> Result<Db, String>,
+        open: impl FnOnce(SimDisk) -> Result<Db>,
     ) -> Result<(), Wrong> {
-        let damaged = disk.copy();
+        let damaged = disk.after_kill();
         let byte = damaged.flip_a_bit(dice);
         let Ok(db) = open(damaged) else {
             return Ok(());
         };
+        let same = self.serves_truth(&db, byte);
+        // A damaged file may make redb panic when it is closed.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(db)));
+        same
+    }
+
+    fn serves_truth(&self, db: &Db, byte: usize) -> Result<(), Wrong> {
         for (id, known) in &self.instances {
             // An error is right, and so is the row.
             if let Ok(found) = db.read(|rows| rows.instance(*id)) {

@@ -147,6 +147,7 @@ pub struct Model {
     last_ask: BTreeMap<InstanceId, AskId>,
     /// Who owns a label for good.
     labels: BTreeMap<String, UserId>,
+    /// What is shared, or may be after a request whose end is not known.
     shares: BTreeSet<(InstanceId, Option<u16>)>,
     holdings: BTreeMap<UserId, rights::Holding>,
     /// Acknowledged requests by owner and operation, and those whose end is not known.
@@ -207,28 +208,28 @@ impl Model {
             // A repeated request with one key gets the first answer.
             let is_new = match outcome {
                 Outcome::Done(Some(made)) => self.made.insert(made),
-                Outcome::Done(None) => true,
+                // The instance of a repeated creation may be gone.
+                Outcome::Done(None) => !matches!(ask, Ask::Create { .. }),
                 Outcome::Refused | Outcome::Unknown => false,
             };
             *done += u64::from(is_new);
             *unknown += u64::from(outcome == Outcome::Unknown);
+        }
+        if let Ask::Share { id, port, shared } = ask {
+            match outcome {
+                Outcome::Done(_) if !shared => drop(self.shares.remove(&(id, port))),
+                Outcome::Done(_) | Outcome::Unknown if shared => {
+                    self.shares.insert((id, port));
+                }
+                _ => {}
+            }
         }
         match outcome {
             Outcome::Unknown => {
                 let until = Some(now + AFTERMATH);
                 self.open.insert(id, Open { until, ..open });
             }
-            Outcome::Done(made) => {
-                if let Ask::Share {
-                    id,
-                    port,
-                    shared: false,
-                } = ask
-                {
-                    self.shares.remove(&(id, port));
-                }
-                return self.holds(id, &ask, made);
-            }
+            Outcome::Done(made) => return self.holds(id, &ask, made),
             Outcome::Refused => {}
         }
         Ok(())

@@ -28,16 +28,6 @@ impl Model {
             .app
             .db()
             .read(|rows| rows.all(&LABELS)?.collect::<Result<Vec<_>, _>>());
-        for open in self.open.values() {
-            if let Ask::Share {
-                id,
-                port,
-                shared: true,
-            } = &open.ask
-            {
-                self.shares.insert((*id, *port));
-            }
-        }
         for (label, (), row) in read.map_err(|error| failed(&error))? {
             let owner = *self.labels.entry(label.clone()).or_insert(row.owner);
             check(owner == row.owner, || {
@@ -55,6 +45,13 @@ impl Model {
                     of.id
                 )
             })?;
+            let share = Ask::Share {
+                id: of.id,
+                port: page.port,
+                shared: true,
+            };
+            let is_shared =
+                self.shares.contains(&(of.id, page.port)) || self.is_asked(|asked| *asked == share);
             let visitors = look.users.iter().filter(|user| user.user != owner);
             let visitors = visitors
                 .map(|user| Some((user.user, &*user.email)))
@@ -64,7 +61,7 @@ impl Model {
                     .app
                     .is_shared_with(&page, visitor)
                     .map_err(|error| failed(&error))?;
-                check(!shared || self.shares.contains(&(of.id, page.port)), || {
+                check(!shared || is_shared, || {
                     format!("the label {label} is open to {visitor:?} without a share")
                 })?;
             }

@@ -46,7 +46,7 @@ struct State {
     /// The calls that Wharf waits for, by number.
     in_flight: BTreeMap<u64, Request>,
     deferred: Vec<Deferred>,
-    /// The machines that an engine brought up after Wharf's second look.
+    /// The machines that an engine brought up after Wharf's second look, and that no answer has told Wharf of since.
     late: BTreeSet<MachineKey>,
     /// The last moment at which an instance did not run.
     down: BTreeMap<InstanceId, Moment>,
@@ -182,12 +182,19 @@ impl World {
             return self.end_of_process().await;
         }
         sleep(latency).await;
+        // A stale answer is older than what an engine carried out since.
+        let (tag, is_stale) = (request.tag(), fault == Some(Fault::Stale));
         let answered = self.answer(node, request, fault).await;
         if crash == Some(CrashAt::After) {
             return self.end_of_process().await;
         }
         let (mut state, now) = (self.state.lock(), self.now());
         state.note(number, node, &format!("{answered:?}"));
+        if let (Ok(answer), false) = (&answered, is_stale) {
+            for told in answer.tells_of(tag) {
+                state.late.remove(&told);
+            }
+        }
         let contact = !matches!(answered, Err(PluginError::Unreachable(_)));
         if let Some(node) = state.nodes.get_mut(node) {
             node.answered = contact.then_some(now);
@@ -389,8 +396,9 @@ impl State {
             let line = format!("carries out {} only now", due.request.name());
             self.trace.line(&due.node.0, &line);
             drop(self.carry_out(&due.node, &due.request, now));
-            let brings_up = due.request.brings_up().then(|| due.request.tag()).flatten();
-            self.late.extend(brings_up.map(key));
+            if due.after_second_look && due.request.brings_up() {
+                self.late.extend(due.request.tag().map(key));
+            }
         }
     }
 

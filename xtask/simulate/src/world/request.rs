@@ -1,5 +1,6 @@
 //! The calls of drivers, and their answers.
 
+use super::machine::{MachineKey, key};
 use wharf_domain::driver::{
     DriverTarget, NodeHealth, Observed, Phase, ResourceUsage, Spec, StoreMark, Surroundings, Tag,
 };
@@ -34,6 +35,18 @@ pub enum Answer {
     Mark(StoreMark),
     Usage(ResourceUsage),
     Surroundings(Surroundings),
+}
+
+impl Answer {
+    /// The machines that it tells of, in answer to a call about this one.
+    pub fn tells_of(&self, tag: Option<Tag>) -> Vec<MachineKey> {
+        match self {
+            Self::Phase(Phase::Absent) => Vec::new(),
+            Self::Phase(_) | Self::Usage(_) => tag.into_iter().map(key).collect(),
+            Self::List(list) => list.iter().map(|one| key(one.tag)).collect(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 impl Request {

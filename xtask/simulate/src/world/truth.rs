@@ -44,7 +44,7 @@ impl Truth<'_> {
             .any(|request| of(&request))
     }
 
-    /// Whether an engine made or started a machine after Wharf's second look, which Wharf cannot foresee.
+    /// Whether an engine made or started a machine after Wharf's second look, and no answer has told Wharf of it since.
     pub fn came_late(&self, of: MachineKey) -> bool {
         self.0.late.contains(&of)
     }
@@ -56,14 +56,5 @@ impl Truth<'_> {
         } else {
             self.1
         }
-    }
-
-    /// Whether an engine still has something to carry out.
-    pub fn is_quiet(&self) -> bool {
-        self.0.deferred.is_empty() && self.0.in_flight.is_empty()
-    }
-
-    pub fn now(&self) -> Moment {
-        self.1
     }
 }

@@ -1,0 +1,14 @@
+//! The exhaustive mode of the simulator. `WHARF_TEST_ALL=1` tries everything, and a plain run the ends of the process.
+
+use wharf_simulate::exhaustive::{Scope, run};
+
+/// No fault and no end of the process at any call of one or two operations breaks a promise.
+#[test]
+fn operations_keep_every_promise_at_each_call() {
+    let whole = std::env::var_os("WHARF_TEST_ALL").is_some();
+    let scope = if whole { Scope::All } else { Scope::Quick };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let (ran, broken) = run(scope, cores, |_| {}).unwrap();
+    assert!(broken.is_empty(), "{broken:#?}");
+    assert!(ran > 0);
+}
