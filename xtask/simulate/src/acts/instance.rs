@@ -12,15 +12,16 @@ use wharf_domain::instance::{Instance, ResourceType};
 use wharf_domain::name::Name;
 use wharf_domain::request::{CreateRequest, UpdateRequest};
 use wharf_domain::secret::InstanceSecrets;
+use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
 use wharf_instances::{IdempotencyKey, InstanceCondition, InstanceView, Selector};
 
 acts![
     create 22,
-    stop 8,
-    restart 8,
+    stop 10,
+    restart 10,
     delete 9,
-    change_size 6,
+    change_size 12,
     rename 4,
     open_port 3,
     close_port 2,
@@ -33,7 +34,7 @@ const NAMES: [&str; 4] = ["web-one", "web-two", "job", "lab"];
 const SIZES: [Size; 4] = [
     size(1, 1, 10),
     size(1, 2, 20),
-    size(2, 4, 30),
+    size(4, 6, 40),
     size(6, 8, 60),
 ];
 const PORTS: [u16; 3] = [80, 443, 8080];
@@ -116,9 +117,15 @@ struct Target {
     condition: InstanceCondition,
 }
 
-fn target(sim: &Sim, args: Args) -> Option<Target> {
-    let (who, caller) = args.user(sim)?;
-    let instance = sim.pick(&caller, args.number(1, u64::MAX))?;
+/// An instance of any user, whose owner asks. Three of four are among those that `fits` accepts, if there are any.
+fn target(sim: &Sim, args: Args, fits: impl Fn(&Instance) -> bool) -> Option<Target> {
+    let mut instances = sim.all_instances();
+    if instances.iter().any(&fits) && !args.is_one_in(0, 4) {
+        instances.retain(fits);
+    }
+    let n = args.number(1, instances.len() as u64);
+    let instance = instances.into_iter().nth(usize::try_from(n).ok()?)?;
+    let (who, caller) = args.owner(sim, &instance)?;
     let version = instance.version;
     let condition = if args.is_one_in(2, 4) {
         InstanceCondition::new(move |view| Ok(view.instance.version == version))
@@ -134,6 +141,21 @@ fn target(sim: &Sim, args: Args) -> Option<Target> {
     })
 }
 
+fn runs(instance: &Instance) -> bool {
+    instance.state() == InstanceState::Running
+}
+
+fn is_stopped(instance: &Instance) -> bool {
+    matches!(
+        instance.state(),
+        InstanceState::ShutOff | InstanceState::Exited
+    )
+}
+
+fn is_vm(instance: &Instance) -> bool {
+    instance.resource_type == ResourceType::Vm
+}
+
 impl Target {
     fn words(&self, what: &str) -> String {
         format!(
@@ -145,7 +167,7 @@ impl Target {
 }
 
 async fn stop(sim: Sim, args: Args) {
-    let Some(of) = target(&sim, args) else {
+    let Some(of) = target(&sim, args, runs) else {
         return;
     };
     let stopped = sim.app.stop(&of.caller, &of.selector, &of.condition);
@@ -155,7 +177,7 @@ async fn stop(sim: Sim, args: Args) {
 }
 
 async fn restart(sim: Sim, args: Args) {
-    let Some(of) = target(&sim, args) else {
+    let Some(of) = target(&sim, args, is_stopped) else {
         return;
     };
     let started = sim.app.restart(&of.caller, &of.selector, &of.condition);
@@ -165,7 +187,7 @@ async fn restart(sim: Sim, args: Args) {
 }
 
 async fn delete(sim: Sim, args: Args) {
-    let Some(of) = target(&sim, args) else {
+    let Some(of) = target(&sim, args, |_| true) else {
         return;
     };
     let deleted = sim.app.delete(&of.caller, &of.selector, &of.condition);
@@ -193,9 +215,19 @@ async fn update(sim: Sim, of: Target, request: UpdateRequest, words: String) {
 }
 
 async fn change_size(sim: Sim, args: Args) {
-    let (Some(of), Some(size)) = (target(&sim, args), args.of(3, &SIZES)) else {
+    let fits = |one: &Instance| runs(one) || is_stopped(one);
+    let Some(of) = target(&sim, args, fits) else {
         return;
     };
+    let before = of.instance.size;
+    let others: Vec<_> = SIZES.into_iter().filter(|size| *size != before).collect();
+    let Some(mut size) = args.of(3, &others) else {
+        return;
+    };
+    // A disk cannot shrink. One request in four may ask for it.
+    if !args.is_one_in(3, 4) {
+        size.disk_size_gib = size.disk_size_gib.max(before.disk_size_gib);
+    }
     let request = UpdateRequest {
         name: None,
         n_vcpus: Some(size.n_vcpus),
@@ -213,7 +245,7 @@ async fn change_size(sim: Sim, args: Args) {
 }
 
 async fn rename(sim: Sim, args: Args) {
-    let (Some(of), Some(name)) = (target(&sim, args), args.of(3, &NAMES)) else {
+    let (Some(of), Some(name)) = (target(&sim, args, |_| true), args.of(3, &NAMES)) else {
         return;
     };
     let request = UpdateRequest {
@@ -225,7 +257,7 @@ async fn rename(sim: Sim, args: Args) {
 }
 
 async fn open_port(sim: Sim, args: Args) {
-    let (Some(of), Some(port)) = (target(&sim, args), args.of(3, &PORTS)) else {
+    let (Some(of), Some(port)) = (target(&sim, args, is_vm), args.of(3, &PORTS)) else {
         return;
     };
     let words = format!("{} for port {port}", of.words("opens"));
@@ -237,7 +269,7 @@ async fn open_port(sim: Sim, args: Args) {
 }
 
 async fn close_port(sim: Sim, args: Args) {
-    let (Some(of), Some(port)) = (target(&sim, args), args.of(3, &PORTS)) else {
+    let (Some(of), Some(port)) = (target(&sim, args, is_vm), args.of(3, &PORTS)) else {
         return;
     };
     let words = format!("{} for port {port}", of.words("closes"));
@@ -249,7 +281,7 @@ async fn close_port(sim: Sim, args: Args) {
 }
 
 async fn recreate(sim: Sim, args: Args) {
-    let Some(of) = target(&sim, args) else {
+    let Some(of) = target(&sim, args, |one| one.failed) else {
         return;
     };
     let recreated = sim.app.recreate(&of.caller, &of.selector, &of.condition);
