@@ -1,5 +1,6 @@
 //! Acts of users on their instances.
 
+use super::volume::mount;
 use crate::act::Args;
 use crate::acts;
 use crate::model::Ask;
@@ -57,6 +58,14 @@ async fn create(sim: Sim, args: Args) {
     };
     let name = args.is_one_in(2, 2).then(|| args.of(2, &NAMES)).flatten();
     let is_vm = args.is_one_in(0, 5);
+    let mounts: Vec<_> = (!is_vm && args.is_one_in(1, 2))
+        .then(|| mount(&sim, &caller, args))
+        .flatten()
+        .into_iter()
+        .collect();
+    let with = mounts.first().map_or_else(String::new, |mount| {
+        format!(" with volume {}", mount.volume)
+    });
     let request = CreateRequest {
         name: name.and_then(|name| Name::parse(name).ok()),
         resource_type: if is_vm {
@@ -70,7 +79,7 @@ async fn create(sim: Sim, args: Args) {
         gpu_model: args.is_one_in(3, 6).then(|| GPU.to_owned()),
         public_key: None,
         secrets: InstanceSecrets::default(),
-        volumes: Vec::new(),
+        volumes: mounts,
     };
     // One of three keys, so that requests are repeated, sometimes with another body.
     let key = args.number(2, 3);
@@ -81,7 +90,7 @@ async fn create(sim: Sim, args: Args) {
     let kind = if is_vm { "vm" } else { "container" };
     let gpu = request.gpu_model.as_deref().unwrap_or_default();
     let words = format!(
-        "creates a {kind} {}x{}x{} {gpu} {} named {name:?}{}",
+        "creates a {kind} {}x{}x{} {gpu} {} named {name:?}{with}{}",
         size.n_vcpus,
         size.mem_gib,
         size.disk_size_gib,
@@ -108,15 +117,15 @@ async fn create(sim: Sim, args: Args) {
 }
 
 /// The target of an act: an instance of the caller, the way to name it, and the condition of the request.
-struct Target {
-    who: &'static str,
-    caller: Caller,
-    instance: Instance,
-    selector: Selector,
-    condition: InstanceCondition,
+pub struct Target {
+    pub who: &'static str,
+    pub caller: Caller,
+    pub instance: Instance,
+    pub selector: Selector,
+    pub condition: InstanceCondition,
 }
 
-fn target(sim: &Sim, args: Args) -> Option<Target> {
+pub fn target(sim: &Sim, args: Args) -> Option<Target> {
     let (who, caller) = args.user(sim)?;
     let instance = sim.pick(&caller, args.number(1, u64::MAX))?;
     let version = instance.version;
@@ -135,7 +144,7 @@ fn target(sim: &Sim, args: Args) -> Option<Target> {
 }
 
 impl Target {
-    fn words(&self, what: &str) -> String {
+    pub fn words(&self, what: &str) -> String {
         format!(
             "{what} {} ({})",
             self.instance.id,
