@@ -1,6 +1,6 @@
 //! The acts of scripts. An act is one function, and one line in the list of its file.
 
-use crate::acts::{instance, machine, operator, page};
+use crate::acts::{instance, machine, operator, page, volume};
 use crate::setup::USERS;
 use crate::sim::Sim;
 use std::fmt;
@@ -39,7 +39,13 @@ macro_rules! acts {
 
 /// All acts.
 pub fn all() -> impl Iterator<Item = &'static Act> {
-    let files = [instance::ACTS, page::ACTS, operator::ACTS, machine::ACTS];
+    let files = [
+        instance::ACTS,
+        volume::ACTS,
+        page::ACTS,
+        operator::ACTS,
+        machine::ACTS,
+    ];
     files.into_iter().flatten()
 }
 

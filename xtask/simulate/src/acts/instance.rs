@@ -1,5 +1,6 @@
 //! Acts of users on their instances.
 
+use super::volume::mount;
 use crate::act::Args;
 use crate::acts;
 use crate::model::Ask;
@@ -58,6 +59,14 @@ async fn create(sim: Sim, args: Args) {
     };
     let name = args.is_one_in(2, 2).then(|| args.of(2, &NAMES)).flatten();
     let is_vm = args.is_one_in(0, 5);
+    let mounts: Vec<_> = (!is_vm && args.is_one_in(1, 2))
+        .then(|| mount(&sim, &caller, args))
+        .flatten()
+        .into_iter()
+        .collect();
+    let with = mounts.first().map_or_else(String::new, |mount| {
+        format!(" with volume {}", mount.volume)
+    });
     let request = CreateRequest {
         name: name.and_then(|name| Name::parse(name).ok()),
         resource_type: if is_vm {
@@ -71,7 +80,7 @@ async fn create(sim: Sim, args: Args) {
         gpu_model: args.is_one_in(3, 6).then(|| GPU.to_owned()),
         public_key: None,
         secrets: InstanceSecrets::default(),
-        volumes: Vec::new(),
+        volumes: mounts,
     };
     // One of three keys, so that requests are repeated, sometimes with another body.
     let key = args.number(2, 3);
@@ -82,7 +91,7 @@ async fn create(sim: Sim, args: Args) {
     let kind = if is_vm { "vm" } else { "container" };
     let gpu = request.gpu_model.as_deref().unwrap_or_default();
     let words = format!(
-        "creates a {kind} {}x{}x{} {gpu} {} named {name:?}{}",
+        "creates a {kind} {}x{}x{} {gpu} {} named {name:?}{with}{}",
         size.n_vcpus,
         size.mem_gib,
         size.disk_size_gib,
@@ -109,16 +118,16 @@ async fn create(sim: Sim, args: Args) {
 }
 
 /// The target of an act: an instance of the caller, the way to name it, and the condition of the request.
-struct Target {
-    who: &'static str,
-    caller: Caller,
-    instance: Instance,
-    selector: Selector,
-    condition: InstanceCondition,
+pub struct Target {
+    pub who: &'static str,
+    pub caller: Caller,
+    pub instance: Instance,
+    pub selector: Selector,
+    pub condition: InstanceCondition,
 }
 
 /// An instance of any user, whose owner asks. Three of four are among those that `fits` accepts, if there are any.
-fn target(sim: &Sim, args: Args, fits: impl Fn(&Instance) -> bool) -> Option<Target> {
+pub fn target(sim: &Sim, args: Args, fits: impl Fn(&Instance) -> bool) -> Option<Target> {
     let mut instances = sim.all_instances();
     if instances.iter().any(&fits) && !args.is_one_in(0, 4) {
         instances.retain(fits);
@@ -157,7 +166,7 @@ fn is_vm(instance: &Instance) -> bool {
 }
 
 impl Target {
-    fn words(&self, what: &str) -> String {
+    pub fn words(&self, what: &str) -> String {
         format!(
             "{what} {} ({})",
             self.instance.id,

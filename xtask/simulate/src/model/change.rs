@@ -218,7 +218,7 @@ fn allocations(claim: &Claim) -> impl PartialEq + use<> {
 /// Checks that the world has no machine of an instance, and that no call under way can make one.
 fn is_free(truth: &Truth<'_>, of: &Known) -> Result<(), Wrong> {
     has_none(truth, of, |_| true)?;
-    check(!truth.may_come_up((of.row.id, of.row.incarnation)), || {
+    check(!truth.may_appear((of.row.id, of.row.incarnation)), || {
         "its claim was dropped while a call that makes it is under way".to_owned()
     })
 }

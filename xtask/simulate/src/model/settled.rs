@@ -24,7 +24,8 @@ impl Model {
                 let is_right = is_as(truth, row);
                 is_right.map_err(|why| format!("{id} with intent {:?}: {why}", row.intent))?;
             }
-            self.check_orphans(truth, look)
+            self.check_orphans(truth, look)?;
+            self.volumes_settled(truth, look)
         })?;
         self.check_audit(look)
     }
