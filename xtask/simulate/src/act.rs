@@ -1,10 +1,11 @@
 //! The acts of scripts. An act is one function, and one line in the list of its file.
 
-use crate::acts::{instance, machine, operator, page};
+use crate::acts::{instance, machine, operator, page, volume};
 use crate::setup::USERS;
 use crate::sim::Sim;
 use std::fmt;
 use std::pin::Pin;
+use wharf_domain::instance::Instance;
 use wharf_ground::caller::Caller;
 
 /// The function of an act.
@@ -38,7 +39,13 @@ macro_rules! acts {
 
 /// All acts.
 pub fn all() -> impl Iterator<Item = &'static Act> {
-    let files = [instance::ACTS, page::ACTS, operator::ACTS, machine::ACTS];
+    let files = [
+        instance::ACTS,
+        volume::ACTS,
+        page::ACTS,
+        operator::ACTS,
+        machine::ACTS,
+    ];
     files.into_iter().flatten()
 }
 
@@ -68,10 +75,18 @@ impl Args {
         (number >> 32).checked_rem(n) == Some(0)
     }
 
-    /// The user who acts, by the first number: the place in [`USERS`], the name for traces, and the caller. None if
-    /// Wharf refuses the user's key.
+    /// The user who acts, by the first number: the name for traces, and the caller. None if Wharf refuses the user's
+    /// key.
     pub fn user(&self, sim: &Sim) -> Option<(&'static str, Caller)> {
-        let n = self.number(0, USERS.len() as u64);
+        self.caller(sim, self.number(0, USERS.len() as u64))
+    }
+
+    /// The owner of an instance.
+    pub fn owner(&self, sim: &Sim, instance: &Instance) -> Option<(&'static str, Caller)> {
+        self.caller(sim, instance.owner.0.checked_sub(1)?)
+    }
+
+    fn caller(&self, sim: &Sim, n: u64) -> Option<(&'static str, Caller)> {
         let place = usize::try_from(n).ok()?;
         let email = USERS.get(place)?;
         let who = email.split('@').next()?;

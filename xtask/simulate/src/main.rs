@@ -29,6 +29,9 @@ struct Options {
     /// Go on after a failure, and shrink nothing
     #[arg(long)]
     all: bool,
+    /// Shrink nothing, and print one line for a failure
+    #[arg(long)]
+    brief: bool,
     /// The number of seeds that run at once. Default: one for each core
     #[arg(long)]
     threads: Option<usize>,
@@ -58,6 +61,7 @@ fn main() -> Result<()> {
         threads: options.threads.unwrap_or(cores),
         once: options.once,
         all: options.all,
+        brief: options.brief || options.all,
     };
     let begin = Instant::now();
     let print = |seed, outcome: &Outcome| {

@@ -12,8 +12,6 @@ const LIST: &str = include_str!("../planted.toml");
 
 /// The most seeds that may pass before a fault is found.
 const SEEDS: u64 = 1000;
-/// The seeds of one call of the simulator.
-const AT_ONCE: usize = 20;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -110,25 +108,25 @@ fn find(tree: &Path) -> Result<Option<(u64, f64, String)>> {
     let program = tree.join("wharf-simulate.planted");
     fs::copy(target.join("release/wharf-simulate"), &program)?;
     let begin = Instant::now();
-    for from in (1..SEEDS).step_by(AT_ONCE) {
-        let (count, from) = (AT_ONCE.to_string(), from.to_string());
-        let args = ["--once", "--all", "--seeds", &count, "--from", &from];
-        let run = Command::new(&program).args(args).output()?;
-        let text = String::from_utf8_lossy(&run.stdout);
-        let mut lines: Vec<_> = text
-            .lines()
-            .filter_map(|line| line.strip_prefix("seed ")?.split_once(": "))
-            .collect();
-        lines.sort_by_key(|(seed, _)| seed.parse().unwrap_or(SEEDS));
-        if let Some((seed, words)) = lines.first() {
-            let seconds = begin.elapsed().as_secs_f64();
-            return Ok(Some((seed.parse()?, seconds, (*words).to_owned())));
-        }
-        ensure!(
-            run.status.success(),
-            "the simulator ended: {}",
-            String::from_utf8_lossy(&run.stderr)
-        );
+    let count = SEEDS.to_string();
+    let run = Command::new(&program)
+        .args(["--once", "--brief", "--seeds", &count])
+        .output()?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let text = String::from_utf8_lossy(&run.stdout);
+    let failures = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("seed ")?.split_once(": "))
+        .filter_map(|(seed, words)| Some((seed.parse().ok()?, words)));
+    // Seeds run beside each other.
+    let first = failures.min_by_key(|(seed, _): &(u64, _)| *seed);
+    if let Some((seed, words)) = first {
+        return Ok(Some((seed, seconds, words.to_owned())));
     }
+    ensure!(
+        run.status.success(),
+        "the simulator ended: {}",
+        String::from_utf8_lossy(&run.stderr)
+    );
     Ok(None)
 }

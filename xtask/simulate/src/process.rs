@@ -3,6 +3,7 @@
 
 use crate::dice::Dice;
 use crate::disk::SimDisk;
+use crate::model::Ask;
 use crate::script::Step;
 use crate::setup::USERS;
 use crate::sim::{EndOfProcess, Outside, Sim, UserKey};
@@ -17,7 +18,7 @@ use tokio::time::sleep;
 use wharf_accounts::Accounts;
 use wharf_accounts::key::KeyRequest;
 use wharf_config::Config;
-use wharf_db::{BatchWriter, Db, DbBounds, Read as _};
+use wharf_db::{BatchWriter, Db, DbBounds, Read as _, Rows as _, VOLUMES_ON};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
@@ -28,6 +29,7 @@ use wharf_ground::config::SharedConfig;
 use wharf_ground::random::Random;
 use wharf_ground::vault::Vault;
 use wharf_instances::{App, AppParts, SharedInventory, reconciler, retention};
+use wharf_operations::Operator;
 use wharf_operations::schema::SCHEMA;
 use wharf_plugin::NodeDriver;
 
@@ -52,7 +54,7 @@ pub async fn run(outside: &Arc<Outside>, steps: &Mutex<VecDeque<Step>>) -> Resul
         Ok(Started::Refused) => {
             outside.trace.line(
                 "wharf",
-                "refuses to start without a node that has instances",
+                "refuses to start without a node that has instances or volumes",
             );
             return Ok(Ended::By(EndOfProcess::Restart(0)));
         }
@@ -88,7 +90,17 @@ async fn settle(sim: &Sim) {
     sleep(Duration::from_secs(60)).await;
     outside.trace.line("world", "has no more faults");
     outside.disk.lock().strike(None);
-    outside.world.calm(&pinned(&sim.db));
+    let operator = Operator::of(&sim.app, &sim.accounts);
+    let replaced = outside.world.calm(&pinned(&sim.db));
+    // The operator accepts an engine once it is within reach.
+    sleep(Duration::from_secs(30)).await;
+    for node in replaced {
+        let words = format!("accepts the engine of {node}");
+        let ask = Ask::Accept(node.clone());
+        let accepted = operator.accept_node(&node.0);
+        sim.ask("operator", words, Some(ask), accepted, |()| None)
+            .await;
+    }
     sleep(SETTLES).await;
     sim.check();
     let settled = outside.model.lock().settled(&sim.look());
@@ -99,7 +111,6 @@ async fn settle(sim: &Sim) {
 
 /// The mark of each node's store that Wharf knows.
 fn pinned(db: &Db) -> BTreeMap<NodeId, String> {
-    use wharf_db::Rows as _;
     use wharf_instances::nodes::NODES;
     let read = db.read(|rows| {
         let mut pinned = BTreeMap::new();
@@ -116,16 +127,20 @@ fn pinned(db: &Db) -> BTreeMap<NodeId, String> {
 enum Started {
     /// The sender ends the tasks when it is dropped.
     Up(Box<Sim>, watch::Sender<bool>),
-    /// The configuration lacks a node with instances.
+    /// The configuration lacks a node with instances or volumes.
     Refused,
 }
 
-/// Whether a configuration lacks a node with instances. A server refuses to start with it.
+/// Whether a configuration lacks a node with instances or volumes. A server refuses to start with it.
 fn lacks_nodes(config: &Config, db: &Db) -> Result<bool, Error> {
     let has = |name: &str| config.node.iter().any(|node| node.name == name);
     db.read(|rows| {
         let mut lacks = false;
         rows.each_claim(|_, claim| lacks |= !has(&claim.node.0))?;
+        for row in rows.all(&VOLUMES_ON)? {
+            let (node, ..) = row?;
+            lacks |= !has(&node);
+        }
         Ok(lacks)
     })
 }

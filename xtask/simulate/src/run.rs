@@ -121,7 +121,7 @@ pub fn script(seed: u64, script: &Script, faults: FaultPlan) -> Result<Outcome> 
         Err(_) => outside.failure.set("the simulator panicked"),
     }
     Ok(Outcome {
-        failure: outside.failure.get(),
+        failure: outside.failure.get().map(|why| outside.trace.named(&why)),
         trace: outside.trace.lines(),
     })
 }

@@ -19,8 +19,10 @@ pub struct Seeds {
     pub threads: usize,
     /// Run each seed once. Otherwise each runs twice, and its traces are compared.
     pub once: bool,
-    /// Go on after a failure, and shrink nothing.
+    /// Go on after a failure.
     pub all: bool,
+    /// Shrink nothing, and print no trace of a failure.
+    pub brief: bool,
 }
 
 impl Seeds {
@@ -32,6 +34,7 @@ impl Seeds {
             threads: thread::available_parallelism().map_or(1, usize::from),
             once: false,
             all: false,
+            brief: false,
         }
     }
 
@@ -72,7 +75,7 @@ impl Seeds {
         let first = run::seed(seed)?;
         each(seed, &first);
         match &first.failure {
-            Some(why) if self.all => Ok(Some(format!("seed {seed}: {why}"))),
+            Some(why) if self.brief => Ok(Some(format!("seed {seed}: {why}"))),
             Some(_) => explained(seed, first).map(Some),
             None if self.once => Ok(None),
             None => {

@@ -206,6 +206,18 @@ impl Sim {
         found.unwrap_or_default()
     }
 
+    /// The instances of all users, in the order of their ids.
+    pub fn all_instances(&self) -> Vec<Instance> {
+        let mut instances = Vec::new();
+        let read = self
+            .db
+            .read(|rows| rows.each_instance(|row| instances.push(row)));
+        if read.is_err() {
+            instances.clear();
+        }
+        instances
+    }
+
     /// The instance that a number selects among those of a user.
     pub fn pick(&self, caller: &Caller, number: u64) -> Option<Instance> {
         let instances = self.instances(caller);

@@ -71,16 +71,24 @@ impl Trace {
     /// The lines so far, with the short names of ids.
     pub fn lines(&self) -> Vec<String> {
         let lines = self.lines.lock();
-        let named = |line: &String| {
-            let mut line = line.clone();
-            for (id, name) in &lines.names {
-                if line.contains(id) {
-                    line = line.replace(id, name);
-                }
+        lines.lines.iter().map(|line| lines.named(line)).collect()
+    }
+
+    /// A text with the short names of ids.
+    pub fn named(&self, text: &str) -> String {
+        self.lines.lock().named(text)
+    }
+}
+
+impl Lines {
+    fn named(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (id, name) in &self.names {
+            if text.contains(id) {
+                text = text.replace(id, name);
             }
-            line
-        };
-        lines.lines.iter().map(named).collect()
+        }
+        text
     }
 }
 

@@ -1,7 +1,8 @@
 //! The steps that make an instance run: creation and start.
 
 use super::attempt::{Attempt, NextAttempt};
-use wharf_domain::driver::{DriverReport, Phase};
+use tokio::time::Instant;
+use wharf_domain::driver::{DriverReport, Phase, PluginError};
 
 /// The number of early ends after which a start counts as failed.
 const MAX_STARTS: u32 = 5;
@@ -31,6 +32,9 @@ impl Attempt<'_> {
         };
         let report = self.driver.ensure(&spec, &secrets).await;
         self.permit = None;
+        if let Err(PluginError::Unreachable(_) | PluginError::Fault(_)) = report {
+            self.history.unanswered = Some(Instant::now());
+        }
         // The instance ended before it was reachable: with the engine, or by itself.
         if let Ok(DriverReport {
             phase: Phase::Stopped(why),

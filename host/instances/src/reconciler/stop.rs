@@ -83,7 +83,9 @@ impl Attempt<'_> {
     fn until_certain(&mut self) -> Option<Duration> {
         let instance = self.instance;
         if instance.provisioned || self.history.seen {
-            return None;
+            let unanswered = self.history.unanswered?;
+            let left = SECOND_LOOK.saturating_sub(unanswered.elapsed());
+            return (!left.is_zero()).then_some(left);
         }
         let never = self.tasks.was_never_requested(&self.app.db, instance.id);
         if never.unwrap_or_default() {

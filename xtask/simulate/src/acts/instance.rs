@@ -1,5 +1,6 @@
 //! Acts of users on their instances.
 
+use super::volume::mount;
 use crate::act::Args;
 use crate::acts;
 use crate::model::Ask;
@@ -12,15 +13,16 @@ use wharf_domain::instance::{Instance, ResourceType};
 use wharf_domain::name::Name;
 use wharf_domain::request::{CreateRequest, UpdateRequest};
 use wharf_domain::secret::InstanceSecrets;
+use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
 use wharf_instances::{IdempotencyKey, InstanceCondition, InstanceView, Selector};
 
 acts![
     create 22,
-    stop 8,
-    restart 8,
+    stop 10,
+    restart 10,
     delete 9,
-    change_size 6,
+    change_size 12,
     rename 4,
     open_port 3,
     close_port 2,
@@ -33,7 +35,7 @@ const NAMES: [&str; 4] = ["web-one", "web-two", "job", "lab"];
 const SIZES: [Size; 4] = [
     size(1, 1, 10),
     size(1, 2, 20),
-    size(2, 4, 30),
+    size(4, 6, 40),
     size(6, 8, 60),
 ];
 const PORTS: [u16; 3] = [80, 443, 8080];
@@ -57,6 +59,14 @@ async fn create(sim: Sim, args: Args) {
     };
     let name = args.is_one_in(2, 2).then(|| args.of(2, &NAMES)).flatten();
     let is_vm = args.is_one_in(0, 5);
+    let mounts: Vec<_> = (!is_vm && args.is_one_in(1, 2))
+        .then(|| mount(&sim, &caller, args))
+        .flatten()
+        .into_iter()
+        .collect();
+    let with = mounts.first().map_or_else(String::new, |mount| {
+        format!(" with volume {}", mount.volume)
+    });
     let request = CreateRequest {
         name: name.and_then(|name| Name::parse(name).ok()),
         resource_type: if is_vm {
@@ -70,7 +80,7 @@ async fn create(sim: Sim, args: Args) {
         gpu_model: args.is_one_in(3, 6).then(|| GPU.to_owned()),
         public_key: None,
         secrets: InstanceSecrets::default(),
-        volumes: Vec::new(),
+        volumes: mounts,
     };
     // One of three keys, so that requests are repeated, sometimes with another body.
     let key = args.number(2, 3);
@@ -81,7 +91,7 @@ async fn create(sim: Sim, args: Args) {
     let kind = if is_vm { "vm" } else { "container" };
     let gpu = request.gpu_model.as_deref().unwrap_or_default();
     let words = format!(
-        "creates a {kind} {}x{}x{} {gpu} {} named {name:?}{}",
+        "creates a {kind} {}x{}x{} {gpu} {} named {name:?}{with}{}",
         size.n_vcpus,
         size.mem_gib,
         size.disk_size_gib,
@@ -108,17 +118,23 @@ async fn create(sim: Sim, args: Args) {
 }
 
 /// The target of an act: an instance of the caller, the way to name it, and the condition of the request.
-struct Target {
-    who: &'static str,
-    caller: Caller,
-    instance: Instance,
-    selector: Selector,
-    condition: InstanceCondition,
+pub struct Target {
+    pub who: &'static str,
+    pub caller: Caller,
+    pub instance: Instance,
+    pub selector: Selector,
+    pub condition: InstanceCondition,
 }
 
-fn target(sim: &Sim, args: Args) -> Option<Target> {
-    let (who, caller) = args.user(sim)?;
-    let instance = sim.pick(&caller, args.number(1, u64::MAX))?;
+/// An instance of any user, whose owner asks. Three of four are among those that `fits` accepts, if there are any.
+pub fn target(sim: &Sim, args: Args, fits: impl Fn(&Instance) -> bool) -> Option<Target> {
+    let mut instances = sim.all_instances();
+    if instances.iter().any(&fits) && !args.is_one_in(0, 4) {
+        instances.retain(fits);
+    }
+    let n = args.number(1, instances.len() as u64);
+    let instance = instances.into_iter().nth(usize::try_from(n).ok()?)?;
+    let (who, caller) = args.owner(sim, &instance)?;
     let version = instance.version;
     let condition = if args.is_one_in(2, 4) {
         InstanceCondition::new(move |view| Ok(view.instance.version == version))
@@ -134,8 +150,23 @@ fn target(sim: &Sim, args: Args) -> Option<Target> {
     })
 }
 
+fn runs(instance: &Instance) -> bool {
+    instance.state() == InstanceState::Running
+}
+
+fn is_stopped(instance: &Instance) -> bool {
+    matches!(
+        instance.state(),
+        InstanceState::ShutOff | InstanceState::Exited
+    )
+}
+
+fn is_vm(instance: &Instance) -> bool {
+    instance.resource_type == ResourceType::Vm
+}
+
 impl Target {
-    fn words(&self, what: &str) -> String {
+    pub fn words(&self, what: &str) -> String {
         format!(
             "{what} {} ({})",
             self.instance.id,
@@ -145,7 +176,7 @@ impl Target {
 }
 
 async fn stop(sim: Sim, args: Args) {
-    let Some(of) = target(&sim, args) else {
+    let Some(of) = target(&sim, args, runs) else {
         return;
     };
     let stopped = sim.app.stop(&of.caller, &of.selector, &of.condition);
@@ -155,7 +186,7 @@ async fn stop(sim: Sim, args: Args) {
 }
 
 async fn restart(sim: Sim, args: Args) {
-    let Some(of) = target(&sim, args) else {
+    let Some(of) = target(&sim, args, is_stopped) else {
         return;
     };
     let started = sim.app.restart(&of.caller, &of.selector, &of.condition);
@@ -165,7 +196,7 @@ async fn restart(sim: Sim, args: Args) {
 }
 
 async fn delete(sim: Sim, args: Args) {
-    let Some(of) = target(&sim, args) else {
+    let Some(of) = target(&sim, args, |_| true) else {
         return;
     };
     let deleted = sim.app.delete(&of.caller, &of.selector, &of.condition);
@@ -193,9 +224,19 @@ async fn update(sim: Sim, of: Target, request: UpdateRequest, words: String) {
 }
 
 async fn change_size(sim: Sim, args: Args) {
-    let (Some(of), Some(size)) = (target(&sim, args), args.of(3, &SIZES)) else {
+    let fits = |one: &Instance| runs(one) || is_stopped(one);
+    let Some(of) = target(&sim, args, fits) else {
         return;
     };
+    let before = of.instance.size;
+    let others: Vec<_> = SIZES.into_iter().filter(|size| *size != before).collect();
+    let Some(mut size) = args.of(3, &others) else {
+        return;
+    };
+    // A disk cannot shrink. One request in four may ask for it.
+    if !args.is_one_in(3, 4) {
+        size.disk_size_gib = size.disk_size_gib.max(before.disk_size_gib);
+    }
     let request = UpdateRequest {
         name: None,
         n_vcpus: Some(size.n_vcpus),
@@ -213,7 +254,7 @@ async fn change_size(sim: Sim, args: Args) {
 }
 
 async fn rename(sim: Sim, args: Args) {
-    let (Some(of), Some(name)) = (target(&sim, args), args.of(3, &NAMES)) else {
+    let (Some(of), Some(name)) = (target(&sim, args, |_| true), args.of(3, &NAMES)) else {
         return;
     };
     let request = UpdateRequest {
@@ -225,7 +266,7 @@ async fn rename(sim: Sim, args: Args) {
 }
 
 async fn open_port(sim: Sim, args: Args) {
-    let (Some(of), Some(port)) = (target(&sim, args), args.of(3, &PORTS)) else {
+    let (Some(of), Some(port)) = (target(&sim, args, is_vm), args.of(3, &PORTS)) else {
         return;
     };
     let words = format!("{} for port {port}", of.words("opens"));
@@ -237,7 +278,7 @@ async fn open_port(sim: Sim, args: Args) {
 }
 
 async fn close_port(sim: Sim, args: Args) {
-    let (Some(of), Some(port)) = (target(&sim, args), args.of(3, &PORTS)) else {
+    let (Some(of), Some(port)) = (target(&sim, args, is_vm), args.of(3, &PORTS)) else {
         return;
     };
     let words = format!("{} for port {port}", of.words("closes"));
@@ -249,7 +290,7 @@ async fn close_port(sim: Sim, args: Args) {
 }
 
 async fn recreate(sim: Sim, args: Args) {
-    let Some(of) = target(&sim, args) else {
+    let Some(of) = target(&sim, args, |one| one.failed) else {
         return;
     };
     let recreated = sim.app.recreate(&of.caller, &of.selector, &of.condition);

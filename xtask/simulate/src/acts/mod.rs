@@ -4,3 +4,4 @@ pub mod instance;
 pub mod machine;
 pub mod operator;
 pub mod page;
+pub mod volume;

@@ -15,9 +15,9 @@ acts![
     end_drain 3,
     lose 2,
     accept 2,
-    limit 3,
+    limit 4,
     disable 2,
-    enable 2,
+    enable 4,
     suspend 2,
     resume 2,
     suspend_user 1,
@@ -104,11 +104,17 @@ async fn limit(sim: Sim, args: Args) {
         _ => UserLimit::At(args.number(2, 6)),
     };
     let mut limits = Amounts::<Option<UserLimit>>::default();
-    match args.number(3, 4) {
+    match args.number(3, 5) {
         0 => limits.n_instances = Some(limit),
-        1 => limits.n_vcpus = Some(limit),
+        1 | 3 => limits.n_vcpus = Some(limit),
         2 => limits.n_ports = Some(limit),
-        _ => limits.disk_size_gib = Some(limit),
+        _ => {
+            let limit = match limit {
+                UserLimit::At(n) => UserLimit::At(n * 25),
+                other => other,
+            };
+            limits.disk_size_gib = Some(limit);
+        }
     }
     let words = format!("limits {email}: {limits:?}");
     let operator = Operator::of(&sim.app, &sim.accounts);

@@ -5,7 +5,9 @@ use crate::acts;
 use crate::model::Ask;
 use crate::setup::USERS;
 use crate::sim::{Sim, selector};
+use wharf_domain::instance::Instance;
 use wharf_domain::share::ShareAccess;
+use wharf_ground::caller::Caller;
 use wharf_instances::ShareUpdate;
 
 acts![
@@ -29,14 +31,17 @@ fn access(args: Args) -> ShareAccess {
     }
 }
 
+/// A page of an instance of any user, whose owner asks.
+fn page(sim: &Sim, args: Args) -> Option<(&'static str, Caller, Instance, Option<u16>)> {
+    let instances = sim.all_instances();
+    let n = args.number(1, instances.len() as u64);
+    let instance = instances.into_iter().nth(usize::try_from(n).ok()?)?;
+    let (who, caller) = args.owner(sim, &instance)?;
+    Some((who, caller, instance, args.of(2, &PAGES)?))
+}
+
 async fn share(sim: Sim, args: Args) {
-    let Some((who, caller)) = args.user(&sim) else {
-        return;
-    };
-    let (Some(instance), Some(port)) = (
-        sim.pick(&caller, args.number(1, u64::MAX)),
-        args.of(2, &PAGES),
-    ) else {
+    let Some((who, caller, instance, port)) = page(&sim, args) else {
         return;
     };
     let (id, access) = (instance.id, access(args));
@@ -56,13 +61,7 @@ async fn share(sim: Sim, args: Args) {
 }
 
 async fn change_share(sim: Sim, args: Args) {
-    let Some((who, caller)) = args.user(&sim) else {
-        return;
-    };
-    let (Some(instance), Some(port)) = (
-        sim.pick(&caller, args.number(1, u64::MAX)),
-        args.of(2, &PAGES),
-    ) else {
+    let Some((who, caller, instance, port)) = page(&sim, args) else {
         return;
     };
     let (id, access) = (instance.id, access(args));
@@ -82,13 +81,7 @@ async fn change_share(sim: Sim, args: Args) {
 }
 
 async fn withdraw_share(sim: Sim, args: Args) {
-    let Some((who, caller)) = args.user(&sim) else {
-        return;
-    };
-    let (Some(instance), Some(port)) = (
-        sim.pick(&caller, args.number(1, u64::MAX)),
-        args.of(2, &PAGES),
-    ) else {
+    let Some((who, caller, instance, port)) = page(&sim, args) else {
         return;
     };
     let id = instance.id;

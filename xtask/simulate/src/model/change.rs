@@ -218,7 +218,7 @@ fn allocations(claim: &Claim) -> impl PartialEq + use<> {
 /// Checks that the world has no machine of an instance, and that no call under way can make one.
 fn is_free(truth: &Truth<'_>, of: &Known) -> Result<(), Wrong> {
     has_none(truth, of, |_| true)?;
-    check(!truth.may_come_up((of.row.id, of.row.incarnation)), || {
+    check(!truth.may_appear((of.row.id, of.row.incarnation)), || {
         "its claim was dropped while a call that makes it is under way".to_owned()
     })
 }
@@ -261,6 +261,11 @@ fn explain_end(before: &Known, after: &Known, look: &Look<'_>) -> Result<(), Wro
 /// Checks that an instance that is up is what its row says.
 fn explain_settled(before: &Known, after: &Known, look: &Look<'_>) -> Result<(), Wrong> {
     let row = &after.row;
+    let is_stopped = row.intent == Intent::Stop && row.progress == Progress::Settled;
+    let holds = after.claim.as_ref().is_some_and(|claim| claim.compute);
+    check(!(is_stopped && holds), || {
+        "it counts as stopped, and its compute is claimed".to_owned()
+    })?;
     if !after.is_up() || before.is_up() && before.row.generation == row.generation {
         return Ok(());
     }

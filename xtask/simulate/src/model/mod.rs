@@ -6,6 +6,7 @@ mod damage;
 mod money;
 mod rights;
 mod settled;
+mod volume;
 
 use crate::world::{Moment, World};
 use money::Meter;
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wharf_db::{CLAIMS, MOVES, MoveRow, Read as _, Rows as _};
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
-use wharf_domain::ids::{InstanceId, NodeId, UserId};
+use wharf_domain::ids::{InstanceId, NodeId, UserId, VolumeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_ground::caller::Caller;
 use wharf_instances::App;
@@ -44,6 +45,13 @@ pub enum Ask {
         port: Option<u16>,
         shared: bool,
     },
+    CreateVolume {
+        owner: UserId,
+        size_gib: u32,
+    },
+    DeleteVolume(VolumeId),
+    /// A volume is attached to the instance, or detached from it.
+    Mounts(InstanceId),
     /// The operator's: a suspension and its end.
     Suspend(InstanceId),
     SuspendUser(UserId),
@@ -65,12 +73,15 @@ impl Ask {
             | Self::Delete(id)
             | Self::Change { id, .. }
             | Self::Ports(id)
+            | Self::Mounts(id)
             | Self::Recreate(id)
             | Self::Share { id, .. }
             | Self::Suspend(id)
             | Self::Resume(id)
             | Self::Forget(id) => Some(*id),
             Self::Create { .. }
+            | Self::CreateVolume { .. }
+            | Self::DeleteVolume(_)
             | Self::Drain(_)
             | Self::Lose(_)
             | Self::Accept(_)
@@ -149,6 +160,8 @@ pub struct Model {
     labels: BTreeMap<String, UserId>,
     /// What is shared, or may be after a request whose end is not known.
     shares: BTreeSet<(InstanceId, Option<u16>)>,
+    volumes: BTreeMap<VolumeId, volume::KnownVolume>,
+    mounts: volume::Mounts,
     holdings: BTreeMap<UserId, rights::Holding>,
     /// Acknowledged requests by owner and operation, and those whose end is not known.
     made: BTreeSet<InstanceId>,
@@ -198,10 +211,11 @@ impl Model {
         let ask = open.ask.clone();
         let owner = match &ask {
             Ask::Create { owner, .. } => Some(*owner),
+            // The row of an instance that is on no node goes with its deletion.
             other => other
                 .instance()
-                .and_then(|id| self.instances.get(&id))
-                .map(|k| k.row.owner),
+                .and_then(|id| self.meters.get(&id))
+                .map(|meter| meter.owner),
         };
         if let Some(key) = owner.zip(ask.operation()) {
             let (done, unknown) = self.acknowledged.entry(key).or_default();
@@ -240,6 +254,12 @@ impl Model {
         if let Some(id) = made {
             check(self.instances.contains_key(&id), || {
                 format!("{id} was acknowledged and is missing")
+            })?;
+        }
+        if let Ask::DeleteVolume(id) = ask {
+            let known = self.volumes.get(id);
+            check(known.is_none_or(|known| known.row.deleted), || {
+                format!("volume {id}: its deletion was acknowledged and does not hold")
             })?;
         }
         let known = ask.instance().map(|id| (id, self.instances.get(&id)));
@@ -303,6 +323,7 @@ impl Model {
             }
         }
         self.instances = next;
+        self.look_at_volumes(look)?;
         self.check_money(look)?;
         self.check_rights(look)
     }

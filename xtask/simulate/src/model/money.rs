@@ -3,7 +3,7 @@
 use super::{Look, Model, Wrong, check, failed};
 use std::collections::BTreeSet;
 use wharf_db::Read as _;
-use wharf_domain::ids::UserId;
+use wharf_domain::ids::{InstanceId, UserId, VolumeId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::BillCorrection;
 use wharf_domain::state::InstanceState;
@@ -16,7 +16,7 @@ const HOUR: u128 = 3_600_000;
 /// The meter of one instance.
 #[derive(Debug, Clone)]
 pub struct Meter {
-    owner: UserId,
+    pub owner: UserId,
     /// Nano-USD in an hour from a time on, in order.
     prices: Vec<(Timestamp, u128)>,
     /// The number of events, and the time of the last one. Time does not run backwards within one instance, even if
@@ -31,13 +31,13 @@ pub struct Meter {
 }
 
 impl Meter {
-    fn new(row: &Instance, now: Timestamp) -> Self {
+    fn new(owner: UserId, incarnation: u64, now: Timestamp) -> Self {
         Self {
-            owner: row.owner,
+            owner,
             prices: Vec::new(),
             events: 0,
             last_event: now,
-            incarnation: row.incarnation,
+            incarnation,
             free: 0,
             latest: now,
         }
@@ -95,7 +95,7 @@ impl Model {
             let meter = self
                 .meters
                 .entry(*id)
-                .or_insert_with(|| Meter::new(row, now));
+                .or_insert_with(|| Meter::new(row.owner, row.incarnation, now));
             if row.incarnation > meter.incarnation && known.claim.is_some() && !row.provisioned {
                 // Something outside held what the instance needs. Nothing is billed until it has something else.
                 meter.free = meter.sum(now);
@@ -103,8 +103,16 @@ impl Model {
             meter.incarnation = row.incarnation;
             meter.read(price(row), row.events, now);
         }
+        for (id, known) in &self.volumes {
+            let row = &known.row;
+            let meter = self.meters.entry(InstanceId(id.0));
+            let meter = meter.or_insert_with(|| Meter::new(row.owner, 0, now));
+            let price = u128::from(row.rate.0) * u128::from(row.size_gib);
+            let is_billed = row.status().is_billed();
+            meter.read(if is_billed { price } else { 0 }, row.events, now);
+        }
         for (id, meter) in &mut self.meters {
-            if !self.instances.contains_key(id) {
+            if !self.instances.contains_key(id) && !self.volumes.contains_key(&VolumeId(id.0)) {
                 let events = meter.events;
                 meter.read(0, events + 1, now);
             }

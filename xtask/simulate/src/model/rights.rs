@@ -10,8 +10,8 @@ use wharf_instances::Selector;
 use wharf_instances::labels::LABELS;
 use wharf_instances::quota;
 
-/// The holdings of an owner: instances, vCPUs, RAM, disk, GPUs and ports.
-pub type Holding = [u64; 6];
+/// The holdings of an owner: instances, vCPUs, RAM, disk, GPUs, ports, volumes and their GiB.
+pub type Holding = [u64; 8];
 
 impl Model {
     pub(super) fn check_rights(&mut self, look: &Look<'_>) -> Result<(), Wrong> {
@@ -105,11 +105,17 @@ impl Model {
                 u64::from(claim.size.disk_size_gib),
                 compute * claim.gpus.len() as u64,
                 1 + u64::from(claim.web_port.is_some()) + open,
+                0,
+                0,
             ];
             let sum = holdings.entry(claim.owner).or_default();
             sum.iter_mut()
                 .zip(parts)
                 .for_each(|(sum, part)| *sum += part);
+        }
+        for (owner, volumes) in self.volumes_of() {
+            let [.., count, gib] = holdings.entry(owner).or_default();
+            [*count, *gib] = volumes;
         }
         let defaults = look.app.config().quota.limits();
         for (owner, holding) in &holdings {
@@ -139,7 +145,7 @@ impl Model {
                     .values()
                     .filter_map(|known| known.claim.as_ref());
                 let here = here.filter(|claim| claim.node == node.setup.name);
-                let mut sum = [0; 3];
+                let mut sum = [0, 0, self.volumes_on(&node.setup.name)];
                 for claim in here {
                     let compute = u32::from(claim.compute);
                     sum[0] += compute * claim.size.n_vcpus;

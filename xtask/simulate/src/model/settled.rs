@@ -1,6 +1,6 @@
 //! What must be true once there are no faults any more and some time has passed.
 
-use super::{Look, Model, Wrong, check, failed};
+use super::{Known, Look, Model, Wrong, check, failed};
 use crate::world::Truth;
 use wharf_db::Read as _;
 use wharf_domain::instance::{Instance, Intent, Progress};
@@ -24,7 +24,8 @@ impl Model {
                 let is_right = is_as(truth, row);
                 is_right.map_err(|why| format!("{id} with intent {:?}: {why}", row.intent))?;
             }
-            self.check_orphans(truth, look)
+            self.check_orphans(truth, look)?;
+            self.volumes_settled(truth, look)
         })?;
         self.check_audit(look)
     }
@@ -33,10 +34,13 @@ impl Model {
     fn check_orphans(&self, truth: &Truth<'_>, look: &Look<'_>) -> Result<(), Wrong> {
         for node in truth.nodes() {
             for key in node.shown().machines.keys() {
-                let row = self.instances.get(&key.0).map(|known| &known.row);
+                let known = self.instances.get(&key.0);
+                let row = known.map(|known| &known.row);
                 let made = look.app.db().read(|rows| rows.was_made(key.0));
-                let is_own =
-                    row.is_some_and(|row| row.incarnation == key.1 && row.node == node.setup.name);
+                // A lost instance is on no node.
+                let is_own = known.is_some_and(|Known { row, claim, .. }| {
+                    claim.is_some() && row.incarnation == key.1 && row.node == node.setup.name
+                });
                 // A database that was restored does not know what is newer.
                 let is_newer = row.map_or(!made.map_err(|error| failed(&error))?, |row| {
                     row.incarnation < key.1

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wharf_domain::driver::{
     DriverReport, DriverTarget, NodeHealth, Observed, ObservedVolume, Phase, PluginError,
-    ResourceUsage, Spec, StoreMark, Surroundings, Tag, VolumeReport,
+    ResourceUsage, Spec, StoreMark, Surroundings, Tag, VolumeReport, VolumeState,
 };
 use wharf_domain::ids::{Generation, NodeId, VolumeId};
 use wharf_domain::secret::InstanceSecrets;
@@ -64,6 +64,16 @@ impl WorldDriver {
     ) -> Result<DriverReport, PluginError> {
         self.report(request(Box::new(spec.clone())), spec.target.generation)
             .await
+    }
+
+    async fn on_volume(&self, request: Request) -> Result<VolumeReport, PluginError> {
+        match self.world.call(&self.node, request).await? {
+            Answer::Volume(state) => Ok(VolumeReport {
+                again: matches!(state, VolumeState::Making(_)).then_some(AGAIN),
+                state,
+            }),
+            other => unexpected(other),
+        }
     }
 
     async fn done(&self, request: Request) -> Result<(), PluginError> {
@@ -177,35 +187,34 @@ impl DriverCalls for WorldDriver {
     }
 }
 
-/// The engines of the world make no volumes.
-fn no_volumes<T>() -> Result<T, PluginError> {
-    Err(PluginError::Unsupported("volumes".to_owned()))
-}
-
 #[async_trait]
 impl VolumeCalls for WorldDriver {
     fn has_volumes(&self) -> bool {
-        false
+        true
     }
 
     async fn make_volume(
         &self,
-        _: VolumeId,
-        _: u32,
+        id: VolumeId,
+        size_gib: u32,
         _: &[String],
     ) -> Result<VolumeReport, PluginError> {
-        no_volumes()
+        self.on_volume(Request::MakeVolume(id, size_gib)).await
     }
 
-    async fn unmake_volume(&self, _: VolumeId) -> Result<VolumeReport, PluginError> {
-        no_volumes()
+    async fn unmake_volume(&self, id: VolumeId) -> Result<VolumeReport, PluginError> {
+        self.on_volume(Request::UnmakeVolume(id)).await
     }
 
     async fn list_volumes(&self) -> Result<Vec<ObservedVolume>, PluginError> {
-        Ok(Vec::new())
+        match self.world.call(&self.node, Request::ListVolumes).await? {
+            Answer::Volumes(list) => Ok(list),
+            other => unexpected(other),
+        }
     }
 
-    async fn set_volumes(&self, _: &DriverTarget) -> Result<(), PluginError> {
-        no_volumes()
+    async fn set_volumes(&self, target: &DriverTarget) -> Result<(), PluginError> {
+        self.done(Request::SetVolumes(Box::new(target.clone())))
+            .await
     }
 }

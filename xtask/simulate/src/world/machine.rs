@@ -1,13 +1,14 @@
 //! The machines of one store of an engine, and the calls about them.
 
+use super::volume::StoredVolume;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{
-    DriverTarget, Observed, Phase, PluginError, ReportedShortage, Spec, Tag,
+    DriverTarget, Mount, Observed, Phase, PluginError, ReportedShortage, Spec, Tag,
 };
-use wharf_domain::ids::InstanceId;
+use wharf_domain::ids::{InstanceId, VolumeId};
 
 /// The time since the begin of the world.
 pub type Moment = Duration;
@@ -37,6 +38,7 @@ pub struct Machine {
     pub ports: Vec<u16>,
     pub gpus: Vec<String>,
     pub wan_ports: Vec<u16>,
+    pub mounts: Vec<Mount>,
     pub life: Life,
 }
 
@@ -50,6 +52,7 @@ impl Machine {
             ports: spec.published.iter().map(|port| port.node_port).collect(),
             gpus: spec.gpu_devices.clone(),
             wan_ports: target.wan_ports.clone(),
+            mounts: target.volumes.clone(),
             life: Life::Runs(ready_at),
         }
     }
@@ -113,11 +116,12 @@ impl Unique {
 #[derive(Debug, Default)]
 pub struct Store {
     pub machines: BTreeMap<MachineKey, Machine>,
+    pub volumes: BTreeMap<VolumeId, StoredVolume>,
     pub mark: Option<String>,
 }
 
 /// The time that a machine needs to boot.
-const BOOT: Duration = Duration::from_millis(700);
+pub const BOOT: Duration = Duration::from_millis(700);
 
 impl Store {
     /// The phase of a machine, which the other members of the cluster may have.
@@ -169,6 +173,7 @@ impl Store {
             None => {
                 let machine = Machine::new(spec, now + BOOT);
                 self.room(of, &machine, taken)?;
+                self.has_volumes(&machine.mounts, now)?;
                 self.machines.insert(of, machine);
             }
         }
@@ -194,6 +199,7 @@ impl Store {
                 ..machine.clone()
             };
             self.room(of, &started, taken)?;
+            self.has_volumes(&started.mounts, now)?;
             self.machines.insert(of, started);
         }
         Ok(self.phase(of, now))

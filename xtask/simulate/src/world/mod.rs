@@ -1,12 +1,14 @@
 //! The world outside Wharf: nodes with engines, their machines, and the faults of both. It tells the truth to the
 //! checks, whatever it told Wharf.
 
+mod cluster;
 mod driver;
 mod fault;
 mod machine;
 mod node;
 mod request;
 mod truth;
+mod volume;
 
 pub use driver::WorldDriver;
 pub use fault::{CALL_BOUND, CONDITION, CrashAt, Fault, FaultPlan, LATE, VERY_LATE};
@@ -14,6 +16,7 @@ pub use machine::{Life, Machine, MachineKey, Moment, Unique, key};
 pub use node::{BOOTED, Node, NodeSetup};
 pub use request::{Answer, Request};
 pub use truth::Truth;
+pub use volume::StoredVolume;
 
 use crate::dice::Dice;
 use crate::time::SimTime;
@@ -24,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
-use wharf_domain::driver::{Phase, PluginError, Spec};
+use wharf_domain::driver::{Phase, PluginError};
 use wharf_domain::ids::{InstanceId, NodeId};
 
 /// A request that an engine carries out later than it should.
@@ -33,6 +36,8 @@ struct Deferred {
     at: Moment,
     node: NodeId,
     request: Request,
+    /// The number of the store that the engine showed. What another store's engine had is gone with it.
+    shown: u64,
     /// It comes so late that Wharf's second look cannot find it.
     after_second_look: bool,
 }
@@ -48,6 +53,8 @@ struct State {
     deferred: Vec<Deferred>,
     /// The machines that an engine brought up after Wharf's second look, and that no answer has told Wharf of since.
     late: BTreeSet<MachineKey>,
+    /// All machines that an engine brought up after Wharf's second look.
+    ever_late: BTreeSet<MachineKey>,
     /// The last moment at which an instance did not run.
     down: BTreeMap<InstanceId, Moment>,
     trace: Trace,
@@ -89,6 +96,7 @@ impl World {
             in_flight: BTreeMap::new(),
             deferred: Vec::new(),
             late: BTreeSet::new(),
+            ever_late: BTreeSet::new(),
             down: BTreeMap::new(),
             trace,
         };
@@ -120,8 +128,10 @@ impl World {
         }
     }
 
-    /// Ends all conditions of nodes. Each shows the store with the mark that Wharf has pinned.
-    pub fn calm(&self, pinned: &BTreeMap<NodeId, String>) {
+    /// Ends all conditions of nodes. Each shows the store with the mark that Wharf has pinned. Returns the nodes whose
+    /// store with that mark is gone: their own one has the mark now, and the operator is to accept it.
+    pub fn calm(&self, pinned: &BTreeMap<NodeId, String>) -> Vec<NodeId> {
+        let mut replaced = Vec::new();
         self.truth(|truth| {
             truth.0.plan = FaultPlan::Calm;
             for (name, node) in &mut truth.0.nodes {
@@ -131,14 +141,18 @@ impl World {
                 let [own, other] = &mut node.stores;
                 let mark = pinned.get(name);
                 let shows_other = mark.is_some() && mark == other.mark.as_ref();
-                if !shows_other && mark.is_some() {
-                    // The operator brings back the store that Wharf knows.
+                if !shows_other && mark.is_some() && mark != own.mark.as_ref() {
                     own.mark = mark.cloned();
+                    replaced.push(name.clone());
                 }
-                node.interruptions += u64::from(shows_other != node.shows_other);
+                if shows_other != node.shows_other {
+                    node.interruptions += 1;
+                    node.shown_number += 1;
+                }
                 node.shows_other = shows_other;
             }
         });
+        replaced
     }
 
     /// The store that a node shows is its own from now on. An earlier one is gone with its machines.
@@ -248,12 +262,21 @@ impl World {
         let carried_out =
             |request: &Request| self.truth(|truth| truth.0.carry_out(node, request, truth.1));
         let fault = match fault {
-            // Wharf cannot tell a machine that came up in another store: that one is shown after the call.
-            Some(fault @ (Fault::EmptyStore | Fault::OtherStore)) if request.brings_up() => {
+            // Wharf cannot tell a machine that came up in another store: that one is shown after the call. A start
+            // brings none up there.
+            Some(fault @ (Fault::EmptyStore | Fault::OtherStore))
+                if request.brings_up() && !matches!(request, Request::Start(_)) =>
+            {
                 let is_away = self.truth(|truth| truth.0.is_away(node, truth.1));
                 let answer = (!is_away).then(|| carried_out(&request));
                 self.strike(node, &request, fault);
                 return answer.unwrap_or_else(|| Err(self.lost(node)));
+            }
+            // Nobody can foresee a late change of mounts: no list has them.
+            Some(Fault::Late | Fault::VeryLate | Fault::Duplicate)
+                if matches!(request, Request::SetVolumes(_)) =>
+            {
+                Some(Fault::AnswerLost)
             }
             fault => fault.filter(|fault| !self.strike(node, &request, *fault)),
         };
@@ -262,8 +285,10 @@ impl World {
         }
         let late = |after, after_second_look| {
             let deferred = |truth: &mut Truth<'_>| {
+                let shown = truth.0.nodes.get(node).map_or(0, |node| node.shown_number);
                 truth.0.deferred.push(Deferred {
                     at: truth.1 + after,
+                    shown,
                     node: node.clone(),
                     request: request.clone(),
                     after_second_look,
@@ -393,11 +418,16 @@ impl State {
         self.deferred.sort_by_key(|deferred| deferred.at);
         while self.deferred.first().is_some_and(|first| first.at <= now) {
             let due = self.deferred.remove(0);
+            let node = self.nodes.get(&due.node);
+            if node.is_none_or(|node| node.shown_number != due.shown) {
+                continue;
+            }
             let line = format!("carries out {} only now", due.request.name());
             self.trace.line(&due.node.0, &line);
             drop(self.carry_out(&due.node, &due.request, now));
             if due.after_second_look && due.request.brings_up() {
                 self.late.extend(due.request.tag().map(key));
+                self.ever_late.extend(due.request.tag().map(key));
             }
         }
     }
@@ -427,52 +457,6 @@ impl State {
     fn on(&mut self, name: &NodeId, request: &Request, now: Moment) -> Result<Answer, PluginError> {
         let node = self.nodes.get_mut(name).ok_or(PluginError::NotFound)?;
         node.carry_out(request, now)
-    }
-
-    /// Another member of the cluster of a node that has a machine, if the node itself does not have it.
-    fn elsewhere(&self, name: &NodeId, of: MachineKey) -> Option<NodeId> {
-        let node = self.nodes.get(name)?;
-        if node.shown().machines.contains_key(&of) {
-            return None;
-        }
-        let beside = |other: &&Node| {
-            node.setup.cluster.is_some() && node.setup.cluster == other.setup.cluster
-        };
-        let mut members = self.nodes.values().filter(beside);
-        let member = members.find(|other| other.shown().machines.contains_key(&of));
-        member.map(|other| other.setup.name.clone())
-    }
-
-    fn move_here(
-        &mut self,
-        name: &NodeId,
-        spec: &Spec,
-        from: Option<NodeId>,
-        now: Moment,
-    ) -> Result<Answer, PluginError> {
-        let of = key(spec.target.tag);
-        if let Some(from) = from {
-            if self.is_away(&from, now) {
-                return Err(PluginError::Other(
-                    "the machine's node is offline".to_owned(),
-                ));
-            }
-            let source = self
-                .nodes
-                .get(&from)
-                .and_then(|node| node.shown().machines.get(&of));
-            let machine = source.cloned().ok_or(PluginError::NotFound)?;
-            if machine.runs() {
-                return Ok(Answer::Phase(Phase::Ready));
-            }
-            let node = self.nodes.get_mut(name).ok_or(PluginError::NotFound)?;
-            let taken: Vec<_> = node.taken.iter().map(|(what, _)| what.clone()).collect();
-            node.shown_mut().adopt(spec, &machine, &taken)?;
-            if let Some(node) = self.nodes.get_mut(&from) {
-                node.shown_mut().machines.remove(&of);
-            }
-        }
-        self.on(name, &Request::Inspect(spec.target.tag), now)
     }
 
     /// Notes the instances that are known and do not run now.

@@ -2,11 +2,12 @@
 
 use super::machine::{MachineKey, Moment, Store, Unique};
 use super::{Answer, Request};
+use std::collections::BTreeSet;
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::driver::{
     DiskGrow, Features, NodeHealth, Phase, PluginError, ResourceUsage, StoreMark, Surroundings,
 };
-use wharf_domain::ids::NodeId;
+use wharf_domain::ids::{NodeId, VolumeId};
 
 /// The reason of a machine that stopped because its node booted.
 pub const BOOTED: &str = "the node booted";
@@ -27,10 +28,14 @@ pub struct Node {
     /// The engine's own store, and another one that it may show instead.
     pub stores: [Store; 2],
     pub shows_other: bool,
+    /// The number of the store that the engine shows, of all that it has shown.
+    pub shown_number: u64,
     pub other_until: Option<Moment>,
     pub away_until: Moment,
     /// What something outside holds, and until when.
     pub taken: Vec<(Unique, Moment)>,
+    /// The volumes of stores that are gone.
+    pub gone: BTreeSet<VolumeId>,
     pub interruptions: u64,
     pub boots: u64,
     /// The time of the last answer.
@@ -43,9 +48,11 @@ impl Node {
             setup,
             stores: Default::default(),
             shows_other: false,
+            shown_number: 0,
             other_until: None,
             away_until: Moment::ZERO,
             taken: Vec::new(),
+            gone: BTreeSet::new(),
             interruptions: 0,
             boots: 0,
             answered: None,
@@ -76,6 +83,9 @@ impl Node {
     /// Ends the conditions whose time is over.
     pub fn pass(&mut self, now: Moment) {
         if self.other_until.is_some_and(|end| end <= now) {
+            if self.shows_other {
+                self.shown_number += 1;
+            }
             self.shows_other = false;
             self.other_until = None;
             self.interruptions += 1;
@@ -90,11 +100,13 @@ impl Node {
             return;
         }
         let [_, other] = &mut self.stores;
+        self.gone.extend(other.volumes.keys());
         *other = Store {
             mark: mark.map(str::to_owned),
             ..Store::default()
         };
         self.shows_other = true;
+        self.shown_number += 1;
         self.interruptions += 1;
     }
 
@@ -102,6 +114,7 @@ impl Node {
     pub fn keep_shown(&mut self) {
         if self.shows_other {
             let [own, other] = &mut self.stores;
+            self.gone.extend(own.volumes.keys());
             *own = std::mem::take(other);
             self.shows_other = false;
             self.other_until = None;
@@ -153,6 +166,15 @@ impl Node {
             Request::List => return Ok(Answer::List(store.list(now))),
             Request::Probe => return Ok(Answer::Health(self.health())),
             Request::Survey => return Ok(Answer::Surroundings(surroundings())),
+            Request::MakeVolume(id, size_gib) => {
+                return Ok(Answer::Volume(store.make_volume(*id, *size_gib, now)));
+            }
+            Request::UnmakeVolume(id) => return Ok(Answer::Volume(store.unmake_volume(*id))),
+            Request::ListVolumes => return Ok(Answer::Volumes(store.list_volumes(now))),
+            Request::SetVolumes(target) => {
+                store.set_volumes(target, now)?;
+                return Ok(Answer::Done);
+            }
             Request::Stats(tag) => {
                 return match store.machines.get(&super::machine::key(*tag)) {
                     Some(machine) if machine.runs() => Ok(Answer::Usage(usage(now))),
@@ -176,8 +198,8 @@ impl Node {
                 stats: true,
                 network: false,
                 kvm: false,
-                volumes: false,
-                late_attach: false,
+                volumes: true,
+                late_attach: true,
             },
             totals: self.setup.capacity,
             gpus: self.setup.gpus.clone(),

@@ -2,8 +2,10 @@
 
 use super::machine::{MachineKey, key};
 use wharf_domain::driver::{
-    DriverTarget, NodeHealth, Observed, Phase, ResourceUsage, Spec, StoreMark, Surroundings, Tag,
+    DriverTarget, NodeHealth, Observed, ObservedVolume, Phase, ResourceUsage, Spec, StoreMark,
+    Surroundings, Tag, VolumeState,
 };
+use wharf_domain::ids::VolumeId;
 
 /// A call of a driver.
 #[derive(Debug, Clone)]
@@ -23,6 +25,10 @@ pub enum Request {
     Resize(Box<DriverTarget>),
     SetPorts(Box<DriverTarget>),
     Delete(Box<DriverTarget>),
+    MakeVolume(VolumeId, u32),
+    UnmakeVolume(VolumeId),
+    ListVolumes,
+    SetVolumes(Box<DriverTarget>),
 }
 
 /// The answer to a call.
@@ -35,6 +41,8 @@ pub enum Answer {
     Mark(StoreMark),
     Usage(ResourceUsage),
     Surroundings(Surroundings),
+    Volume(VolumeState),
+    Volumes(Vec<ObservedVolume>),
 }
 
 impl Answer {
@@ -68,19 +76,31 @@ impl Request {
             Self::Resize(_) => "resize",
             Self::SetPorts(_) => "set-ports",
             Self::Delete(_) => "delete",
+            Self::MakeVolume(..) => "make-volume",
+            Self::UnmakeVolume(_) => "unmake-volume",
+            Self::ListVolumes => "list-volumes",
+            Self::SetVolumes(_) => "set-volumes",
         }
     }
 
     /// The instance that it is about.
     pub fn tag(&self) -> Option<Tag> {
         match self {
-            Self::Probe | Self::List | Self::Identify | Self::Survey | Self::Mark(_) => None,
+            Self::Probe
+            | Self::List
+            | Self::Identify
+            | Self::Survey
+            | Self::Mark(_)
+            | Self::MakeVolume(..)
+            | Self::UnmakeVolume(_)
+            | Self::ListVolumes => None,
             Self::Inspect(tag) | Self::Stats(tag) => Some(*tag),
             Self::Ensure(spec) | Self::Grow(spec) | Self::MoveHere(spec) => Some(spec.target.tag),
             Self::Start(target)
             | Self::Stop(target)
             | Self::Resize(target)
             | Self::SetPorts(target)
+            | Self::SetVolumes(target)
             | Self::Delete(target) => Some(target.tag),
         }
     }
@@ -95,6 +115,7 @@ impl Request {
                 | Self::Survey
                 | Self::Inspect(_)
                 | Self::Stats(_)
+                | Self::ListVolumes
         )
     }
 

@@ -2,8 +2,9 @@
 
 use super::machine::{Machine, MachineKey, Moment, key};
 use super::node::Node;
+use super::volume::StoredVolume;
 use super::{Request, State};
-use wharf_domain::ids::{InstanceId, NodeId};
+use wharf_domain::ids::{InstanceId, NodeId, VolumeId};
 
 /// The truth about the world at a moment.
 pub struct Truth<'a>(pub(super) &'a mut State, pub(super) Moment);
@@ -27,10 +28,12 @@ impl Truth<'_> {
         machines.filter(move |(_, key, _)| key.0 == id)
     }
 
-    /// Whether a call that may bring a machine up is under way: one that Wharf waits for, or one that an engine
+    /// Whether a call that may make a machine is under way: one that Wharf waits for, or one that an engine
     /// carries out before Wharf's second look.
-    pub fn may_come_up(&self, of: MachineKey) -> bool {
-        let of = |request: &&Request| request.brings_up() && request.tag().map(key) == Some(of);
+    pub fn may_appear(&self, of: MachineKey) -> bool {
+        let of = |request: &&Request| {
+            matches!(request, Request::Ensure(_)) && request.tag().map(key) == Some(of)
+        };
         let late = self
             .0
             .deferred
@@ -47,6 +50,41 @@ impl Truth<'_> {
     /// Whether an engine made or started a machine after Wharf's second look, and no answer has told Wharf of it since.
     pub fn came_late(&self, of: MachineKey) -> bool {
         self.0.late.contains(&of)
+    }
+
+    /// Whether an engine ever made or started a machine after Wharf's second look.
+    pub fn ever_came_late(&self, of: MachineKey) -> bool {
+        self.0.ever_late.contains(&of)
+    }
+
+    /// A volume in the store that a node shows, and in the one that it does not.
+    pub fn volume(&self, node: &NodeId, id: VolumeId) -> [Option<StoredVolume>; 2] {
+        let Some(node) = self.0.nodes.get(node) else {
+            return [None; 2];
+        };
+        let [own, other] = node.stores.each_ref();
+        let found = [own, other].map(|store| store.volumes.get(&id).copied());
+        let [own, other] = found;
+        if node.shows_other {
+            [other, own]
+        } else {
+            found
+        }
+    }
+
+    /// Whether a volume went with a store that is gone.
+    pub fn is_gone(&self, node: &NodeId, id: VolumeId) -> bool {
+        let node = self.0.nodes.get(node);
+        node.is_none_or(|node| node.gone.contains(&id))
+    }
+
+    /// Whether a call that may make a volume is under way, or is carried out before Wharf's second look.
+    pub fn may_be_made(&self, id: VolumeId) -> bool {
+        let late = self.0.deferred.iter();
+        let late = late.filter(|deferred| !deferred.after_second_look);
+        let late = late.map(|deferred| &deferred.request);
+        let mut requests = self.0.in_flight.values().chain(late);
+        requests.any(|request| matches!(request, Request::MakeVolume(of, _) if *of == id))
     }
 
     /// The last moment at which an instance did not run; this one if it does not run now.
