@@ -48,6 +48,7 @@ class Driver(exports.Driver):
                 kvm=False,
                 volumes=False,
                 late_attach=False,
+                snapshots=wit.SnapshotKind.NONE,
             ),
             n_vcpus=info["cpus"],
             mem_gib=info["memory_bytes"] // GIB,

@@ -2,7 +2,7 @@
 
 use super::blueprint::Blueprint;
 use super::capacity::{GpuDevice, Size};
-use super::ids::{Generation, InstanceId, VolumeId};
+use super::ids::{Generation, InstanceId, SnapshotId, VolumeId};
 use super::instance::ResourceType;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -60,6 +60,13 @@ pub struct Mount {
     pub read_only: bool,
 }
 
+/// A snapshot, and the instance of which it is a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    pub snapshot: SnapshotId,
+    pub instance: Tag,
+}
+
 /// The instance that `ensure` creates.
 #[derive(Debug, Clone)]
 pub struct Spec {
@@ -72,6 +79,8 @@ pub struct Spec {
     pub private_address: Option<Ipv4Addr>,
     /// Names of the GPU devices to attach.
     pub gpu_devices: Vec<String>,
+    /// The snapshot from which the instance has its disk; `None` if it has the image's.
+    pub source: Option<Source>,
     /// Whether an earlier call may have created the instance already.
     pub may_exist: bool,
     /// Description of the instance's content.
@@ -153,34 +162,61 @@ pub struct DriverReport {
     pub again: Option<Duration>,
 }
 
-/// The state of a volume on its node, as the driver reports it.
+/// The state of a volume or a snapshot on its node, as the driver reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum VolumeState {
-    /// The engine does not have the volume.
+pub enum DiskState<T> {
+    /// The engine does not have it.
     Absent,
-    /// The volume is not complete; with the progress.
+    /// It is not complete; with the progress.
     Making(String),
-    /// Instances may have the volume.
-    Ready,
-    /// An instance has the volume, so it was not removed.
+    /// It is complete.
+    Ready(T),
+    /// An instance needs it, so it was not removed.
     InUse,
-    /// The volume failed for good, with the reason.
+    /// It failed for good, with the reason.
     Failed(String),
 }
 
-/// A driver's report on one volume.
+/// A driver's report on one volume or snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VolumeReport {
-    pub state: VolumeState,
+pub struct DiskReport<T> {
+    pub state: DiskState<T>,
     /// Delay before the next call; `None` if no further call is needed.
     pub again: Option<Duration>,
 }
+
+/// The state of a volume. Instances may have it once it is complete.
+pub type VolumeState = DiskState<()>;
+/// A driver's report on one volume.
+pub type VolumeReport = DiskReport<()>;
+/// The state of a snapshot.
+pub type SnapshotState = DiskState<CompleteSnapshot>;
+/// A driver's report on one snapshot.
+pub type SnapshotReport = DiskReport<CompleteSnapshot>;
 
 /// One volume in a node's list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ObservedVolume {
     pub volume: VolumeId,
     pub state: VolumeState,
+}
+
+/// A complete snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CompleteSnapshot {
+    /// The most that its data can take beside the image. In a node's list the image may be included.
+    pub bytes: u64,
+    /// Whether instances can be made from it.
+    pub clonable: bool,
+}
+
+/// One snapshot in a node's list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ObservedSnapshot {
+    pub snapshot: SnapshotId,
+    /// The instance of which it is a copy.
+    pub instance: Tag,
+    pub state: SnapshotState,
 }
 
 /// One instance in a node's list.
@@ -199,6 +235,17 @@ pub enum DiskGrow {
     Stopped,
     /// At any time.
     Running,
+}
+
+/// How a node takes snapshots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotKind {
+    /// It takes none.
+    None,
+    /// A snapshot shares the blocks of the disk. It takes a moment.
+    Shared,
+    /// A snapshot copies all data since the image. The instance stands still meanwhile.
+    Copied,
 }
 
 /// The features of a node.
@@ -227,6 +274,8 @@ pub struct Features {
     pub volumes: bool,
     /// Whether an existing instance can get and lose volumes.
     pub late_attach: bool,
+    /// How the node takes snapshots.
+    pub snapshots: SnapshotKind,
 }
 
 /// The result of probing a node.

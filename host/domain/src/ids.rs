@@ -26,21 +26,45 @@ impl fmt::Display for InstanceId {
     }
 }
 
-/// The permanent id of a volume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct VolumeId(pub Uuid);
+/// Ids of rows that have their events and ledger as an instance with this id has them.
+macro_rules! kept_ids {
+    ($($(#[$doc:meta])* $id:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub struct $id(pub Uuid);
 
-impl VolumeId {
-    /// Parses the hyphenated 36-character form in any case.
-    pub fn parse(text: &str) -> Option<Self> {
-        InstanceId::parse(text).map(|id| Self(id.0))
-    }
+        impl $id {
+            /// Parses the hyphenated 36-character form in any case.
+            pub fn parse(text: &str) -> Option<Self> {
+                InstanceId::parse(text).map(|id| Self(id.0))
+            }
+        }
+
+        impl From<$id> for InstanceId {
+            fn from(id: $id) -> Self {
+                Self(id.0)
+            }
+        }
+
+        impl From<InstanceId> for $id {
+            fn from(id: InstanceId) -> Self {
+                Self(id.0)
+            }
+        }
+
+        impl fmt::Display for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.hyphenated().fmt(f)
+            }
+        }
+    )*};
 }
 
-impl fmt::Display for VolumeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.hyphenated().fmt(f)
-    }
+kept_ids! {
+    /// The permanent id of a volume.
+    VolumeId;
+    /// The permanent id of a snapshot.
+    SnapshotId;
 }
 
 /// The id of a user.

@@ -47,6 +47,7 @@ optional!(with_identity: "node-driver-with-identity");
 optional!(with_survey: "node-driver-with-survey");
 optional!(with_moves: "node-driver-with-moves");
 optional!(with_volumes: "node-driver-with-volumes");
+optional!(with_snapshots: "node-driver-with-snapshots");
 
 /// World `flavor-provider`.
 pub mod flavor_provider {
@@ -69,6 +70,8 @@ pub use node_driver::{NodeDriver, NodeDriverPre};
 pub use with_identity::NodeDriverWithIdentityPre;
 pub use with_moves::NodeDriverWithMovesPre;
 pub use with_ports::NodeDriverWithPortsPre;
+pub use with_snapshots::NodeDriverWithSnapshotsPre;
+pub use with_snapshots::exports::wharf::plugin::snapshots;
 pub use with_survey::NodeDriverWithSurveyPre;
 pub use with_survey::exports::wharf::plugin::survey;
 pub use with_volumes::NodeDriverWithVolumesPre;

@@ -53,7 +53,7 @@ impl Default for CallLimits {
         Self {
             memory: 64 << 20,
             cpu: Duration::from_secs(2),
-            wall: Duration::from_secs(30),
+            wall: Duration::from_secs(90),
             guests: 256,
         }
     }

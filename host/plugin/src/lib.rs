@@ -30,6 +30,7 @@ mod queue;
 mod request_files;
 mod review;
 mod runtime;
+mod snapshots;
 mod stdio;
 #[cfg(test)]
 mod tests;
@@ -44,4 +45,5 @@ pub use plugins::{LoadedDriver, Plugins};
 pub use precompile::precompile;
 pub use review::Review;
 pub use runtime::EVENT_INTERVAL;
+pub use snapshots::SnapshotCalls;
 pub use volumes::VolumeCalls;

@@ -3,7 +3,8 @@
 
 use super::bindings::{
     FlavorProviderPre, NodeDriverPre, NodeDriverWithIdentityPre, NodeDriverWithMovesPre,
-    NodeDriverWithPortsPre, NodeDriverWithSurveyPre, NodeDriverWithVolumesPre,
+    NodeDriverWithPortsPre, NodeDriverWithSnapshotsPre, NodeDriverWithSurveyPre,
+    NodeDriverWithVolumesPre,
 };
 use super::cache::Cache;
 use super::call::{Call, CallRunner, TRANSFER};
@@ -29,6 +30,7 @@ const IDENTITY: &str = "wharf:plugin/identity";
 const SURVEY: &str = "wharf:plugin/survey";
 const MOVES: &str = "wharf:plugin/moves";
 const VOLUMES: &str = "wharf:plugin/volumes";
+const SNAPSHOTS: &str = "wharf:plugin/snapshots";
 /// The package version of this host.
 const VERSION: &str = "0.1.0";
 
@@ -48,6 +50,8 @@ pub struct DriverPlugin {
     pub with_moves: Option<NodeDriverWithMovesPre<Guest>>,
     /// Its component with the interface `volumes`, if it exports that.
     pub with_volumes: Option<NodeDriverWithVolumesPre<Guest>>,
+    /// Its component with the interface `snapshots`, if it exports that.
+    pub with_snapshots: Option<NodeDriverWithSnapshotsPre<Guest>>,
     /// The kind of engine it drives.
     pub engine_kind: String,
     /// The hash of its component.
@@ -195,8 +199,14 @@ pub async fn driver(
         None
     };
     let with_volumes = if exports(&component, runner, VOLUMES) {
-        let pre = NodeDriverWithVolumesPre::new(linked);
+        let pre = NodeDriverWithVolumesPre::new(linked.clone());
         Some(pre.map_err(|error| export(name, VOLUMES, &error))?)
+    } else {
+        None
+    };
+    let with_snapshots = if exports(&component, runner, SNAPSHOTS) {
+        let pre = NodeDriverWithSnapshotsPre::new(linked);
+        Some(pre.map_err(|error| export(name, SNAPSHOTS, &error))?)
     } else {
         None
     };
@@ -225,6 +235,7 @@ pub async fn driver(
         with_survey,
         with_moves,
         with_volumes,
+        with_snapshots,
         engine_kind,
         hash: pin::hash(wasm),
         is_embedded: EMBEDDED.contains(&(name, wasm)),

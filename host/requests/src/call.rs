@@ -1,6 +1,6 @@
 //! The calls of a driver, by which a file permits a request and the host has values.
 
-use super::scope::CallScope;
+use super::scope::{CallScope, SnapshotPurpose};
 use serde::Deserialize;
 
 /// A set of kinds of calls. A request file has one of [`WORDS`], or a list of them.
@@ -9,7 +9,7 @@ use serde::Deserialize;
 pub struct Calls(u16);
 
 /// The words of a request file, with their kinds. A later word may be a part of an earlier one.
-const WORDS: [(&str, Calls, &str); 9] = [
+const WORDS: [(&str, Calls, &str); 12] = [
     ("node", Calls(0b111), "a call about the whole node"),
     ("survey", Calls(0b10), "the survey of the node"),
     ("mark", Calls::MARK, "the call that marks the store"),
@@ -23,6 +23,13 @@ const WORDS: [(&str, Calls, &str); 9] = [
     ),
     ("volume", Calls::VOLUME, "a call that changes one volume"),
     ("make", Calls::MAKE, "the call that makes a volume"),
+    ("take", Calls::TAKE, "the call that takes a snapshot"),
+    ("drop", Calls::DROP, "the call that removes a snapshot"),
+    (
+        "restore",
+        Calls::RESTORE,
+        "the call that restores a snapshot",
+    ),
 ];
 
 #[derive(Deserialize)]
@@ -58,15 +65,19 @@ impl TryFrom<CallsToml> for Calls {
 }
 
 impl Calls {
-    pub const ALL: Self = Self(0b1_1111_1111);
+    pub const ALL: Self = Self(0b1111_1111_1111);
     pub const MARK: Self = Self(0b100);
-    pub const INSTANCE: Self = Self(0b111_1000);
-    pub const CHANGE: Self = Self(0b111_0000);
-    pub const CREATE: Self = Self(0b10_0000);
-    pub const CREATE_OR_MOVE: Self = Self(0b110_0000);
+    pub const INSTANCE: Self = Self(0b1110_0111_1000);
+    pub const CHANGE: Self = Self(0b1010_0111_0000);
+    pub const CREATE: Self = Self(0b1000_0010_0000);
+    pub const CREATE_OR_MOVE: Self = Self(0b1000_0110_0000);
     pub const MAKE: Self = Self(0b1_0000_0000);
     pub const VOLUME: Self = Self(0b1_1000_0000);
-    pub const WITH_IMAGES: Self = Self(0b1_0110_0010);
+    pub const WITH_IMAGES: Self = Self(0b1001_0110_0010);
+    pub const TAKE: Self = Self(0b10_0000_0000);
+    pub const DROP: Self = Self(0b100_0000_0000);
+    pub const RESTORE: Self = Self(0b1000_0000_0000);
+    pub const WITH_SNAPSHOT: Self = Self(0b1110_0010_0000);
 
     /// The kind of the call with this scope.
     fn of(scope: &CallScope) -> Self {
@@ -76,12 +87,18 @@ impl Calls {
                 None => 0b1000_0000,
             });
         }
+        match scope.snapshot.map(|snapshot| snapshot.purpose) {
+            Some(SnapshotPurpose::Take) => return Self::TAKE,
+            Some(SnapshotPurpose::Drop) => return Self::DROP,
+            Some(SnapshotPurpose::Restore) => return Self::RESTORE,
+            Some(SnapshotPurpose::Source) | None => {}
+        }
         Self(match &scope.subject {
             None if scope.survey.is_some() => 0b10,
             None if scope.mark.is_some() => Self::MARK.0,
             None => 0b1,
             Some(_) if scope.moves => 0b100_0000,
-            Some(subject) if subject.creation.is_some() => Self::CREATE.0,
+            Some(subject) if subject.creation.is_some() => 0b10_0000,
             Some(_) if scope.changes => 0b1_0000,
             Some(_) => 0b1000,
         })

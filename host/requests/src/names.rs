@@ -66,6 +66,8 @@ fn host(name: &str) -> Option<(ValueType, Calls)> {
         "ports" | MOUNTS => (ValueType::List, Calls::CHANGE),
         "volume.id" => (ValueType::Text, Calls::VOLUME),
         "volume.size_gib" | "volume.size_bytes" => (ValueType::Number, Calls::MAKE),
+        "snapshot.id" | "snapshot.instance" => (ValueType::Text, Calls::WITH_SNAPSHOT),
+        "snapshot.incarnation" => (ValueType::Number, Calls::WITH_SNAPSHOT),
         "hostname" | "image" => (ValueType::Text, Calls::CREATE_OR_MOVE),
         "gpus" | "command" | PUBLISHED | ENVIRONMENT => (ValueType::List, Calls::CREATE_OR_MOVE),
         "images" => (ValueType::List, Calls::WITH_IMAGES),

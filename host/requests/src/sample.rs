@@ -1,5 +1,6 @@
 //! Samples of calls, for a review of the requests of a file and for tests.
 
+use crate::scope::{SnapshotPurpose, SnapshotScope};
 use crate::show::escaped_lines;
 use crate::{CallScope, CallSubject, CreateScope, Purpose, RequestFile, Requests};
 use serde::Deserialize;
@@ -8,8 +9,8 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use wharf_domain::blueprint::{BlueprintFile, FileContent};
 use wharf_domain::capacity::Size;
-use wharf_domain::driver::{InstanceNetwork, Mount, PublishedPort, Tag};
-use wharf_domain::ids::{InstanceId, VolumeId};
+use wharf_domain::driver::{InstanceNetwork, Mount, PublishedPort, Source, Tag};
+use wharf_domain::ids::{InstanceId, SnapshotId, VolumeId};
 use wharf_domain::instance::ResourceType;
 use wharf_domain::secret::SecretKind;
 
@@ -49,6 +50,7 @@ struct SampleToml {
     files: Vec<WrittenFile>,
     mounts: Vec<WrittenMount>,
     volume: WrittenVolume,
+    snapshot: Option<WrittenSnapshot>,
     learnt: BTreeMap<String, WrittenLearnt>,
     settings: Value,
 }
@@ -65,6 +67,9 @@ enum Call {
     Move,
     Volume,
     Make,
+    Take,
+    Drop,
+    Restore,
 }
 
 #[derive(Deserialize)]
@@ -72,6 +77,14 @@ enum Call {
 struct WrittenVolume {
     id: String,
     size_gib: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenSnapshot {
+    id: String,
+    instance: String,
+    incarnation: u64,
 }
 
 #[derive(Deserialize)]
@@ -157,8 +170,22 @@ impl SampleToml {
             ),
             _ => CallScope::read(&self.installation, tag),
         };
-        scope.changes |= matches!(self.call, Call::Change | Call::Create | Call::Move);
-        scope.moves = self.call == Call::Move;
+        let call = self.call;
+        let creates = matches!(call, Call::Create | Call::Move | Call::Restore);
+        let changes = creates || matches!(call, Call::Change | Call::Take);
+        scope.changes |= changes || call == Call::Drop;
+        scope.moves = call == Call::Move;
+        let purpose = match call {
+            Call::Take => Some(SnapshotPurpose::Take),
+            Call::Drop => Some(SnapshotPurpose::Drop),
+            Call::Restore => Some(SnapshotPurpose::Restore),
+            Call::Create => Some(SnapshotPurpose::Source),
+            _ => None,
+        };
+        if let Some((purpose, snapshot)) = purpose.zip(self.snapshot) {
+            let of = snapshot.read()?;
+            scope.snapshot = Some(SnapshotScope { of, purpose });
+        }
         for (name, learnt) in self.learnt {
             match learnt {
                 WrittenLearnt::Ids(ids) => drop(scope.learnt.insert(name, ids)),
@@ -167,7 +194,7 @@ impl SampleToml {
                 WrittenLearnt::Fact(false) => {}
             }
         }
-        if scope.subject.is_some() && scope.changes {
+        if changes {
             let variable = |text: String| match text.split_once('=') {
                 Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
                 None => Err(format!("environment: {text:?} is not NAME=VALUE")),
@@ -195,7 +222,7 @@ impl SampleToml {
                 public_network: self.public.map(Into::into),
                 vm_ports: (self.kind == ResourceType::Vm).then_some(self.ports),
                 mounts: Some(mounts),
-                creation: (self.call != Call::Change).then_some(creation),
+                creation: creates.then_some(creation),
                 ..CallSubject::new(tag)
             });
         }
@@ -208,6 +235,19 @@ impl SampleToml {
 
 fn volume(id: &str) -> Result<VolumeId, String> {
     VolumeId::parse(id).ok_or_else(|| "volume: must be a UUID".to_owned())
+}
+
+impl WrittenSnapshot {
+    fn read(self) -> Result<Source, String> {
+        let instance = InstanceId::parse(&self.instance);
+        Ok(Source {
+            snapshot: SnapshotId::parse(&self.id).ok_or("snapshot: must be a UUID")?,
+            instance: Tag {
+                instance: instance.ok_or("snapshot: its instance must be a UUID")?,
+                incarnation: self.incarnation,
+            },
+        })
+    }
 }
 
 impl WrittenMount {

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use wharf_domain::blueprint::BlueprintFile;
 use wharf_domain::capacity::Size;
-use wharf_domain::driver::{DriverTarget, InstanceNetwork, Mount, PublishedPort, Spec, Tag};
-use wharf_domain::ids::VolumeId;
+use wharf_domain::driver::{
+    DriverTarget, InstanceNetwork, Mount, PublishedPort, Source, Spec, Tag,
+};
+use wharf_domain::ids::{SnapshotId, VolumeId};
 use wharf_domain::instance::ResourceType;
 
 /// The scope of one call of a driver.
@@ -20,6 +22,8 @@ pub struct CallScope {
     pub subject: Option<CallSubject>,
     /// The volume of the call; `None` for other calls.
     pub volume: Option<VolumeScope>,
+    /// The snapshot of the call; `None` for other calls.
+    pub snapshot: Option<SnapshotScope>,
     /// The mark that this call may put into the engine's store.
     pub mark: Option<String>,
     /// The images of blueprints that a survey may ask for. A survey also lists networks of all owners.
@@ -50,6 +54,23 @@ pub struct VolumeCreation {
     pub images: Vec<String>,
 }
 
+/// The snapshot of a call.
+#[derive(Debug, Clone, Copy)]
+pub struct SnapshotScope {
+    pub of: Source,
+    pub purpose: SnapshotPurpose,
+}
+
+/// What a call does with a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotPurpose {
+    Take,
+    Drop,
+    Restore,
+    /// An instance is created from it, or was.
+    Source,
+}
+
 /// The instance of a call.
 #[derive(Debug, Clone)]
 pub struct CallSubject {
@@ -67,6 +88,13 @@ pub struct CallSubject {
     pub mounts: Option<Vec<Mount>>,
     /// The permitted creation, in `ensure`.
     pub creation: Option<CreateScope>,
+}
+
+impl SnapshotScope {
+    fn new(snapshot: SnapshotId, instance: Tag, purpose: SnapshotPurpose) -> Option<Self> {
+        let of = Source { snapshot, instance };
+        Some(Self { of, purpose })
+    }
 }
 
 impl CallSubject {
@@ -113,6 +141,7 @@ impl CallScope {
             changes: false,
             subject: None,
             volume: None,
+            snapshot: None,
             mark: None,
             survey: None,
             moves: false,
@@ -162,6 +191,31 @@ impl CallScope {
         }
     }
 
+    /// The call that takes a snapshot of an instance.
+    pub fn take_snapshot(installation: &str, target: &DriverTarget, id: SnapshotId) -> Self {
+        Self {
+            snapshot: SnapshotScope::new(id, target.tag, SnapshotPurpose::Take),
+            ..Self::change(installation, target)
+        }
+    }
+
+    /// The call that removes a snapshot.
+    pub fn drop_snapshot(installation: &str, of: Source) -> Self {
+        Self {
+            changes: true,
+            snapshot: SnapshotScope::new(of.snapshot, of.instance, SnapshotPurpose::Drop),
+            ..Self::read(installation, of.instance)
+        }
+    }
+
+    /// The call that gives an instance the disk of a snapshot of it.
+    pub fn restore(installation: &str, spec: &Spec, engine_kind: &str, id: SnapshotId) -> Self {
+        Self {
+            snapshot: SnapshotScope::new(id, spec.target.tag, SnapshotPurpose::Restore),
+            ..Self::create(installation, spec, engine_kind)
+        }
+    }
+
     /// A call about one instance that changes nothing.
     pub fn read(installation: &str, tag: Tag) -> Self {
         Self {
@@ -206,6 +260,10 @@ impl CallScope {
             files: blueprint.files.clone(),
         };
         let mut scope = Self::change(installation, &spec.target);
+        scope.snapshot = spec.source.map(|of| SnapshotScope {
+            of,
+            purpose: SnapshotPurpose::Source,
+        });
         if let Some(subject) = &mut scope.subject {
             subject.creation = Some(creation);
         }

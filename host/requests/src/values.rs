@@ -86,6 +86,17 @@ impl<'a> CallValues<'a> {
             ("volume", "size_bytes") => {
                 (u64::from(self.volume_creation()?.size_gib).saturating_mul(GIB)).into()
             }
+            ("snapshot", part) => {
+                let snapshot = self.scope.snapshot.as_ref();
+                let of = snapshot
+                    .ok_or_else(|| Fault::absent("this call has no snapshot"))?
+                    .of;
+                match part {
+                    "id" => of.snapshot.to_string().into(),
+                    "instance" => of.instance.instance.to_string().into(),
+                    _ => of.instance.incarnation.into(),
+                }
+            }
             ("published", _) => {
                 let creation = self.creation()?;
                 let ports = creation.published.iter();

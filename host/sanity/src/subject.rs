@@ -129,6 +129,7 @@ impl Subject {
             }],
             private_address: None,
             gpu_devices: Vec::new(),
+            source: None,
             may_exist: false,
             blueprint: self.blueprint(),
         })

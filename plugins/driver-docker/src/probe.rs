@@ -7,7 +7,7 @@ use crate::gpu;
 use crate::product::Product;
 use crate::settings::DiskLimit;
 use crate::{vm, volumes};
-use wharf_guest::{DiskGrow, During, Error, Features, GIB, Health, version_numbers};
+use wharf_guest::{DiskGrow, During, Error, Features, GIB, Health, SnapshotKind, version_numbers};
 
 /// The oldest version of the interface with all required features: Docker 20.10, Podman 4.
 const OLDEST_API: (u32, u32) = (1, 41);
@@ -59,6 +59,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             kvm: vm::have_kvm(ctx)?,
             volumes: volumes::are_made(ctx, &product, &info),
             late_attach: false,
+            snapshots: SnapshotKind::None,
         },
         n_vcpus: info.ncpu,
         mem_gib: u32::try_from(info.mem_total / GIB).unwrap_or(u32::MAX),

@@ -120,6 +120,7 @@ fn spec() -> Spec {
         wan_ports: Vec::new(),
         volumes: Vec::new(),
         gpu_devices: vec!["0000:01:00.0".into()],
+        source: None,
         may_exist: false,
         blueprint: Blueprint {
             images: vec![Image {

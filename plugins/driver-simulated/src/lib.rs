@@ -6,8 +6,8 @@ mod answer;
 use answer::{accepted, list_page, mark, report, usage};
 use wharf_guest::{
     Answer, DiskGrow, Driver, Error, Features, Gpu, Health, Identity, Moves, Node, Observed,
-    ObservedVolume, Ports, Report, Spec, Surroundings, Survey, Tag, Target, Usage, Volume,
-    VolumeReport, Volumes,
+    ObservedVolume, Ports, Report, SnapshotKind, Spec, Surroundings, Survey, Tag, Target, Usage,
+    Volume, VolumeReport, Volumes,
 };
 use wharf_guest::{Call, HostEngine};
 
@@ -150,6 +150,7 @@ fn probe() -> Result<Health, Error> {
             kvm: false,
             volumes: info.volumes,
             late_attach: info.late_attach,
+            snapshots: SnapshotKind::None,
         },
         n_vcpus: info.n_vcpus,
         mem_gib: info.mem_gib,

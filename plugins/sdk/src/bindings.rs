@@ -77,6 +77,12 @@ optional!(
     "export_volumes",
     "wharf_guest::export::volumes"
 );
+optional!(
+    snapshots,
+    "package wharf:guest; world snapshots { export wharf:plugin/snapshots@0.1.0; }",
+    "export_snapshots",
+    "wharf_guest::export::snapshots"
+);
 
 /// Bindings of the world `flavor-provider`.
 pub mod flavor_provider {

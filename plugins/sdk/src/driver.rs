@@ -1,8 +1,8 @@
 //! The traits of a driver.
 
 use crate::types::{
-    Error, Health, Node, Observed, ObservedVolume, Report, Spec, Surroundings, Tag, Target, Usage,
-    Volume, VolumeReport,
+    Error, Health, Node, Observed, ObservedSnapshot, ObservedVolume, Report, SnapshotReport, Spec,
+    Surroundings, Tag, Target, Usage, Volume, VolumeReport,
 };
 
 /// A driver for one kind of engine.
@@ -103,4 +103,19 @@ pub trait Volumes: Driver {
             node.name
         )))
     }
+}
+
+/// Snapshots: copies of instances' disks, for drivers that take them.
+pub trait Snapshots: Driver {
+    /// Takes a snapshot of an instance, as far as possible without waiting.
+    fn take(node: &Node, target: &Target, snapshot: &str) -> Result<SnapshotReport, Error>;
+
+    /// Removes a snapshot. Success if absent already.
+    fn drop(node: &Node, instance: &Tag, snapshot: &str) -> Result<SnapshotReport, Error>;
+
+    /// Gives an instance that does not run the disk of a snapshot of it.
+    fn restore(node: &Node, spec: &Spec, snapshot: &str) -> Result<Report, Error>;
+
+    /// Lists all of the installation's snapshots on the node. Changes nothing.
+    fn list_snapshots(node: &Node) -> Result<Vec<ObservedSnapshot>, Error>;
 }

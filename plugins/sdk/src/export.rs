@@ -2,13 +2,16 @@
 
 use crate::bindings::node_driver::exports::wharf::plugin::driver;
 use crate::types::{
-    Blueprint, BlueprintRequest, Error, Flavor, Health, Node, Observed, ObservedVolume, Report,
-    Spec, Surroundings, Tag, Target, Usage, Volume, VolumeReport,
+    Blueprint, BlueprintRequest, Error, Flavor, Health, Node, Observed, ObservedSnapshot,
+    ObservedVolume, Report, SnapshotReport, Spec, Surroundings, Tag, Target, Usage, Volume,
+    VolumeReport,
 };
-use crate::{Driver, FlavorProvider, Identity, Moves, Ports, Survey, Volumes};
+use crate::{Driver, FlavorProvider, Identity, Moves, Ports, Snapshots, Survey, Volumes};
 use std::marker::PhantomData;
 
-pub use crate::bindings::{flavor_provider, identity, moves, node_driver, ports, survey, volumes};
+pub use crate::bindings::{
+    flavor_provider, identity, moves, node_driver, ports, snapshots, survey, volumes,
+};
 
 /// Implements the generated traits by calling `T`.
 pub struct Exported<T>(PhantomData<T>);
@@ -91,6 +94,21 @@ impl<T: Volumes> volumes::exports::wharf::plugin::volumes::Guest for Exported<T>
     }
 }
 
+impl<T: Snapshots> snapshots::exports::wharf::plugin::snapshots::Guest for Exported<T> {
+    fn take(node: Node, target: Target, snapshot: String) -> Result<SnapshotReport, Error> {
+        T::take(&node, &target, &snapshot)
+    }
+    fn drop(node: Node, instance: Tag, snapshot: String) -> Result<SnapshotReport, Error> {
+        T::drop(&node, &instance, &snapshot)
+    }
+    fn restore(node: Node, spec: Spec, snapshot: String) -> Result<Report, Error> {
+        T::restore(&node, &spec, &snapshot)
+    }
+    fn list_snapshots(node: Node) -> Result<Vec<ObservedSnapshot>, Error> {
+        T::list_snapshots(&node)
+    }
+}
+
 impl<T: FlavorProvider> flavor_provider::exports::wharf::plugin::flavors::Guest for Exported<T> {
     fn flavors() -> Vec<Flavor> {
         T::flavors()
@@ -125,6 +143,11 @@ macro_rules! export {
     };
     (@Volumes $answering:ident) => {
         $crate::export::volumes::export_volumes!($answering with_types_in $crate::export::volumes);
+    };
+    (@Snapshots $answering:ident) => {
+        $crate::export::snapshots::export_snapshots!(
+            $answering with_types_in $crate::export::snapshots
+        );
     };
     (@FlavorProvider $answering:ident) => {
         $crate::export::flavor_provider::export_flavor_provider!(

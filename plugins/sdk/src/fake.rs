@@ -4,12 +4,12 @@
 use crate::Engine;
 use crate::types::{
     EngineError, File, JobState, Mount, Network, Node, PublishedPort, Request, ResourceType,
-    Response, Size, Spec, Tag, Target, Volume, Written,
+    Response, Size, Source, Spec, Tag, Target, Volume, Written,
 };
 use std::cell::RefCell;
 use std::sync::Arc;
 use wharf_domain::blueprint::{self, Blueprint};
-use wharf_domain::ids::{Generation, InstanceId, VolumeId};
+use wharf_domain::ids::{Generation, InstanceId, SnapshotId, VolumeId};
 use wharf_domain::{capacity, driver, instance};
 use wharf_requests::{CallScope, Purpose, Rendered, RequestFile, Requests};
 
@@ -194,6 +194,45 @@ impl<'a> Host<'a> {
         })
     }
 
+    /// A call of `take`.
+    #[must_use]
+    pub fn take(
+        file: &str,
+        node: &Node,
+        target: &Target,
+        snapshot: &str,
+        engine: &'a dyn Http,
+    ) -> Self {
+        let id = to_snapshot(snapshot);
+        Self::new(file, node, engine, |_| {
+            CallScope::take_snapshot(&node.installation, &to_target(target), id)
+        })
+    }
+
+    /// A call of `drop`.
+    #[must_use]
+    pub fn drop(file: &str, node: &Node, of: &Source, engine: &'a dyn Http) -> Self {
+        let scope = |_: &str| CallScope::drop_snapshot(&node.installation, to_source(of));
+        Self::new(file, node, engine, scope)
+    }
+
+    /// A call of `restore`.
+    #[must_use]
+    pub fn restore(
+        file: &str,
+        node: &Node,
+        spec: &'a Spec,
+        snapshot: &str,
+        engine: &'a dyn Http,
+    ) -> Self {
+        let id = to_snapshot(snapshot);
+        let scope = |kind: &str| CallScope::restore(&node.installation, &to_spec(spec), kind, id);
+        Self {
+            files: &spec.blueprint.files,
+            ..Self::new(file, node, engine, scope)
+        }
+    }
+
     #[expect(clippy::panic, reason = "a test fails by panicking")]
     fn new(
         file: &str,
@@ -311,6 +350,18 @@ fn to_tag(tag: &Tag) -> driver::Tag {
     }
 }
 
+#[expect(clippy::expect_used, reason = "a test fails by panicking")]
+fn to_snapshot(id: &str) -> SnapshotId {
+    SnapshotId::parse(id).expect("the id of the snapshot")
+}
+
+fn to_source(source: &Source) -> driver::Source {
+    driver::Source {
+        snapshot: to_snapshot(&source.snapshot),
+        instance: to_tag(&source.instance),
+    }
+}
+
 fn to_size(size: Size) -> capacity::Size {
     capacity::Size {
         n_vcpus: size.n_vcpus,
@@ -395,6 +446,7 @@ fn to_spec(spec: &Spec) -> driver::Spec {
         published: spec.published.iter().map(to_port).collect(),
         private_address: Some(std::net::Ipv4Addr::LOCALHOST),
         gpu_devices: spec.gpu_devices.clone(),
+        source: spec.source.as_ref().map(to_source),
         may_exist: spec.may_exist,
         blueprint: Arc::new(Blueprint {
             images: given.images.iter().map(image).collect(),

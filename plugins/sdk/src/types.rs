@@ -5,7 +5,7 @@ pub use crate::bindings::flavor_provider::exports::wharf::plugin::flavors::{
 };
 pub use crate::bindings::node_driver::wharf::plugin::driver_types::{
     DiskGrow, Features, Gpu, Health, Mount, Network, Node, Observed, Phase, PublishedPort, Report,
-    Spec, Tag, Target, Usage,
+    SnapshotKind, Source, Spec, Tag, Target, Usage,
 };
 pub use crate::bindings::node_driver::wharf::plugin::engine::{
     EngineError, Header, JobState, Request, Response, Written,
@@ -14,6 +14,9 @@ pub use crate::bindings::node_driver::wharf::plugin::log::Level;
 pub use crate::bindings::node_driver::wharf::plugin::types::{
     Blueprint, Content, Error, FieldError, File, Health as Readiness, Image, ResourceType, Secret,
     Shortage, Size,
+};
+pub use crate::bindings::snapshots::exports::wharf::plugin::snapshots::{
+    Complete, ObservedSnapshot, SnapshotReport, SnapshotState,
 };
 pub use crate::bindings::survey::exports::wharf::plugin::survey::{EngineNetwork, Surroundings};
 pub use crate::bindings::volumes::exports::wharf::plugin::volumes::{

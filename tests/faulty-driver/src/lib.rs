@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 use wharf_guest::{
     Call, DiskGrow, Driver, EngineError, Error, Features, Health, HostEngine, Node, Observed,
-    Phase, Report, Spec, Tag, Target, Usage, log,
+    Phase, Report, SnapshotKind, Spec, Tag, Target, Usage, log,
 };
 
 #[derive(Deserialize)]
@@ -171,6 +171,7 @@ fn healthy(version: String) -> Health {
             kvm: false,
             volumes: false,
             late_attach: false,
+            snapshots: SnapshotKind::None,
         },
         n_vcpus: 0,
         mem_gib: 0,

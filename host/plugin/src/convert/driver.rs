@@ -1,6 +1,8 @@
 //! Conversion of drivers' arguments and results.
 
-use super::{blueprint, clean, nonsense, resource_type_to_guest, short, size_to_guest, volumes};
+use super::{
+    blueprint, clean, nonsense, resource_type_to_guest, short, size_to_guest, snapshots, volumes,
+};
 use crate::bindings::{driver_types as wit, survey};
 use std::time::Duration;
 use tracing::warn;
@@ -17,8 +19,8 @@ const MAX_NAME: usize = 200;
 const MAX_GPUS: usize = 1024;
 /// Longest text in the probe cache, bytes.
 const MAX_PROBE_CACHE: usize = 1024;
-/// Most instances of a node.
-pub const MAX_ROWS: usize = 100_000;
+/// Most rows of a list of a node.
+const MAX_ROWS: usize = 100_000;
 /// A larger total is invalid.
 const MAX_TOTAL: u32 = 10_000_000;
 /// Shortest and longest time after which a driver can ask for the next call.
@@ -55,6 +57,7 @@ pub fn spec(spec: &Spec) -> wit::Spec {
         wan_ports: target.wan_ports.clone(),
         volumes: target.volumes.iter().map(volumes::mount).collect(),
         gpu_devices: spec.gpu_devices.clone(),
+        source: spec.source.map(snapshots::source),
         may_exist: spec.may_exist,
         blueprint: blueprint::to_guest(&spec.blueprint),
     }
@@ -119,27 +122,38 @@ fn phase(phase: wit::Phase) -> Phase {
 
 /// From a guest. An invalid id is skipped: foreign labels on the engine must not hide our objects.
 pub fn list(list: Vec<wit::Observed>, node: &NodeId) -> Result<Vec<Observed>, PluginError> {
+    rows(list, "instances", node, |row| {
+        Some(Observed {
+            tag: tag_from_guest(&row.tag)?,
+            phase: phase(row.phase),
+        })
+    })
+}
+
+/// From a guest; none if the id is not valid.
+pub fn tag_from_guest(tag: &wit::Tag) -> Option<Tag> {
+    Some(Tag {
+        instance: InstanceId::parse(&tag.instance)?,
+        incarnation: tag.incarnation,
+    })
+}
+
+/// A list of a guest, without the rows that `read` does not accept.
+pub fn rows<G, T>(
+    list: Vec<G>,
+    what: &str,
+    node: &NodeId,
+    read: impl FnMut(G) -> Option<T>,
+) -> Result<Vec<T>, PluginError> {
     let given = list.len();
     if given > MAX_ROWS {
         return Err(nonsense(format!(
-            "a list of {given} instances; at most {MAX_ROWS}"
+            "a list of {given} {what}; at most {MAX_ROWS}"
         )));
     }
-    let known: Vec<_> = list
-        .into_iter()
-        .filter_map(|row| {
-            let instance = InstanceId::parse(&row.tag.instance)?;
-            Some(Observed {
-                tag: Tag {
-                    instance,
-                    incarnation: row.tag.incarnation,
-                },
-                phase: phase(row.phase),
-            })
-        })
-        .collect();
+    let known: Vec<_> = list.into_iter().filter_map(read).collect();
     if known.len() < given {
-        warn!(%node, rows = given - known.len(), "the driver listed rows that name no instance; they are ignored");
+        warn!(%node, rows = given - known.len(), "the driver's list of {what} has rows without valid ids; they are ignored");
     }
     Ok(known)
 }
@@ -179,6 +193,7 @@ pub fn health(health: wit::Health) -> Result<NodeHealth, PluginError> {
             kvm: features.kvm,
             volumes: features.volumes,
             late_attach: features.late_attach,
+            snapshots: snapshots::kind(features.snapshots),
         },
         totals,
         gpus: health

@@ -4,6 +4,7 @@
 pub mod blueprint;
 pub mod driver;
 pub mod flavor;
+pub mod snapshots;
 pub mod volumes;
 
 use super::bindings::types as wit;

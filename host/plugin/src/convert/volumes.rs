@@ -1,9 +1,8 @@
 //! Conversion of volumes.
 
-use super::driver::{MAX_ROWS, again};
-use super::{nonsense, short};
+use super::driver::{again, rows};
+use super::short;
 use crate::bindings::{driver_types, volumes as wit};
-use tracing::warn;
 use wharf_domain::driver::{Mount, ObservedVolume, PluginError, VolumeReport, VolumeState};
 use wharf_domain::ids::{NodeId, VolumeId};
 
@@ -28,7 +27,7 @@ fn state(state: wit::VolumeState) -> VolumeState {
     match state {
         wit::VolumeState::Absent => VolumeState::Absent,
         wit::VolumeState::Making(progress) => VolumeState::Making(short(&progress)),
-        wit::VolumeState::Ready => VolumeState::Ready,
+        wit::VolumeState::Ready => VolumeState::Ready(()),
         wit::VolumeState::InUse => VolumeState::InUse,
         wit::VolumeState::Failed(why) => VolumeState::Failed(short(&why)),
     }
@@ -39,23 +38,10 @@ pub fn list(
     list: Vec<wit::ObservedVolume>,
     node: &NodeId,
 ) -> Result<Vec<ObservedVolume>, PluginError> {
-    let given = list.len();
-    if given > MAX_ROWS {
-        return Err(nonsense(format!(
-            "a list of {given} volumes; at most {MAX_ROWS}"
-        )));
-    }
-    let known: Vec<_> = list
-        .into_iter()
-        .filter_map(|row| {
-            Some(ObservedVolume {
-                volume: VolumeId::parse(&row.id)?,
-                state: state(row.state),
-            })
+    rows(list, "volumes", node, |row| {
+        Some(ObservedVolume {
+            volume: VolumeId::parse(&row.id)?,
+            state: state(row.state),
         })
-        .collect();
-    if known.len() < given {
-        warn!(%node, rows = given - known.len(), "the driver listed rows that name no volume; they are ignored");
-    }
-    Ok(known)
+    })
 }

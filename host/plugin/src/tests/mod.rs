@@ -127,6 +127,7 @@ fn spec(n: u32) -> Spec {
         },
         private_address: None,
         gpu_devices: Vec::new(),
+        source: None,
         may_exist: false,
         blueprint: Arc::new(Blueprint {
             images: vec![Image {

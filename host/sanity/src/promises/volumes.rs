@@ -30,7 +30,7 @@ pub async fn made(subject: &Subject) -> Result<Verdict> {
         answer => bail!("make with another size: {answer:?}"),
     }
     let listed = subject.driver().list_volumes().await?;
-    let is_it = |state: &VolumeState| *state == VolumeState::Ready;
+    let is_it = |state: &VolumeState| *state == VolumeState::Ready(());
     let only = matches!(listed.as_slice(), [one] if one.volume == id && is_it(&one.state));
     ensure!(only, "one volume exists, and the list has {listed:?}");
     let others = subject.drivers.other.list_volumes().await?;
@@ -169,7 +169,7 @@ async fn make(subject: &Subject, id: VolumeId) -> Result<()> {
     loop {
         let report = make_once(subject, id, SIZE_GIB).await.context("make")?;
         match report.state {
-            VolumeState::Ready => return Ok(()),
+            VolumeState::Ready(()) => return Ok(()),
             VolumeState::Making(_) => {}
             other => bail!("make reported {other:?}"),
         }

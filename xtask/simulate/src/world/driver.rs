@@ -5,13 +5,14 @@ use async_trait::async_trait;
 use std::time::Duration;
 use tokio::time::Instant;
 use wharf_domain::driver::{
-    DriverReport, DriverTarget, NodeHealth, Observed, ObservedVolume, Phase, PluginError,
-    ResourceUsage, Spec, StoreMark, Surroundings, Tag, VolumeReport, VolumeState,
+    DriverReport, DriverTarget, NodeHealth, Observed, ObservedSnapshot, ObservedVolume, Phase,
+    PluginError, ResourceUsage, SnapshotReport, Source, Spec, StoreMark, Surroundings, Tag,
+    VolumeReport, VolumeState,
 };
-use wharf_domain::ids::{Generation, NodeId, VolumeId};
+use wharf_domain::ids::{Generation, NodeId, SnapshotId, VolumeId};
 use wharf_domain::secret::InstanceSecrets;
 use wharf_engine::Transport;
-use wharf_plugin::{DriverCalls, VolumeCalls};
+use wharf_plugin::{DriverCalls, SnapshotCalls, VolumeCalls};
 
 /// The driver of a node of the world.
 #[derive(Debug, Clone)]
@@ -217,4 +218,37 @@ impl VolumeCalls for WorldDriver {
         self.done(Request::SetVolumes(Box::new(target.clone())))
             .await
     }
+}
+
+/// The world takes no snapshots.
+#[async_trait]
+impl SnapshotCalls for WorldDriver {
+    async fn take_snapshot(
+        &self,
+        _: &DriverTarget,
+        _: SnapshotId,
+    ) -> Result<SnapshotReport, PluginError> {
+        Err(no_snapshots())
+    }
+
+    async fn drop_snapshot(&self, _: Source) -> Result<SnapshotReport, PluginError> {
+        Err(no_snapshots())
+    }
+
+    async fn restore_snapshot(
+        &self,
+        _: &Spec,
+        _: &InstanceSecrets,
+        _: SnapshotId,
+    ) -> Result<DriverReport, PluginError> {
+        Err(no_snapshots())
+    }
+
+    async fn list_snapshots(&self) -> Result<Vec<ObservedSnapshot>, PluginError> {
+        Ok(Vec::new())
+    }
+}
+
+fn no_snapshots() -> PluginError {
+    PluginError::Unsupported("snapshots".to_owned())
 }

@@ -262,16 +262,6 @@ impl World {
         let carried_out =
             |request: &Request| self.truth(|truth| truth.0.carry_out(node, request, truth.1));
         let fault = match fault {
-            // Wharf cannot tell a machine that came up in another store: that one is shown after the call. A start
-            // brings none up there.
-            Some(fault @ (Fault::EmptyStore | Fault::OtherStore))
-                if request.brings_up() && !matches!(request, Request::Start(_)) =>
-            {
-                let is_away = self.truth(|truth| truth.0.is_away(node, truth.1));
-                let answer = (!is_away).then(|| carried_out(&request));
-                self.strike(node, &request, fault);
-                return answer.unwrap_or_else(|| Err(self.lost(node)));
-            }
             // Nobody can foresee a late change of mounts: no list has them.
             Some(Fault::Late | Fault::VeryLate | Fault::Duplicate)
                 if matches!(request, Request::SetVolumes(_)) =>

@@ -5,7 +5,8 @@ use super::{Answer, Request};
 use std::collections::BTreeSet;
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::driver::{
-    DiskGrow, Features, NodeHealth, Phase, PluginError, ResourceUsage, StoreMark, Surroundings,
+    DiskGrow, Features, NodeHealth, Phase, PluginError, ResourceUsage, SnapshotKind, StoreMark,
+    Surroundings,
 };
 use wharf_domain::ids::{NodeId, VolumeId};
 
@@ -200,6 +201,7 @@ impl Node {
                 kvm: false,
                 volumes: true,
                 late_attach: true,
+                snapshots: SnapshotKind::None,
             },
             totals: self.setup.capacity,
             gpus: self.setup.gpus.clone(),

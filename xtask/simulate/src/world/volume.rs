@@ -18,7 +18,7 @@ impl StoredVolume {
         if now < self.made_at + BOOT {
             VolumeState::Making("formatting".to_owned())
         } else {
-            VolumeState::Ready
+            VolumeState::Ready(())
         }
     }
 }
@@ -63,7 +63,7 @@ impl Store {
     pub fn has_volumes(&self, mounts: &[Mount], now: Moment) -> Result<(), PluginError> {
         let is_ready = |mount: &Mount| {
             let volume = self.volumes.get(&mount.volume);
-            volume.is_some_and(|volume| volume.state(now) == VolumeState::Ready)
+            volume.is_some_and(|volume| volume.state(now) == VolumeState::Ready(()))
         };
         if mounts.iter().all(is_ready) {
             Ok(())

@@ -53,6 +53,7 @@ pub fn spec(n: u8) -> Spec {
         wan_ports: Vec::new(),
         volumes: Vec::new(),
         gpu_devices: Vec::new(),
+        source: None,
         may_exist: false,
         blueprint: Blueprint {
             images: vec![Image {

@@ -1,0 +1,111 @@
+//! The snapshots of a node: the methods for the optional interface `snapshots`.
+
+use super::call::TRANSFER_LIST;
+use super::convert::{driver as convert_driver, snapshots as convert};
+use super::driver::{CallOptions, GuestDriver};
+use super::driver_calls::DriverCalls as _;
+use async_trait::async_trait;
+use wharf_domain::driver::{
+    DriverReport, DriverTarget, ObservedSnapshot, PluginError, SnapshotReport, Source, Spec,
+};
+use wharf_domain::ids::SnapshotId;
+use wharf_domain::secret::InstanceSecrets;
+use wharf_engine::CallScope;
+
+/// The functions of a driver for snapshots.
+#[async_trait]
+pub trait SnapshotCalls {
+    /// Takes a snapshot of an instance that runs or is stopped, or reports the progress.
+    async fn take_snapshot(
+        &self,
+        target: &DriverTarget,
+        id: SnapshotId,
+    ) -> Result<SnapshotReport, PluginError>;
+
+    /// Removes a snapshot.
+    async fn drop_snapshot(&self, of: Source) -> Result<SnapshotReport, PluginError>;
+
+    /// Gives a stopped instance the disk of a snapshot of it. `secrets` are for the blueprint's files.
+    async fn restore_snapshot(
+        &self,
+        spec: &Spec,
+        secrets: &InstanceSecrets,
+        id: SnapshotId,
+    ) -> Result<DriverReport, PluginError>;
+
+    /// All of this installation's snapshots on the node, in any order; none if the driver takes none.
+    async fn list_snapshots(&self) -> Result<Vec<ObservedSnapshot>, PluginError>;
+}
+
+#[async_trait]
+impl SnapshotCalls for GuestDriver {
+    async fn take_snapshot(
+        &self,
+        target: &DriverTarget,
+        id: SnapshotId,
+    ) -> Result<SnapshotReport, PluginError> {
+        let pre = supported(self.plugin.with_snapshots.as_ref())?;
+        let scope = CallScope::take_snapshot(&self.installation, target, id);
+        let (given, id) = (convert_driver::target(target), id.to_string());
+        let report = self.enter(self.changes("take", scope), |mut store, node| async move {
+            let guest = pre.instantiate_async(&mut store).await?;
+            let snapshots = guest.wharf_plugin_snapshots();
+            snapshots.call_take(&mut store, &node, &given, &id).await
+        });
+        Ok(convert::report(report.await?))
+    }
+
+    async fn drop_snapshot(&self, of: Source) -> Result<SnapshotReport, PluginError> {
+        let pre = supported(self.plugin.with_snapshots.as_ref())?;
+        let scope = CallScope::drop_snapshot(&self.installation, of);
+        let (tag, id) = (convert_driver::tag(of.instance), of.snapshot.to_string());
+        let report = self.enter(self.changes("drop", scope), |mut store, node| async move {
+            let guest = pre.instantiate_async(&mut store).await?;
+            let snapshots = guest.wharf_plugin_snapshots();
+            snapshots.call_drop(&mut store, &node, &tag, &id).await
+        });
+        Ok(convert::report(report.await?))
+    }
+
+    async fn restore_snapshot(
+        &self,
+        spec: &Spec,
+        secrets: &InstanceSecrets,
+        id: SnapshotId,
+    ) -> Result<DriverReport, PluginError> {
+        let pre = supported(self.plugin.with_snapshots.as_ref())?;
+        let scope = CallScope::restore(&self.installation, spec, self.engine_kind(), id);
+        let options = CallOptions {
+            secrets: secrets.clone(),
+            ..self.changes("restore", scope)
+        };
+        let (given, id) = (convert_driver::spec(spec), id.to_string());
+        let report = self.enter(options, |mut store, node| async move {
+            let guest = pre.instantiate_async(&mut store).await?;
+            let snapshots = guest.wharf_plugin_snapshots();
+            snapshots.call_restore(&mut store, &node, &given, &id).await
+        });
+        convert_driver::report(report.await?, spec.target.generation)
+    }
+
+    async fn list_snapshots(&self) -> Result<Vec<ObservedSnapshot>, PluginError> {
+        let Some(pre) = self.plugin.with_snapshots.clone() else {
+            return Ok(Vec::new());
+        };
+        let options = CallOptions {
+            transfer: TRANSFER_LIST,
+            ..self.reads("list-snapshots", CallScope::node(&self.installation))
+        };
+        let list = self.enter(options, |mut store, node| async move {
+            let guest = pre.instantiate_async(&mut store).await?;
+            let snapshots = guest.wharf_plugin_snapshots();
+            snapshots.call_list_snapshots(&mut store, &node).await
+        });
+        convert::list(list.await?, self.name())
+    }
+}
+
+fn supported<T: Clone>(pre: Option<&T>) -> Result<T, PluginError> {
+    pre.cloned()
+        .ok_or_else(|| PluginError::Unsupported("snapshots".to_owned()))
+}
