@@ -65,20 +65,11 @@ fn row(flavor: &Flavor) -> [String; 6] {
 
 pub async fn quota(connection: &Connection) -> Result<()> {
     let quota = connection.client()?.get_quota().send().await?;
-    connection.print(&quota, |quota| {
-        let amounts = [
-            ("disk_size_gib", quota.disk_size_gib),
-            ("mem_gib", quota.mem_gib),
-            ("n_gpus", quota.n_gpus),
-            ("n_instances", quota.n_instances),
-            ("n_ports", quota.n_ports),
-            ("n_vcpus", quota.n_vcpus),
-            ("n_volumes", quota.n_volumes),
-            ("volume_gib", quota.volume_gib),
-        ];
+    connection.print(&quota, |_| {
+        let amounts = quota.value().as_object().into_iter().flatten();
         let rows = amounts.map(|(name, amount)| {
-            let limit = or_none(amount.limit);
-            [name.to_owned(), amount.used.to_string(), limit]
+            let of = |part| or_none(amount.get(part).filter(|value| !value.is_null()));
+            [name.clone(), of("used"), of("limit")]
         });
         table([Text("QUANTITY"), Number("USED"), Number("LIMIT")], rows)
     })

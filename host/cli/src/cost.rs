@@ -5,9 +5,9 @@ use crate::output::Column::{Number, Text, Whole};
 use crate::output::{hourly_usd, line, or_none, table, time, usd};
 use anyhow::Result;
 use clap::Args;
-use wharf_client::types::{InstanceCost, VolumeCost};
+use wharf_client::types::{InstanceCost, SnapshotCost, VolumeCost};
 
-/// Show the cost of your instances and volumes in USD, of this month unless a period is given
+/// Show the cost of your instances, volumes and snapshots in USD, of this month unless a period is given
 #[derive(Args)]
 pub struct Cost {
     /// Start of the period, an ISO 8601 date or time
@@ -35,7 +35,10 @@ impl Cost {
         ];
         self.connection.print(&usage, |usage| {
             let volumes = usage.volumes.iter().map(volume_row);
-            table(columns, usage.instances.iter().map(row).chain(volumes))?;
+            let snapshots = usage.snapshots.iter();
+            let snapshots = snapshots.map(|cost| snapshot_row(cost, &usage.instances));
+            let instances = usage.instances.iter().map(row);
+            table(columns, instances.chain(volumes).chain(snapshots))?;
             line(&format!(
                 "Total {} USD from {} to {}; {} USD per hour now.",
                 usd(usage.total_usd),
@@ -67,6 +70,19 @@ fn volume_row(cost: &VolumeCost) -> [String; 6] {
         cost.name.clone(),
         cost.state.to_string(),
         "volume".to_owned(),
+        format!("{} GiB", cost.size_gib),
+        hourly_usd(cost.hourly_usd),
+        usd(cost.total_usd),
+    ]
+}
+
+fn snapshot_row(cost: &SnapshotCost, instances: &[InstanceCost]) -> [String; 6] {
+    let of = instances.iter().find(|of| of.uuid == cost.instance);
+    let of = of.and_then(|of| of.name.as_deref());
+    [
+        format!("{}/{}", of.unwrap_or(&cost.instance), cost.name),
+        cost.state.to_string(),
+        "snapshot".to_owned(),
         format!("{} GiB", cost.size_gib),
         hourly_usd(cost.hourly_usd),
         usd(cost.total_usd),

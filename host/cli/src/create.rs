@@ -1,4 +1,4 @@
-//! `wharf create`.
+//! `wharf create` and `wharf snapshot clone`.
 
 use crate::connection::Connection;
 use crate::editor_key;
@@ -7,6 +7,7 @@ use crate::names;
 use crate::output::{note, one_of, progress};
 use crate::shortage;
 use crate::show::instance_as;
+use crate::snapshot;
 use crate::ssh_keys::{public_key, saved};
 use crate::volume::mount;
 use crate::wait::{AwaitedState, WaitLimit, wait_for};
@@ -18,7 +19,9 @@ use std::io::stdin;
 use std::path::PathBuf;
 use std::time::Duration;
 use uuid::Uuid;
-use wharf_client::types::{CpuTier, CreateRequest, ResourceType, VolumeMount};
+use wharf_client::types::{
+    CloneRequest, CpuTier, CreateRequest, InstanceOrState, ResourceType, VolumeMount,
+};
 use wharf_client::{Client, Error as ClientError, Reply, Request, Secret};
 
 const ACCESS_KEY: &str = "AWS_ACCESS_KEY_ID";
@@ -52,6 +55,34 @@ pub struct Create {
     /// Disk in GiB
     #[arg(long, value_name = "GIB", default_value_t = 10)]
     disk: u64,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Create an instance from a snapshot, on its host, with a password and SSH host keys of its own
+#[derive(Args)]
+pub struct Clone {
+    /// The snapshot, as INSTANCE/NAME or UUID
+    #[arg(add = names::snapshots())]
+    snapshot: String,
+    /// Name of the new instance; the server makes one without it
+    name: Option<String>,
+    /// vCPUs; default: as the instance of the snapshot
+    #[arg(long, value_name = "NUMBER")]
+    vcpus: Option<u64>,
+    /// RAM in GiB; default: as the instance of the snapshot
+    #[arg(long, value_name = "GIB")]
+    mem: Option<u64>,
+    /// Disk in GiB, which is not smaller than that of the snapshot; default: as that
+    #[arg(long, value_name = "GIB")]
+    disk: Option<u64>,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// The options of each way to create an instance.
+#[derive(Args)]
+struct Options {
     /// Class of CPU
     #[arg(long, value_parser = one_of::<CpuTier, 2>(["general-purpose", "high-performance"]))]
     tier: Option<CpuTier>,
@@ -92,9 +123,46 @@ pub struct Create {
 
 impl Create {
     pub async fn run(self) -> Result<()> {
-        let client = self.connection.client()?;
-        let body = self.body(&client).await?;
-        let created = retried(|| client.create_instance(&body)).await;
+        let client = self.options.connection.client()?;
+        let mut body = CreateRequest::new(self.disk, self.mem, self.vcpus, self.kind);
+        body.name = self.name;
+        body.flavor = self.flavor;
+        self.options.fill(&mut body, &client).await?;
+        self.options
+            .create(&client, || client.create_instance(&body))
+            .await
+    }
+}
+
+impl Clone {
+    pub async fn run(self) -> Result<()> {
+        let client = self.options.connection.client()?;
+        let snapshot = snapshot::find(&client, &self.snapshot).await?;
+        let of = client.get_instance(&snapshot.instance).fetch().await?;
+        let mem = of.mem_gib.ceil() as u64;
+        let mut body = CreateRequest::new(
+            self.disk.unwrap_or(snapshot.disk_size_gib),
+            self.mem.unwrap_or(mem),
+            self.vcpus.unwrap_or(of.n_vcpus),
+            ResourceType::Container,
+        );
+        body.name = self.name;
+        self.options.fill(&mut body, &client).await?;
+        // A clone has the fields of a creation, without the flavor and the type.
+        let body: CloneRequest = serde_json::from_value(serde_json::to_value(&body)?)?;
+        let request = || client.clone_snapshot(&snapshot.id, &body);
+        self.options.create(&client, request).await
+    }
+}
+
+impl Options {
+    /// Creates an instance by a request, and waits for it if told so.
+    async fn create<'c>(
+        &self,
+        client: &'c Client,
+        request: impl Fn() -> Request<'c, InstanceOrState>,
+    ) -> Result<()> {
+        let created = retried(request).await;
         let created = created.map_err(|error| shortage::of_creation(error.into()))?;
         // Any answer tells of the instance. A key without the scope `read` sees no name.
         let field = |name| created.value().get(name).and_then(Value::as_str);
@@ -113,17 +181,13 @@ impl Create {
         }
         // An interrupted wait must not hide the name that the server made.
         note(&format!("{name} is created and starting."));
-        match wait_for(&client, name, id, AwaitedState::Running, self.limit).await? {
+        match wait_for(client, name, id, AwaitedState::Running, self.limit).await? {
             Some(running) => instance_as(&self.connection, &running),
             None => instance_as(&self.connection, &created),
         }
     }
 
-    async fn body(&self, client: &Client) -> Result<CreateRequest> {
-        let kind = self.kind.clone();
-        let mut body = CreateRequest::new(self.disk, self.mem, self.vcpus, kind);
-        body.name.clone_from(&self.name);
-        body.flavor.clone_from(&self.flavor);
+    async fn fill(&self, body: &mut CreateRequest, client: &Client) -> Result<()> {
         body.gpu_model.clone_from(&self.gpu);
         body.cpu_tier.clone_from(&self.tier);
         body.volumes = Some(self.volumes.clone()).filter(|volumes| !volumes.is_empty());
@@ -142,7 +206,7 @@ impl Create {
         if self.ai_key_stdin {
             body.ai_provider_api_key = Some(secret_of_stdin()?);
         }
-        Ok(body)
+        Ok(())
     }
 }
 

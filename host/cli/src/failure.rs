@@ -13,7 +13,7 @@ const UNREACHABLE: u8 = 6;
 const TIMED_OUT: u8 = 7;
 
 /// Fields of the interface, and the options that set them.
-const OPTIONS: [(&str, &str); 23] = [
+const OPTIONS: [(&str, &str); 26] = [
     ("name", "NAME"),
     ("resource_type", "--type"),
     ("n_vcpus", "--vcpus"),
@@ -33,6 +33,9 @@ const OPTIONS: [(&str, &str); 23] = [
     ("path", "PATH"),
     ("size_gib", "--size"),
     ("user", "EMAIL"),
+    ("every_h", "--every"),
+    ("keep", "--keep"),
+    ("keep_days", "--keep-days"),
     ("port", "PORT"),
     ("expires_at", "--expires"),
     ("from", "--from"),

@@ -29,6 +29,7 @@ mod resize;
 mod share;
 mod shortage;
 mod show;
+mod snapshot;
 mod ssh;
 mod ssh_keys;
 mod stats;
@@ -80,6 +81,9 @@ pub enum UserCommand {
     /// Create, share and delete volumes, disks that outlive their instances
     #[command(subcommand)]
     Volume(volume::VolumeCommand),
+    /// Take snapshots of instances, restore and clone from them
+    #[command(subcommand)]
+    Snapshot(snapshot::SnapshotCommand),
     Attach(volume::Attach),
     Detach(volume::Detach),
     /// Open and close ports of a virtual machine
@@ -128,6 +132,7 @@ impl UserCommand {
                 Self::Rename(rename) => rename.run().await,
                 Self::Rm(remove) => remove.run().await,
                 Self::Volume(volume) => volume.run().await,
+                Self::Snapshot(snapshot) => snapshot.run().await,
                 Self::Attach(attach) => attach.run().await,
                 Self::Detach(detach) => detach.run().await,
                 Self::Port(port) => port.run().await,

@@ -7,6 +7,7 @@ use crate::show::instance_as;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::de::DeserializeOwned;
+use std::fmt::Display;
 use wharf_client::types::{
     self, ActionResultOrState, ChangedInstance, PortRequest, PortsResultOrState,
 };
@@ -92,5 +93,10 @@ fn action(result: ActionResultOrState) -> String {
 
 /// The line for a key without the scope `read`, which sees no message.
 pub fn state_of(changed: &ChangedInstance) -> String {
-    format!("Instance {} is {}.", *changed.uuid, changed.state)
+    is_in("Instance", &changed.uuid, &changed.state)
+}
+
+/// The line for a key without the scope `read`, about a thing that it has changed.
+pub fn is_in(kind: &str, id: &types::Uuid, state: &impl Display) -> String {
+    format!("{kind} {} is {state}.", **id)
 }

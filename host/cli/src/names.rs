@@ -1,7 +1,8 @@
-//! Completion of names of instances and volumes from the server.
+//! Completion of names of instances, volumes and snapshots from the server.
 
 use crate::block_on;
 use crate::connection::Connection;
+use crate::snapshot;
 use crate::volume::named;
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::ArgValueCompleter;
@@ -33,6 +34,16 @@ pub fn volumes() -> ArgValueCompleter {
 /// The completer of an argument that begins with the name of a volume and has a directory then.
 pub fn volumes_with_path() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| fitting(current, named_volumes(":/")))
+}
+
+/// The completer of an argument that names a snapshot.
+pub fn snapshots() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let list = fetched(|client| client.list_snapshots(None, None, None));
+        let names = list.iter().flat_map(|list| &list.0);
+        let named = names.map(|one| (snapshot::named(one), one.state.to_string()));
+        fitting(current, named)
+    })
 }
 
 fn named_volumes(suffix: &str) -> impl Iterator<Item = (String, String)> {

@@ -1,15 +1,16 @@
-//! `wharf rm` and `wharf volume rm`.
+//! `wharf rm`, and the removal of volumes and snapshots.
 
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::names;
 use crate::output::note;
-use anyhow::{Result, bail};
+use crate::snapshot;
+use anyhow::{Error, Result, bail};
 use clap::Args;
 use std::io::{IsTerminal, stdin};
 use wharf_client::{Client, Error as ClientError};
 
-/// Delete instances and their data; volumes stay
+/// Delete instances with their data and snapshots; volumes and clones stay
 #[derive(Args)]
 pub struct Remove {
     /// Names or UUIDs of instances
@@ -30,35 +31,58 @@ impl Remove {
 pub enum Kind {
     Instance,
     Volume,
+    Snapshot,
+}
+
+/// A thing to delete.
+struct Found {
+    name: String,
+    id: String,
+    /// The data that is lost with it.
+    data: String,
 }
 
 impl Kind {
-    /// The name and the id of the thing.
-    async fn find(self, client: &Client, given: &str) -> Result<(String, String), ClientError> {
-        Ok(match self {
+    async fn find(self, client: &Client, given: &str) -> Result<Found> {
+        let all = " and all its data".to_owned();
+        let (name, id, data) = match self {
             Self::Instance => {
                 let instance = client.get_instance(given).fetch().await?;
-                (instance.name, instance.uuid.0)
+                let of = Some(instance.uuid.as_str());
+                let snapshots = client.list_snapshots(of, None, None).fetch().await?;
+                let data = match snapshots.len() {
+                    0 => all,
+                    1 => ", all its data and its snapshot".to_owned(),
+                    many => format!(", all its data and its {many} snapshots"),
+                };
+                (instance.name, instance.uuid.0, data)
             }
             Self::Volume => {
                 let volume = client.get_volume(given).fetch().await?;
-                (volume.name, volume.id.0)
+                (volume.name, volume.id.0, all)
             }
-        })
+            Self::Snapshot => {
+                let found = snapshot::find(client, given).await?;
+                (snapshot::named(&found), found.id.0, all)
+            }
+        };
+        Ok(Found { name, id, data })
     }
 
-    async fn delete(self, client: &Client, id: &str) -> Result<(), ClientError> {
+    async fn delete(self, client: &Client, id: &str) -> Result<()> {
         let deleted = match self {
             Self::Instance => client.delete_instance(id),
             Self::Volume => client.delete_volume(id),
+            Self::Snapshot => client.delete_snapshot(&snapshot::id_of(client, id).await?),
         };
-        deleted.send().await.map(drop)
+        Ok(deleted.send().await.map(drop)?)
     }
 
     fn noun(self) -> &'static str {
         match self {
             Self::Instance => "instance",
             Self::Volume => "volume",
+            Self::Snapshot => "snapshot",
         }
     }
 }
@@ -69,10 +93,28 @@ pub struct Confirmation {
     #[arg(short, long)]
     yes: bool,
     #[command(flatten)]
-    connection: Connection,
+    pub connection: Connection,
 }
 
 impl Confirmation {
+    /// Asks for a name, unless it is told not to.
+    pub fn ask(&self, question: &str, name: &str, done: &str) -> Result<()> {
+        if self.yes {
+            return Ok(());
+        }
+        if !stdin().is_terminal() {
+            let message = "there is no terminal to confirm on; give --yes to go on without asking";
+            return Err(Failure::Usage(message.to_owned()).into());
+        }
+        eprint!("{question} Type its name to confirm: ");
+        let mut answer = String::new();
+        stdin().read_line(&mut answer)?;
+        if answer.trim() != name {
+            bail!("{:?} is not {name:?}; nothing is {done}", answer.trim());
+        }
+        Ok(())
+    }
+
     /// Deletes things of a kind, each after its name was typed.
     pub async fn remove(self, kind: Kind, names: &[String]) -> Result<()> {
         let client = self.connection.client()?;
@@ -80,7 +122,7 @@ impl Confirmation {
         let confirmed = if self.yes {
             names.iter().map(|n| (n.clone(), n.clone())).collect()
         } else {
-            confirm(kind, &client, names, &mut left).await?
+            self.confirm(kind, &client, names, &mut left).await?
         };
         for (name, id) in &confirmed {
             match kind.delete(&client, id).await {
@@ -89,6 +131,29 @@ impl Confirmation {
             }
         }
         left.into_result(kind)
+    }
+
+    /// Asks for the name of each thing before any is deleted. Returns the names and the ids.
+    async fn confirm(
+        &self,
+        kind: Kind,
+        client: &Client,
+        names: &[String],
+        left: &mut Remaining,
+    ) -> Result<Vec<(String, String)>> {
+        let mut confirmed = Vec::new();
+        for given in names {
+            let Found { name, id, data } = match kind.find(client, given).await {
+                Ok(found) => found,
+                Err(error) => {
+                    left.note(given, error)?;
+                    continue;
+                }
+            };
+            self.ask(&format!("Delete {name}{data}?"), &name, "deleted")?;
+            confirmed.push((name, id));
+        }
+        Ok(confirmed)
     }
 }
 
@@ -102,17 +167,18 @@ struct Remaining {
 
 impl Remaining {
     /// Says why a thing stays. An error that others would meet too ends the command.
-    fn note(&mut self, name: &str, error: ClientError) -> Result<()> {
-        match error {
-            ClientError::Refused(refusal) if refusal.status != 401 => {
-                let is_unknown = refusal.status == 404;
-                self.are_unknown = is_unknown && (self.are_unknown || self.names.is_empty());
-                self.names.push(name.to_owned());
-                note(&format!("{name}: {refusal}"));
-                Ok(())
+    fn note(&mut self, name: &str, error: Error) -> Result<()> {
+        let is_unknown = match (error.downcast_ref(), error.downcast_ref()) {
+            (Some(ClientError::Refused(refusal)), _) if refusal.status != 401 => {
+                refusal.status == 404
             }
-            error => Err(error.into()),
-        }
+            (_, Some(Failure::NotFound(_))) => true,
+            _ => return Err(error),
+        };
+        self.are_unknown = is_unknown && (self.are_unknown || self.names.is_empty());
+        self.names.push(name.to_owned());
+        note(&format!("{name}: {error}"));
+        Ok(())
     }
 
     fn into_result(self, kind: Kind) -> Result<()> {
@@ -126,35 +192,4 @@ impl Remaining {
             (false, false) => bail!("not deleted: {names}"),
         }
     }
-}
-
-/// Asks for the name of each thing before any is deleted. Returns the names and the ids.
-async fn confirm(
-    kind: Kind,
-    client: &Client,
-    names: &[String],
-    left: &mut Remaining,
-) -> Result<Vec<(String, String)>> {
-    if !stdin().is_terminal() {
-        let message = "there is no terminal to confirm on; give --yes to delete without asking";
-        return Err(Failure::Usage(message.to_owned()).into());
-    }
-    let mut confirmed = Vec::new();
-    for given in names {
-        let (name, id) = match kind.find(client, given).await {
-            Ok(found) => found,
-            Err(error) => {
-                left.note(given, error)?;
-                continue;
-            }
-        };
-        eprint!("Delete {name} and all its data? Type its name to confirm: ");
-        let mut answer = String::new();
-        stdin().read_line(&mut answer)?;
-        if answer.trim() != name {
-            bail!("{:?} is not {name:?}; nothing is deleted", answer.trim());
-        }
-        confirmed.push((name, id));
-    }
-    Ok(confirmed)
 }

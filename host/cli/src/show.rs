@@ -7,7 +7,7 @@ use crate::volume::mounted_at;
 use anyhow::Result;
 use serde_json::Value;
 use wharf_client::Reply;
-use wharf_client::types::{EventList, InstanceFields, State, Usage, Uuid};
+use wharf_client::types::{EventList, InstanceFields, State};
 
 pub async fn list(connection: &Connection) -> Result<()> {
     let instances = connection
@@ -63,7 +63,14 @@ pub async fn show(InstanceArgs { name, connection }: &InstanceArgs) -> Result<()
         let events = client.list_events(Some(1000), None, Some(&instance.uuid), None);
         rows.insert(2, ("reason", reason(&events.fetch().await?)));
     }
-    rows.extend(cost_rows(&usage, &instance.uuid));
+    // An instance without cost is left out of the usage.
+    let cost = usage
+        .instances
+        .iter()
+        .find(|cost| cost.uuid == instance.uuid);
+    rows.extend(cost_rows(
+        cost.map(|cost| (cost.hourly_usd, cost.total_usd)),
+    ));
     let keys = keys.0.iter();
     rows.extend(keys.map(|key| ("ssh_host_key", format!("{} {}", key.type_, key.fingerprint))));
     print_list(&rows)
@@ -75,10 +82,9 @@ fn reason(events: &EventList) -> String {
     or_none(failed.and_then(|event| event.message.as_ref()))
 }
 
-/// The cost of an instance now and in this month. An instance without cost is left out of the usage.
-fn cost_rows(usage: &Usage, uuid: &Uuid) -> [(&'static str, String); 2] {
-    let cost = usage.instances.iter().find(|cost| cost.uuid == *uuid);
-    let (hourly, total) = cost.map_or((0.0, 0.0), |cost| (cost.hourly_usd, cost.total_usd));
+/// The cost of a thing in an hour and in this month.
+pub fn cost_rows(cost: Option<(f64, f64)>) -> [(&'static str, String); 2] {
+    let (hourly, total) = cost.unwrap_or_default();
     [
         ("usd_per_hour", hourly_usd(hourly)),
         ("usd_this_month", usd(total)),

@@ -3,13 +3,12 @@
 use crate::connection::Connection;
 use crate::create::retried;
 use crate::failure::Failure;
-use crate::lifecycle::{state_of, waited};
+use crate::lifecycle::{is_in, state_of, waited};
 use crate::names;
 use crate::output::Column::{Number, Text, Whole};
-use crate::output::{
-    hourly_usd, joined, json, line, list as print_list, note, one_of, table, time, usd,
-};
+use crate::output::{joined, json, line, list as print_list, note, one_of, table, time};
 use crate::remove::{Confirmation, Kind};
+use crate::show::cost_rows;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use wharf_client::types::{
@@ -247,17 +246,11 @@ async fn show(name: &str, connection: &Connection) -> Result<()> {
 /// The facts that concern the owner of a volume alone.
 async fn owner_rows(client: &Client, volume: &Shown) -> Result<[(&'static str, String); 3]> {
     let shares = client.list_volume_shares(&volume.id).fetch().await?;
+    let readers = joined(shares.iter().map(|share| &share.user));
     let usage = client.get_usage(None, None).fetch().await?;
     let cost = usage.volumes.iter().find(|cost| cost.id == volume.id);
-    let (hourly, total) = cost.map_or((0.0, 0.0), |cost| (cost.hourly_usd, cost.total_usd));
-    Ok([
-        (
-            "shared_with",
-            joined(shares.iter().map(|share| &share.user)),
-        ),
-        ("usd_per_hour", hourly_usd(hourly)),
-        ("usd_this_month", usd(total)),
-    ])
+    let [hourly, total] = cost_rows(cost.map(|cost| (cost.hourly_usd, cost.total_usd)));
+    Ok([("shared_with", readers), hourly, total])
 }
 
 fn print(volumes: &[Shown]) -> Result<()> {
@@ -294,7 +287,7 @@ fn print_changed(volume: VolumeOrState) -> Result<()> {
         VolumeOrState::Volume(volume) => print(&[volume]),
         // The key has no scope `read`, and sees no more.
         VolumeOrState::ChangedVolume(changed) => {
-            line(&format!("Volume {} is {}.", *changed.id, changed.state))
+            line(&is_in("Volume", &changed.id, &changed.state))
         }
     }
 }

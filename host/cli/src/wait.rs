@@ -1,15 +1,15 @@
-//! `wharf wait`.
+//! `wharf wait`, and the waits of other commands.
 
 use crate::connection::InstanceArgs;
 use crate::events::each_page;
 use crate::failure::Failure;
 use crate::output::{note, or_none, progress};
 use crate::show::instance_as;
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use std::time::{Duration, Instant};
-use wharf_client::types::{Instance, State};
+use wharf_client::types::{Event, Instance, State};
 use wharf_client::{Client, Error as ClientError, Reply};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -87,92 +87,135 @@ pub async fn wait_for(
     awaited: AwaitedState,
     limit: WaitLimit,
 ) -> Result<Option<Reply<Instance>>> {
-    let bar = progress(&format!("Waiting until {name} is {}", awaited.name()));
-    let waited = poll(client, name, id, awaited, limit, &bar).await;
-    bar.finish_and_clear();
-    waited
-}
-
-/// The events of an instance, which tell whether its content moves to a larger disk. The state is `running`
-/// then.
-#[derive(Default)]
-struct DiskMoves {
-    last: Option<u64>,
-    message: Option<String>,
-}
-
-impl DiskMoves {
-    /// Reads the events since the last look. Returns the words of the newest one, if the content moves.
-    async fn look(&mut self, client: &Client, id: &str) -> Result<Option<&str>> {
-        let first = client.list_events(None, self.last, Some(id), None);
-        each_page(client, first, |page| {
-            if let Some(event) = page.body()?.0.pop() {
-                self.last = Some(event.id);
-                let grows = event.type_ == "disk-growing";
-                self.message = grows.then(|| or_none(event.message));
+    let mut words = Words::new(&format!("Waiting until {name} is {}", awaited.name()));
+    // Another instance may get the name.
+    let mut uuid = id.to_owned();
+    let mut state = None;
+    let mut newest = NewestEvent::new(|_| true);
+    until(name, awaited.name(), limit, async || {
+        let reply = match client.get_instance(&uuid).send().await {
+            Ok(reply) => reply,
+            Err(ClientError::Refused(refusal)) if refusal.status == 404 => {
+                return match (awaited, &state) {
+                    (AwaitedState::Deleted, _) => Ok(Look::Done(None)),
+                    (_, Some(_)) => Err(Failure::NotFound(format!("{name} was deleted")).into()),
+                    (_, None) => Err(ClientError::Refused(refusal).into()),
+                };
             }
-            Ok(())
-        })
-        .await?;
-        Ok(self.message.as_deref())
+            Err(error) => return Err(error.into()),
+        };
+        let instance = reply.body()?;
+        uuid = instance.uuid.0;
+        let now = state.insert(instance.state);
+        if awaited.is(now) {
+            // The state is `running` while the content moves to a larger disk.
+            let moves = match awaited {
+                AwaitedState::Running => newest.look(client, &uuid).await?,
+                _ => None,
+            };
+            let Some(moves) = moves.filter(|event| event.type_ == "disk-growing") else {
+                return Ok(Look::Done(Some(reply)));
+            };
+            words.show(&or_none(moves.message.as_ref()));
+            return Ok(Look::Not(format!("{now}, and cannot be reached yet")));
+        }
+        // An instance in error changes only if its user restarts or deletes it.
+        if *now == State::Error && awaited == AwaitedState::Running {
+            bail!("{name} is in error; `wharf events {name}` shows the reason");
+        }
+        Ok(Look::Not(now.to_string()))
+    })
+    .await
+}
+
+/// Words that change while a command waits.
+pub struct Words {
+    bar: ProgressBar,
+    shown: Option<String>,
+}
+
+impl Words {
+    pub fn new(text: &str) -> Self {
+        let (bar, shown) = (progress(text), None);
+        Self { bar, shown }
+    }
+
+    pub fn show(&mut self, text: &str) {
+        if self.shown.as_deref() == Some(text) {
+            return;
+        }
+        if self.bar.is_hidden() {
+            note(text);
+        }
+        self.bar.set_message(text.to_owned());
+        self.shown = Some(text.to_owned());
     }
 }
 
-/// Looks at `id` first, a name or a UUID, and then at its UUID: another instance may get the name.
-async fn poll(
-    client: &Client,
+impl Drop for Words {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The newest event of an instance among those of some types.
+pub struct NewestEvent {
+    is_wanted: fn(&str) -> bool,
+    last: Option<u64>,
+    event: Option<Event>,
+}
+
+impl NewestEvent {
+    pub fn new(is_wanted: fn(&str) -> bool) -> Self {
+        Self {
+            is_wanted,
+            last: None,
+            event: None,
+        }
+    }
+
+    /// Reads the events since the last look.
+    pub async fn look(&mut self, client: &Client, id: &str) -> Result<Option<&Event>> {
+        let first = client.list_events(None, self.last, Some(id), None);
+        each_page(client, first, |page| {
+            let mut events = page.body()?.0;
+            self.last = events.last().map(|event| event.id).or(self.last);
+            events.retain(|event| (self.is_wanted)(&event.type_));
+            self.event = events.pop().or(self.event.take());
+            Ok(())
+        })
+        .await?;
+        Ok(self.event.as_ref())
+    }
+}
+
+/// The result of a look at a thing that a command waits for.
+pub enum Look<T> {
+    Done(T),
+    /// It is in another state.
+    Not(String),
+}
+
+/// Looks until the awaited state is there, or the limit has passed.
+pub async fn until<T>(
     name: &str,
-    id: &str,
-    awaited: AwaitedState,
+    awaited: &str,
     limit: WaitLimit,
-    bar: &ProgressBar,
-) -> Result<Option<Reply<Instance>>> {
+    mut look: impl AsyncFnMut() -> Result<Look<T>>,
+) -> Result<T> {
     let (begin, limit) = (Instant::now(), Duration::from_secs(limit.timeout));
     let mut pause = FIRST_PAUSE;
-    let mut state = "unknown".to_owned();
-    let mut id = id.to_owned();
-    let (mut moves, mut message) = (DiskMoves::default(), None::<String>);
+    let mut state = None;
     loop {
-        match client.get_instance(&id).send().await {
-            Ok(reply) => {
-                let instance = reply.body()?;
-                id = instance.uuid.0;
-                state = instance.state.to_string();
-                if awaited.is(&instance.state) {
-                    let moves = match awaited {
-                        AwaitedState::Running => moves.look(client, &id).await?,
-                        _ => None,
-                    };
-                    let Some(moves) = moves else {
-                        return Ok(Some(reply));
-                    };
-                    if bar.is_hidden() && message.as_deref() != Some(moves) {
-                        note(moves);
-                    }
-                    bar.set_message(moves.to_owned());
-                    message = Some(moves.to_owned());
-                    "running, and cannot be reached yet".clone_into(&mut state);
-                }
-                // An instance in error changes only if its user restarts or deletes it.
-                if instance.state == State::Error && awaited == AwaitedState::Running {
-                    bail!("{name} is in error; `wharf events {name}` shows the reason");
-                }
-            }
-            Err(ClientError::Refused(refusal))
-                if refusal.status == 404 && awaited == AwaitedState::Deleted =>
-            {
-                return Ok(None);
-            }
-            Err(ClientError::Refused(refusal)) if refusal.status == 404 && state != "unknown" => {
-                return Err(Failure::NotFound(format!("{name} was deleted")).into());
-            }
+        match look().await {
+            Ok(Look::Done(found)) => return Ok(found),
+            Ok(Look::Not(now)) => state = Some(now),
             // The server may be restarting.
-            Err(ClientError::Unreachable(_) | ClientError::TimedOut(_)) if state != "unknown" => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if state.is_some() && is_away(&error) => {}
+            Err(error) => return Err(error),
         }
         if begin.elapsed() + pause > limit {
-            let seconds = limit.as_secs();
-            let awaited = awaited.name();
+            let (seconds, state) = (limit.as_secs(), or_none(state));
             let message =
                 format!("{name} is not {awaited} after {seconds} s; its state is {state}");
             return Err(Failure::TimedOut(message).into());
@@ -180,4 +223,11 @@ async fn poll(
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+fn is_away(error: &Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(ClientError::Unreachable(_) | ClientError::TimedOut(_))
+    )
 }

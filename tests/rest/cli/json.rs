@@ -7,7 +7,7 @@ use wharf_tests::{KeyPair, Shell};
 
 /// The commands in an order in which they succeed: each with its arguments, and the response whose body it
 /// prints.
-const RUNS: [&str; 31] = [
+const RUNS: [&str; 38] = [
     "volume create | genome --size 5 | POST /api/volume/ 201",
     "volume share | genome bob@example.com | POST /api/volume/genome/share/ 201",
     "create | box --wait | GET /api/instance/box/ 200",
@@ -22,7 +22,14 @@ const RUNS: [&str; 31] = [
     "stats | box | GET /api/instance/box/stats/ 200",
     "resize | box --vcpus 2 | PATCH /api/instance/box/ 200",
     "rename | box crate | PATCH /api/instance/crate/ 200",
+    "snapshot create | crate --name before | GET /api/snapshot/id/ 200",
+    "snapshot ls | crate | GET /api/snapshot/ 200",
+    "snapshot show | crate/before | GET /api/snapshot/id/ 200",
+    "snapshot clone | crate/before copy --wait | GET /api/instance/copy/ 200",
+    "snapshot plan set | crate --every 24 --keep 7 | PUT /api/instance/crate/snapshot-plan/ 200",
+    "snapshot plan show | crate | GET /api/instance/crate/snapshot-plan/ 200",
     "stop | crate | POST /api/instance/crate/stop/ 200",
+    "snapshot restore | crate/before --yes | GET /api/instance/crate/ 200",
     "restart | crate | POST /api/instance/crate/restart/ 200",
     "events | | GET /api/event/ 200",
     "cost | | GET /api/usage/ 200",
@@ -43,11 +50,13 @@ const RUNS: [&str; 31] = [
 
 /// The commands without a result, in an order in which they succeed. The others are for terminals,
 /// `recreate` is for instances that are lost, and shares need pages by name.
-const SILENT: [(&str, &[&str]); 4] = [
+const SILENT: [(&str, &[&str]); 6] = [
     ("volume unshare", &["reference", "bob@example.com"]),
     ("volume rm", &["--yes", "reference"]),
     ("ssh-keys rm", &["laptop"]),
-    ("rm", &["--yes", "crate", "machine"]),
+    ("snapshot plan rm", &["crate"]),
+    ("snapshot rm", &["--yes", "crate/before"]),
+    ("rm", &["--yes", "crate", "copy", "machine"]),
 ];
 const OTHERS: [&str; 14] = [
     "completions",
@@ -80,13 +89,14 @@ fn listed(help: &str, after: &str) -> Vec<String> {
 
 /// All commands for users, with those below others.
 fn commands(shell: &Shell) -> BTreeSet<String> {
+    let mut open = listed(&shell.ok(&["--help"]).unwrap(), "Commands for users:");
     let mut found = BTreeSet::new();
-    for name in listed(&shell.ok(&["--help"]).unwrap(), "Commands for users:") {
-        let below = listed(&shell.ok(&[&name, "--help"]).unwrap(), "Commands:");
+    while let Some(name) = open.pop() {
+        let words: Vec<_> = name.split(' ').chain(["--help"]).collect();
+        let below = listed(&shell.ok(&words).unwrap(), "Commands:");
+        open.extend(below.iter().map(|sub| format!("{name} {sub}")));
         if below.is_empty() {
             found.insert(name);
-        } else {
-            found.extend(below.iter().map(|sub| format!("{name} {sub}")));
         }
     }
     found
