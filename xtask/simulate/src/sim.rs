@@ -13,7 +13,7 @@ use wharf_accounts::Accounts;
 use wharf_db::{Db, Read as _};
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
-use wharf_domain::instance::Instance;
+use wharf_domain::instance::{Instance, Intent};
 use wharf_ground::caller::Caller;
 use wharf_ground::config::SharedConfig;
 use wharf_instances::{App, Selector};
@@ -226,9 +226,9 @@ impl Sim {
     }
 }
 
-/// The way to name an instance.
+/// The way to name an instance. Another one may have the name of one that is being deleted.
 pub fn selector(instance: &Instance, by_name: bool) -> Selector {
-    if by_name {
+    if by_name && instance.intent != Intent::Delete {
         Selector::Name(instance.name.as_str().to_owned())
     } else {
         Selector::Id(instance.id)

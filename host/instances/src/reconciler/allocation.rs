@@ -66,7 +66,11 @@ impl Attempt<'_> {
         if self.history.refused < bound || lost.is_empty() {
             return NextAttempt::Retry(why);
         }
-        if let Err(next) = self.confirm().await {
+        // An earlier request may still make the instance with what it has now.
+        if let Some(wait) = self.until_answered() {
+            return NextAttempt::After(wait);
+        }
+        if let Err(next) = self.believe_failure().await {
             return next;
         }
         self.history.refused = 0;
@@ -88,7 +92,7 @@ impl Attempt<'_> {
             Ok(_) => return NextAttempt::Retry(why),
             Err(error) => return error.into(),
         }
-        if let Err(next) = self.believe_absence().await {
+        if let Err(next) = self.believe().await {
             return next;
         }
         self.history.replaced += 1;

@@ -14,7 +14,7 @@ use wharf_domain::instance::Progress;
 
 impl Attempt<'_> {
     /// Waits for volumes that are being made, and gives up if one is of no use any more.
-    pub async fn usable_volumes(&self) -> Result<(), NextAttempt> {
+    pub async fn usable_volumes(&mut self) -> Result<(), NextAttempt> {
         match self.app.db.read(|rows| usable(rows, self.instance.id))? {
             Usable::Yes => Ok(()),
             Usable::Soon => Err(NextAttempt::After(FIRST_PAUSE)),
@@ -27,7 +27,7 @@ impl Attempt<'_> {
 
     /// Waits or gives up as [`Self::usable_volumes`] does, unless the instance is up: what has lost a volume
     /// goes on without it.
-    pub async fn startable(&self) -> Result<(), NextAttempt> {
+    pub async fn startable(&mut self) -> Result<(), NextAttempt> {
         let usable = self.app.db.read(|rows| usable(rows, self.instance.id))?;
         if matches!(usable, Usable::Yes) {
             return Ok(());
@@ -44,7 +44,7 @@ impl Attempt<'_> {
     }
 
     /// Gives an existing instance its volumes, if a request has changed them.
-    pub async fn set_volumes(&self) -> Result<(), NextAttempt> {
+    pub async fn set_volumes(&mut self) -> Result<(), NextAttempt> {
         if !self
             .app
             .db
@@ -53,9 +53,12 @@ impl Attempt<'_> {
             return Ok(());
         }
         let taken = match self.driver.set_volumes(&self.target).await {
-            Ok(()) => true,
+            Ok(()) => {
+                self.believe().await?;
+                true
+            }
             Err(error) if refuses(&error) => {
-                self.confirm().await?;
+                self.believe_failure().await?;
                 tracing::warn!(node = %self.instance.node, %error, "the volumes cannot be changed");
                 false
             }

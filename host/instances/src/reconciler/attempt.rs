@@ -52,7 +52,7 @@ pub struct History {
     /// The time of the last request to make the instance that got no answer. The engine may carry it out after a
     /// later one.
     pub unanswered: Option<Instant>,
-    /// The driver is asked once more after an absence that another store may have shown.
+    /// The driver is asked once more after an answer that another store may have given.
     pub doubted: bool,
     pub starts: u32,
     /// How often the engine refused an allocation that something else holds, and since when.
@@ -146,8 +146,8 @@ impl Attempt<'_> {
     }
 
     /// Puts a new instance into error, and a restarted one back to stopped.
-    pub async fn give_up(&self, why: &str) -> NextAttempt {
-        if let Err(next) = self.confirm().await {
+    pub async fn give_up(&mut self, why: &str) -> NextAttempt {
+        if let Err(next) = self.believe_failure().await {
             return next;
         }
         tracing::warn!(node = %self.instance.node, why, "giving up");
@@ -167,10 +167,11 @@ impl Attempt<'_> {
     }
 
     /// Notes that the node has taken the start of a stopped instance.
-    pub async fn taken(&self) -> Result<(), NextAttempt> {
+    pub async fn taken(&mut self) -> Result<(), NextAttempt> {
         if self.instance.intent != Intent::Start {
             return Ok(());
         }
+        self.believe().await?;
         let deadline = self.app.deadline(self.app.clock.now());
         if !self.writer.start_taken(deadline).await? {
             return Err(NextAttempt::Look);
@@ -186,23 +187,26 @@ impl Attempt<'_> {
 
     /// Gives up because the deadline has passed. An instance that runs and cannot be reached has not
     /// ended, and keeps its intent if it was reachable before.
-    pub async fn expire(&self) -> NextAttempt {
+    pub async fn expire(&mut self) -> NextAttempt {
         if !(self.instance.provisioned && self.history.runs) {
             return self.give_up(LATE).await;
         }
-        if let Err(next) = self.confirm().await {
+        if let Err(next) = self.believe_failure().await {
             return next;
         }
         tracing::warn!(node = %self.instance.node, "the instance runs and is not reachable in time");
         self.writer.ready(None).await.into()
     }
 
-    /// Makes sure that an absence was one from the node's own store, before it frees anything. If contact was
-    /// lost since the node was verified, the answer may be one of another store.
-    pub async fn believe_absence(&mut self) -> Result<(), NextAttempt> {
+    /// Makes sure that an answer was one of the node's own store, before it changes the row. If contact was lost
+    /// since the node was verified, it may be one of another store.
+    pub async fn believe(&mut self) -> Result<(), NextAttempt> {
         if self.driver.interruptions() == self.interruptions {
+            self.history.doubted = false;
             return Ok(());
         }
+        self.history.ports = None;
+        self.history.runs = false;
         self.confirm().await?;
         // An engine may end each connection after its answer, so that the second answer counts.
         if !std::mem::replace(&mut self.history.doubted, true) {
@@ -211,9 +215,15 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Confirms that the node shows the store that has its instances. Only then a failure may change an
-    /// intent.
-    pub async fn confirm(&self) -> Result<(), NextAttempt> {
+    /// Makes sure that a failure was one of the node's own store, which the node shows now. Only then it may change
+    /// an intent.
+    pub async fn believe_failure(&mut self) -> Result<(), NextAttempt> {
+        self.believe().await?;
+        self.confirm().await
+    }
+
+    /// Confirms that the node shows the store that has its instances.
+    async fn confirm(&self) -> Result<(), NextAttempt> {
         let store = NodeStore {
             app: self.app,
             node: &self.instance.node,

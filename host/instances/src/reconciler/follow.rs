@@ -32,7 +32,7 @@ impl Attempt<'_> {
         let report = match report {
             Ok(report) => report,
             Err(PluginError::Insufficient(short)) if self.instance.provisioned => {
-                if let Err(next) = self.confirm().await {
+                if let Err(next) = self.believe_failure().await {
                     return next;
                 }
                 let instance = self.instance;
@@ -93,7 +93,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    async fn reach(&self, phase: &Phase, again: Duration) -> NextAttempt {
+    async fn reach(&mut self, phase: &Phase, again: Duration) -> NextAttempt {
         let instance = self.instance;
         let begun = Instant::now();
         let mut key = None;
@@ -104,7 +104,7 @@ impl Attempt<'_> {
                 && instance.provisioned
                 && instance.deadline.is_none() =>
             {
-                return self.writer.ready(None).await.into();
+                return self.ready(None).await;
             }
             Ok(Some(path)) => {
                 // A newer intent ends the wait.
@@ -122,10 +122,18 @@ impl Attempt<'_> {
             if key.is_none() {
                 key = self.host_key().await;
             }
-            self.writer.ready(key).await.into()
+            self.ready(key).await
         } else {
             // The driver's pause has passed during the probes. Another one would hide a page that works.
             NextAttempt::After(again.saturating_sub(begun.elapsed()))
+        }
+    }
+
+    /// Notes that the instance is reachable, and its host key.
+    async fn ready(&mut self, key: Option<HostKey>) -> NextAttempt {
+        match self.believe().await {
+            Ok(()) => self.writer.ready(key).await.into(),
+            Err(next) => next,
         }
     }
 

@@ -67,7 +67,7 @@ impl Attempt<'_> {
             // The next start finds out what there is now.
             Ok(_) => NextAttempt::After(FIRST_PAUSE),
             Err(PluginError::Insufficient(short)) => {
-                if let Err(next) = self.confirm().await {
+                if let Err(next) = self.believe_failure().await {
                     return next;
                 }
                 let disk = short.iter().find(|s| s.field == "disk_size_gib");

@@ -20,6 +20,9 @@ impl Attempt<'_> {
         let again = report.again.unwrap_or(FIRST_PAUSE);
         match report.phase {
             Phase::Stopped(_) => {
+                if let Err(next) = self.believe().await {
+                    return next;
+                }
                 let deadline = self.app.deadline(self.app.clock.now());
                 let arrived = self.writer.arrived(deadline).await;
                 self.app.look_for_moves();

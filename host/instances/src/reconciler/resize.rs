@@ -19,6 +19,20 @@ impl Attempt<'_> {
             }
             answer => answer,
         };
+        // After any other error the larger claim stays, and the node is asked for the old size.
+        let settles = match &answer {
+            Ok(_) => true,
+            Err(error) => matches!(
+                error,
+                PluginError::NotFound
+                    | PluginError::Invalid { .. }
+                    | PluginError::Insufficient(_)
+                    | PluginError::Unsupported(_)
+            ),
+        };
+        if settles && let Err(next) = self.believe().await {
+            return next;
+        }
         let refused = |field: Option<&str>, message: String| EventKind::ResizeRefused {
             field: field.map(str::to_owned),
             message,

@@ -22,14 +22,10 @@ impl Attempt<'_> {
         });
         match self.driver.stop(&self.target, grace).await {
             Ok(DriverReport {
-                phase: Phase::Stopped(_) | Phase::Failed(_),
-                ..
-            }) => self.stopped().await,
-            Ok(DriverReport {
-                phase: Phase::Absent,
+                phase: Phase::Stopped(_) | Phase::Failed(_) | Phase::Absent,
                 ..
             })
-            | Err(PluginError::NotFound) => match self.believe_absence().await {
+            | Err(PluginError::NotFound) => match self.believe().await {
                 Ok(()) => self.stopped().await,
                 Err(next) => next,
             },
@@ -40,7 +36,7 @@ impl Attempt<'_> {
 
     /// Releases the compute of an instance that does not run. A change of its volumes comes after that, so
     /// that an engine that does not take it holds up nothing.
-    async fn stopped(&self) -> NextAttempt {
+    async fn stopped(&mut self) -> NextAttempt {
         let is_released = self.app.db.read(|rows| {
             let claim = rows.claim(self.instance.id)?;
             Ok::<_, Error>(claim.is_some_and(|claim| !claim.compute))
@@ -65,7 +61,7 @@ impl Attempt<'_> {
                 ..
             })
             | Err(PluginError::NotFound) => {
-                if let Err(next) = self.believe_absence().await {
+                if let Err(next) = self.believe().await {
                     return next;
                 }
                 if let Some(wait) = self.until_certain() {
@@ -79,13 +75,17 @@ impl Attempt<'_> {
         }
     }
 
+    /// The time until an engine has carried out what it did not answer.
+    pub fn until_answered(&self) -> Option<Duration> {
+        let left = SECOND_LOOK.saturating_sub(self.history.unanswered?.elapsed());
+        (!left.is_zero()).then_some(left)
+    }
+
     /// The time until an absence proves that the instance will not appear any more.
     fn until_certain(&mut self) -> Option<Duration> {
         let instance = self.instance;
         if instance.provisioned || self.history.seen {
-            let unanswered = self.history.unanswered?;
-            let left = SECOND_LOOK.saturating_sub(unanswered.elapsed());
-            return (!left.is_zero()).then_some(left);
+            return self.until_answered();
         }
         let never = self.tasks.was_never_requested(&self.app.db, instance.id);
         if never.unwrap_or_default() {
