@@ -169,7 +169,7 @@ fn metadata(name: &str, content: &RootFileSystem) -> String {
     let architecture = std::env::consts::ARCH;
     let mut text = format!(
         "architecture: {architecture}\ncreation_date: 1\nproperties:\n  description: Wharf {name}\n  \
-         {INPUTS}: \"{}\"\ntemplates:\n",
+         {INPUTS}: \"{}\"\n  io.wharf.clonable: \"1\"\ntemplates:\n",
         content.hash
     );
     let environment = (
