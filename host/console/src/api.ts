@@ -27,7 +27,7 @@ export const signedOut = { handler: () => {} };
 /** Whether this tab signs its user out, so that the end of the session is no news. */
 export const leaving = { now: false };
 
-export type Method = "GET" | "POST" | "PATCH" | "DELETE";
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 export async function request(
   method: Method,

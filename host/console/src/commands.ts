@@ -1,12 +1,25 @@
 // The commands of the program `wharf` for the actions of each page.
 
-import type { CreateRequest, VolumeMount } from "./shapes";
+import type { CloneRequest, CreateRequest, Snapshot, VolumeMount } from "./shapes";
 
 const quote = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
 /** A volume at a directory, as options take it. */
 const mounted = ({ volume, path, read_only }: VolumeMount) =>
   quote(`${volume || "VOLUME"}:${path || "/data"}${read_only ? ":ro" : ""}`);
+
+/** A snapshot as arguments take it. */
+const snapshot = ({ instance_name, name }: Snapshot) => `${instance_name}/${name}`;
+
+/** The options of each way to create an instance. */
+function options(body: CloneRequest): string {
+  const parts = [`--vcpus ${body.n_vcpus} --mem ${body.mem_gib} --disk ${body.disk_size_gib}`];
+  if (body.cpu_tier && body.cpu_tier !== "general-purpose") parts.push(`--tier ${body.cpu_tier}`);
+  if (body.gpu_model) parts.push(`--gpu ${quote(body.gpu_model)}`);
+  for (const mount of body.volumes ?? []) parts.push(`--volume ${mounted(mount)}`);
+  parts.push("--wait");
+  return parts.join(" ");
+}
 
 export const commands = {
   list: "wharf ls",
@@ -38,6 +51,14 @@ export const commands = {
   unshareVolume: (name: string, user: string) => `wharf volume unshare ${name} ${quote(user)}`,
   attach: (name: string, mount: VolumeMount) => `wharf attach ${name} ${mounted(mount)}`,
   detach: (name: string, volume: string) => `wharf detach ${name} ${volume}`,
+  snapshots: (name: string) => `wharf snapshot ls ${name}`,
+  takeSnapshot: (name: string, called: string) => `wharf snapshot create ${name}${called && ` --name ${called}`}`,
+  removeSnapshot: (s: Snapshot) => `wharf snapshot rm ${snapshot(s)}`,
+  restore: (s: Snapshot, first: boolean) => `wharf snapshot restore ${snapshot(s)}${first ? " --snapshot-first" : ""}`,
+  clone: (s: Snapshot, body: CloneRequest) =>
+    `wharf snapshot clone ${snapshot(s)}${body.name ? ` ${body.name}` : ""} ${options(body)}`,
+  plan: (name: string, every: string, keep: string, days: string) =>
+    `wharf snapshot plan set ${name} --every ${quote(every || "24")} --keep ${quote(keep || "7")}${days && ` --keep-days ${quote(days)}`}`,
   audit: "wharf api GET /api/audit/",
   keys: "wharf keys ls",
   newKey: (name: string, scopes: string[], expires: string | null) => {
@@ -58,11 +79,6 @@ export const commands = {
     if (body.name) parts.push(body.name);
     parts.push(`--flavor ${body.flavor ?? "base"}`);
     if (body.resource_type === "vm") parts.push("--type vm");
-    parts.push(`--vcpus ${body.n_vcpus} --mem ${body.mem_gib} --disk ${body.disk_size_gib}`);
-    if (body.cpu_tier && body.cpu_tier !== "general-purpose") parts.push(`--tier ${body.cpu_tier}`);
-    if (body.gpu_model) parts.push(`--gpu ${quote(body.gpu_model)}`);
-    for (const mount of body.volumes ?? []) parts.push(`--volume ${mounted(mount)}`);
-    parts.push("--wait");
-    return parts.join(" ");
+    return [...parts, options(body)].join(" ");
   },
 };

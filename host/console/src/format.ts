@@ -1,6 +1,6 @@
 // Numbers, money and times in words.
 
-import type { InstanceInList, Volume } from "./shapes";
+import type { InstanceInList, Snapshot, Volume } from "./shapes";
 
 const HOURS_PER_MONTH = 730;
 
@@ -81,6 +81,11 @@ export function volumeRate(v: Volume): number {
   return v.state === "error" ? 0 : v.storage_cost_hourly_usd * v.size_gib;
 }
 
+/** The hourly rate of a snapshot. */
+export function snapshotRate(s: Snapshot): number {
+  return s.state === "ready" ? s.storage_cost_hourly_usd * (s.size_gib ?? 0) : 0;
+}
+
 /** The word for a state. */
 export function stateWord(state: string): string {
   return STATES[state] ?? state;
@@ -115,6 +120,8 @@ const FIELDS: Record<string, string> = {
   size_gib: "GiB",
   n_volumes: "volumes",
   volume_gib: "GiB of volumes",
+  n_snapshots: "snapshots",
+  snapshot_gib: "GiB of snapshots",
 };
 
 /** Amounts by field, such as "4 vCPU, 8 GiB RAM". */

@@ -5,6 +5,7 @@ import type { Event } from "./generated";
 export type {
   Amounts,
   AuditRecord,
+  CloneRequest,
   CreateRequest,
   CreatedKey,
   CpuTier,
@@ -28,6 +29,9 @@ export type {
   ShareRequest,
   Shortage,
   SignInOptions,
+  Snapshot,
+  SnapshotEstimate,
+  SnapshotPlan,
   SshKey,
   State,
   Stats,

@@ -40,10 +40,11 @@ export const fault = signal<string | null>(null);
 /** The time, twice a minute. */
 export const now = signal(Date.now());
 
-/** The hourly rate of all instances and volumes. */
+/** The hourly rate of all instances, volumes and snapshots. */
 export const totalRate = computed(() => {
-  const volumes = usage.value?.volumes.reduce((sum, volume) => sum + volume.hourly_usd, 0) ?? 0;
-  return instances.value.reduce((sum, i) => sum + rateNow(i), volumes);
+  const others = [...(usage.value?.volumes ?? []), ...(usage.value?.snapshots ?? [])];
+  const rest = others.reduce((sum, other) => sum + other.hourly_usd, 0);
+  return instances.value.reduce((sum, i) => sum + rateNow(i), rest);
 });
 /** The latest event of each instance. */
 export const latest = computed(() => {

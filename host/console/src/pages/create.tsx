@@ -8,9 +8,10 @@ import { amounts, gib, perMonth, rate } from "../format";
 import { rest, useAction } from "../parts/action";
 import { Alert, Command, Field, Head } from "../parts/basics";
 import { useData } from "../parts/data";
-import { Select } from "../parts/form";
+import { number, Select, SIZE_FIELDS, SIZE_RANGES, type SizeField, SizeInputs } from "../parts/form";
 import { KeyChoice } from "../parts/key-choice";
 import { chosenMounts, MountChoice } from "../parts/mounts";
+import { usePrice } from "../parts/price";
 import { usualWait } from "../parts/wait";
 import { go } from "../router";
 import type { CreateRequest, Estimate, Flavor, Instance, Offer, Shortage } from "../shapes";
@@ -21,8 +22,6 @@ const SIZES: [name: string, n_vcpus: number, mem_gib: number, disk_size_gib: num
   ["Medium", 2, 8, 40],
   ["Large", 8, 32, 200],
 ];
-/** The price is asked for this long after the last keystroke. */
-const PRICE_MS = 150;
 const SHOWN = [
   "name", "flavor", "resource_type", "n_vcpus", "mem_gib", "disk_size_gib", "cpu_tier", "gpu_model",
   "public_key", "s3_endpoint_url", "s3_access_key_id", "s3_secret_access_key", "s3_prefill_bucket",
@@ -52,13 +51,10 @@ const EMPTY: Form = {
   s3_secret_access_key: "", s3_prefill_bucket: "", ai_provider_api_key: "",
 };
 
-/** A number if the text is one; else the text, which the server refuses with words. */
-const number = (text: string) => (/^\d+$/.test(text.trim()) ? Number(text) : text.trim() || null);
-
 /** The body of the request: the filled fields that the flavor knows. */
 function body(form: Form, flavor: Flavor | undefined): CreateRequest {
   const fields: Record<string, unknown> = { ...form };
-  for (const field of ["n_vcpus", "mem_gib", "disk_size_gib"] as const) fields[field] = number(form[field]);
+  for (const field of SIZE_FIELDS) fields[field] = number(form[field]);
   const hidden = (field: string) =>
     (field.startsWith("s3_") && !flavor?.s3_prefill) || (field.startsWith("ai_") && !flavor?.ai);
   for (const [field, value] of Object.entries(fields)) {
@@ -168,34 +164,6 @@ function Wait({ flavor }: { flavor: string }) {
   return wait && <p class="muted">Ready {wait}.</p>;
 }
 
-/** Asks for the price of a request whenever it changes, and drops answers that come late. */
-function usePrice(
-  request: CreateRequest,
-  estimate: Signal<Estimate | null>,
-  refused: Signal<Problem | null>,
-): void {
-  const text = JSON.stringify(request);
-  useEffect(() => {
-    const ended = new AbortController();
-    const ask = async () => {
-      try {
-        estimate.value = await send<Estimate>("POST", "/api/estimate/", request, { signal: ended.signal });
-        refused.value = null;
-      } catch (error) {
-        if (ended.signal.aborted) return;
-        if (!(error instanceof Problem)) throw error;
-        estimate.value = null;
-        refused.value = error.status === 400 ? error : null;
-      }
-    };
-    const timer = setTimeout(ask, PRICE_MS);
-    return () => {
-      clearTimeout(timer);
-      ended.abort();
-    };
-  }, [text]);
-}
-
 interface PartProps {
   form: Signal<Form>;
   set: (change: Partial<Form>) => void;
@@ -219,7 +187,7 @@ const NO_IMAGE = "No node has its image.";
 function Flavors({ flavors, form, set, errors }: PartProps & { flavors: Flavor[] }) {
   const choose = (flavor: Flavor) => {
     const least = flavor.minimum;
-    const grown = (field: "n_vcpus" | "mem_gib" | "disk_size_gib") =>
+    const grown = (field: SizeField) =>
       Number(form.value[field]) < least[field] ? { [field]: String(least[field]) } : {};
     const kind = flavor.resource_types.includes(form.value.resource_type)
       ? {}
@@ -288,11 +256,6 @@ function Size({ form, custom, set, errors }: SizeProps) {
   const is = ([, cpu, mem, disk]: (typeof SIZES)[number]) =>
     n_vcpus === String(cpu) && mem_gib === String(mem) && disk_size_gib === String(disk);
   const preset = custom.value ? undefined : SIZES.find(is);
-  const fields: ["n_vcpus" | "mem_gib" | "disk_size_gib", string, string][] = [
-    ["n_vcpus", "vCPU", "1 to 256"],
-    ["mem_gib", "RAM in GiB", "1 to 512"],
-    ["disk_size_gib", "Disk in GiB", "10 to 2,000"],
-  ];
   return (
     <>
       <fieldset class="tiles">
@@ -321,23 +284,8 @@ function Size({ form, custom, set, errors }: SizeProps) {
           <small>1–256 vCPU, 1–512 GiB</small>
         </label>
       </fieldset>
-      {(!preset || fields.some(([field]) => errors[field])) && (
-        <div class="row">
-          {fields.map(([field, label, range]) => (
-            <Field key={field} label={label} errors={errors[field]} hint={range}>
-              {(attributes) => (
-                <input
-                  {...attributes}
-                  name={field}
-                  class="short"
-                  inputMode="numeric"
-                  value={form.value[field]}
-                  onInput={(event) => set({ [field]: event.currentTarget.value })}
-                />
-              )}
-            </Field>
-          ))}
-        </div>
+      {(!preset || SIZE_FIELDS.some((field) => errors[field])) && (
+        <SizeInputs value={form.value} hints={SIZE_RANGES} errors={errors} onChange={set} />
       )}
     </>
   );

@@ -13,6 +13,7 @@ import { EventList, reasonOf, useInstanceEvents } from "../parts/event-list";
 import { Ports, Rename, Resize } from "../parts/instance-forms";
 import { InstanceVolumes } from "../parts/mounts";
 import { Shares } from "../parts/shares";
+import { InstanceSnapshots } from "../parts/snapshots";
 import { useSamples } from "../parts/spark";
 import { go } from "../router";
 import type { HostKey, Instance, InstanceInList } from "../shapes";
@@ -48,16 +49,20 @@ export function InstancePage({ name }: { name: string }) {
   );
 }
 
-type Tab = "overview" | "events" | "volumes" | "share" | "resize" | "settings";
+type Tab = "overview" | "events" | "volumes" | "snapshots" | "share" | "resize" | "settings";
 
 const TABS: [Tab, string][] = [
   ["overview", "Overview"],
   ["events", "Events"],
   ["volumes", "Volumes"],
+  ["snapshots", "Snapshots"],
   ["share", "Share"],
   ["resize", "Resize"],
   ["settings", "Settings"],
 ];
+
+/** The types of events that tell of a disk that is being replaced. */
+const MOVING = ["disk-growing", "restoring"];
 
 const isTab = (text: string): text is Tab => TABS.some(([tab]) => tab === text);
 
@@ -112,7 +117,7 @@ function Shown({ instance: i }: { instance: InstanceInList }) {
         {since && i.state !== "provisioning" && (
           <span class="muted">{forTime(now.value - Date.parse(since))}</span>
         )}
-        {(i.state === "error" || i.state === "provisioning" || events.value[0]?.type === "disk-growing") && (
+        {(i.state === "error" || i.state === "provisioning" || MOVING.includes(events.value[0]?.type ?? "")) && (
           <span class="muted">{reasonOf(i.state, events.value)?.message}</span>
         )}
       </p>
@@ -142,6 +147,7 @@ function Shown({ instance: i }: { instance: InstanceInList }) {
           </>
         )}
         {tab.value === "volumes" && <InstanceVolumes instance={i} />}
+        {tab.value === "snapshots" && <InstanceSnapshots instance={i} />}
         {tab.value === "share" && <Shares instance={i} changed={events.value[0]?.id} />}
         {tab.value === "events" && (
           <>

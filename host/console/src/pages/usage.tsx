@@ -1,4 +1,4 @@
-// The bill, by month, instance and volume.
+// The bill by month, with its instances, volumes and snapshots.
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -40,8 +40,8 @@ interface Billed {
   corrections: { at: string; usd: number; reason: string }[];
 }
 
-/** Instances and volumes alike. */
-function billed({ instances, volumes }: Usage): Billed[] {
+/** Instances, volumes and snapshots alike. */
+function billed({ instances, volumes, snapshots = [] }: Usage): Billed[] {
   const ofInstances = instances.map((i) => ({
     ...i,
     id: i.uuid,
@@ -54,7 +54,15 @@ function billed({ instances, volumes }: Usage): Billed[] {
     to: v.state === "deleted" ? null : `/volumes/${v.id}`,
     detail: `volume · ${v.size_gib} GiB`,
   }));
-  return [...ofInstances, ...ofVolumes];
+  const ofSnapshots = snapshots.map((s) => {
+    const of = find(s.instance)?.name ?? instances.find((i) => i.uuid === s.instance)?.name;
+    return {
+      ...s,
+      to: s.state === "deleted" || !find(s.instance) ? null : `/instances/${of}#snapshots`,
+      detail: `snapshot${of ? ` of ${of}` : ""} · ${s.size_gib} GiB`,
+    };
+  });
+  return [...ofInstances, ...ofVolumes, ...ofSnapshots];
 }
 
 export function UsagePage() {

@@ -8,6 +8,7 @@ import { put, readOne, remove } from "../store";
 import { useAction } from "./action";
 import { Alert, announce, Command, Dialog } from "./basics";
 import { Confirm } from "./remove";
+import { useSnapshots } from "./snapshots";
 
 const path = (i: InstanceInList, action = "") => `/api/instance/${i.uuid}/${action}`;
 
@@ -130,6 +131,7 @@ interface DeleteProps {
 /** Deletes an instance, once its name was typed. */
 export function DeleteDialog({ instance, onClose, onDone }: DeleteProps) {
   const volumes = instance.volumes.map((volume) => volume.name);
+  const snapshots = useSnapshots(instance).value?.length ?? 0;
   return (
     <Confirm
       title={`Delete ${instance.name}`}
@@ -146,9 +148,14 @@ export function DeleteDialog({ instance, onClose, onDone }: DeleteProps) {
     >
       <p>
         Its disk of {instance.disk_size_gib} GiB and everything on it is lost, and nobody can bring it
-        back. {volumes.length > 0 && `What is on ${listed(volumes)} stays. `}Afterwards nothing is billed for
+        back. {volumes.length > 0 && `The data on ${listed(volumes)} stays. `}Afterwards nothing is billed for
         it, instead of <b class="number">{rate(rateNow(instance))}</b>.
       </p>
+      {snapshots > 0 && (
+        <p>
+          <b>{snapshots === 1 ? "Its snapshot is" : `Its ${snapshots} snapshots are`} deleted with it.</b> Clones stay.
+        </p>
+      )}
     </Confirm>
   );
 }

@@ -4,7 +4,10 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { asProblem, get } from "../api";
 import type { List } from "../live/stream";
-import { onChange } from "../store";
+import { onChange, onEvent } from "../store";
+
+/** Events arrive in bursts; data is read once for each. */
+const GATHER_MS = 200;
 
 export interface Data<T> {
   value: T | null;
@@ -29,4 +32,22 @@ export function useData<T>(path: string, list?: List): Data<T> {
     return list && onChange(list, () => void reload());
   }, [path, list]);
   return { value: value.value, error: error.value, reload };
+}
+
+/** Reads a path when the page opens, and again after events. */
+export function useLive<T>(path: string): Data<T> {
+  const data = useData<T>(path);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const read = () => {
+      timer = undefined;
+      void data.reload();
+    };
+    const stop = onEvent(() => (timer ??= setTimeout(read, GATHER_MS)));
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, [path]);
+  return data;
 }

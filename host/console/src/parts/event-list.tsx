@@ -10,6 +10,12 @@ import { end, now, onEvent } from "../store";
 /** The types of events after which there is no page of the thing. */
 const GONE = ["deleted", "volume-deleted"];
 
+/** The page of the thing of an event; none if it is gone. */
+function pageOf({ instance, volume, name, type }: Happening): string | null {
+  if (GONE.includes(type)) return null;
+  return instance ? `/instances/${name}` : volume ? `/volumes/${volume}` : null;
+}
+
 const ACTORS: Record<string, string> = {
   key: "API key",
   session: "console",
@@ -63,8 +69,8 @@ export function EventList({ events, named = true }: { events: Happening[]; named
           <time class="number" dateTime={event.at} title={exact(event.at)}>
             {clock(event.at, now.value)}
           </time>
-          {named && (event.name && !GONE.includes(event.type) ? (
-            <a href={event.instance ? `/instances/${event.name}` : `/volumes/${event.volume}`}>{event.name}</a>
+          {named && (event.name && pageOf(event) ? (
+            <a href={pageOf(event) ?? ""}>{event.name}</a>
           ) : (
             <span>{event.name}</span>
           ))}

@@ -90,6 +90,46 @@ export function Input({ label, value, errors, hint, placeholder, width, rows, mo
   );
 }
 
+export type SizeField = "n_vcpus" | "mem_gib" | "disk_size_gib";
+export type SizeTexts = Record<SizeField, string>;
+
+/** The hints of an instance that is created. */
+export const SIZE_RANGES: SizeTexts = { n_vcpus: "1 to 256", mem_gib: "1 to 512", disk_size_gib: "10 to 2,000" };
+const SIZE_LABELS: SizeTexts = { n_vcpus: "vCPU", mem_gib: "RAM in GiB", disk_size_gib: "Disk in GiB" };
+export const SIZE_FIELDS = Object.keys(SIZE_LABELS) as SizeField[];
+
+interface SizeProps {
+  value: SizeTexts;
+  hints: SizeTexts;
+  errors: Record<string, string[]>;
+  onChange: (change: Partial<SizeTexts>) => void;
+}
+
+/** The size of an instance. */
+export function SizeInputs({ value, hints, errors, onChange }: SizeProps) {
+  return (
+    <div class="row">
+      {SIZE_FIELDS.map((field) => (
+        <Field key={field} label={SIZE_LABELS[field]} errors={errors[field]} hint={hints[field]}>
+          {(attributes) => (
+            <input
+              {...attributes}
+              name={field}
+              class="short"
+              inputMode="numeric"
+              value={value[field]}
+              onInput={(event) => onChange({ [field]: event.currentTarget.value })}
+            />
+          )}
+        </Field>
+      ))}
+    </div>
+  );
+}
+
+/** A number if the text is one; else the text, which the server refuses with words. */
+export const number = (text: string) => (/^\d+$/.test(text.trim()) ? Number(text) : text.trim() || null);
+
 interface SelectProps {
   label: string;
   value: string;

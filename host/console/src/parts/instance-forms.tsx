@@ -8,15 +8,10 @@ import type { InstanceInList } from "../shapes";
 import { put } from "../store";
 import { type Action, useAction } from "./action";
 import { patch } from "./actions";
-import { announce, Field } from "./basics";
-import { Form, Input } from "./form";
+import { announce } from "./basics";
+import { Form, Input, number, SIZE_FIELDS, SIZE_RANGES, SizeInputs } from "./form";
 
-type SizeField = "n_vcpus" | "mem_gib" | "disk_size_gib";
-const FIELDS: [SizeField, string, string][] = [
-  ["n_vcpus", "vCPU", "1 to 256"],
-  ["mem_gib", "RAM in GiB", "1 to 512"],
-  ["disk_size_gib", "Disk in GiB", "It can only grow."],
-];
+const HINTS = { ...SIZE_RANGES, disk_size_gib: "It can only grow." };
 
 /** Changes the size of a container, with the rate before and after. */
 export function Resize({ instance: i }: { instance: InstanceInList }) {
@@ -34,12 +29,10 @@ export function Resize({ instance: i }: { instance: InstanceInList }) {
     mem_gib: Number(form.value.mem_gib),
     disk_size_gib: Number(form.value.disk_size_gib),
   };
-  const changed = FIELDS.filter(([field]) => size[field] !== i[field]);
+  const changed = SIZE_FIELDS.filter((field) => size[field] !== i[field]);
   const next = fullRate({ ...i, ...size });
   const save = async () => {
-    // Text that is no number goes to the server as it is, which explains it.
-    const value = (text: string) => (/^\d+$/.test(text.trim()) ? Number(text) : text);
-    await patch(i, Object.fromEntries(changed.map(([field]) => [field, value(form.value[field])])));
+    await patch(i, Object.fromEntries(changed.map((field) => [field, number(form.value[field])])));
     announce(`Resized ${i.name}`);
   };
   const shortage = action.problem?.shortage;
@@ -57,7 +50,7 @@ export function Resize({ instance: i }: { instance: InstanceInList }) {
       work={save}
       ready={changed.length > 0}
       command={commands.resize(i.name, size)}
-      fields={FIELDS.map(([field]) => field)}
+      fields={SIZE_FIELDS}
       refusal={
         shortage && (
           <div class="alert near" role="alert">
@@ -80,22 +73,7 @@ export function Resize({ instance: i }: { instance: InstanceInList }) {
           ? "The new size holds from the next start."
           : "The container keeps running. Its processes see the new size at once."}
       </p>
-      <div class="row">
-        {FIELDS.map(([field, label, hint]) => (
-          <Field key={field} label={label} hint={hint} errors={action.problem?.fields[field]}>
-            {(attributes) => (
-              <input
-                {...attributes}
-                name={field}
-                class="short"
-                inputMode="numeric"
-                value={form.value[field]}
-                onInput={(event) => set({ [field]: event.currentTarget.value })}
-              />
-            )}
-          </Field>
-        ))}
-      </div>
+      <SizeInputs value={form.value} hints={HINTS} errors={action.problem?.fields ?? {}} onChange={set} />
       <p>
         <b class="number">{Number.isFinite(next) ? rate(next) : "–"}</b>
         {stopped ? " when it runs" : ""} instead of <span class="number">{rate(fullRate(i))}</span>

@@ -128,7 +128,7 @@ export function InstanceVolumes({ instance: i }: { instance: InstanceInList }) {
           name: (volume) => volume.name,
           work: (volume) => change("detach", { volume: volume.id }, "Detached"),
           command: (volume) => commands.detach(i.name, volume.name),
-          words: (volume) => `${volume.path} disappears from the instance. What is on the volume stays.`,
+          words: (volume) => `The directory ${volume.path} disappears from the instance. The data of the volume stays.`,
         }}
       />
     </>

@@ -3,30 +3,11 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Volume, VolumeMount } from "../shapes";
-import { onEvent } from "../store";
-import { type Data, useData } from "./data";
+import { useLive } from "./data";
 import { Input, Select } from "./form";
 
-/** Events arrive in bursts; the list is read once for each. */
-const GATHER_MS = 200;
-
-/** The volumes of the user and those shared with them, read again after each event. */
-export function useVolumes(): Data<Volume[]> {
-  const volumes = useData<Volume[]>("/api/volume/");
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const read = () => {
-      timer = undefined;
-      void volumes.reload();
-    };
-    const stop = onEvent(() => (timer ??= setTimeout(read, GATHER_MS)));
-    return () => {
-      stop();
-      clearTimeout(timer);
-    };
-  }, []);
-  return volumes;
-}
+/** The volumes of the user and those shared with them. */
+export const useVolumes = () => useLive<Volume[]>("/api/volume/");
 
 /** The name that a request uses: a volume of another user may be called as one of the user. */
 export const reference = (volume: Volume) => (volume.shared ? volume.id : volume.name);

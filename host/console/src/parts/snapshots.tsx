@@ -1,0 +1,250 @@
+// The snapshots of an instance: taking, restoring, cloning, and the plan that takes them.
+
+import { useSignal } from "@preact/signals";
+import { send } from "../api";
+import { commands } from "../commands";
+import { rate, snapshotRate } from "../format";
+import { go } from "../router";
+import type { CloneRequest, Estimate, Instance, InstanceInList, Snapshot, SnapshotEstimate, VolumeMount } from "../shapes";
+import { put } from "../store";
+import { useAction } from "./action";
+import { Ago, Alert, announce, Command, Dialog, State } from "./basics";
+import { type Data, useLive } from "./data";
+import { Form, number, SIZE_RANGES, SizeInputs } from "./form";
+import { NameInput } from "./instance-forms";
+import { KeyChoice } from "./key-choice";
+import { Listing } from "./listing";
+import { MountChoice } from "./mounts";
+import { usePrice } from "./price";
+import { Confirm } from "./remove";
+import { Plan } from "./snapshot-plan";
+
+/** The snapshots of an instance. */
+export const useSnapshots = (i: InstanceInList) => useLive<Snapshot[]>(`/api/snapshot/?instance=${i.uuid}`);
+
+export function InstanceSnapshots({ instance: i }: { instance: InstanceInList }) {
+  const snapshots = useSnapshots(i);
+  const open = useSignal<{ of: Snapshot; way: "restore" | "clone" } | null>(null);
+  const { of, way } = open.value ?? {};
+  const close = () => (open.value = null);
+  return (
+    <>
+      <Take instance={i} onMade={snapshots.reload} />
+      <Listing
+        data={snapshots}
+        columns={["Name", "State", "Size", "Taken", "Now"]}
+        cells={(s) => [
+          <>
+            {s.name}
+            {s.planned && <small>by the plan</small>}
+          </>,
+          <>
+            <State state={s.state} />
+            {(s.reason || s.progress) && <small>{s.reason ?? s.progress}</small>}
+          </>,
+          <span class="number">{s.size_gib === null ? "–" : `${s.size_gib} GiB`}</span>,
+          <Ago at={s.created_at} />,
+          <span class="number">{s.state === "ready" ? rate(snapshotRate(s)) : "–"}</span>,
+        ]}
+        empty="This instance has no snapshots."
+        buttons={(s) =>
+          s.state === "ready" && (
+            <>
+              <button
+                type="button"
+                class="small"
+                aria-label={`Restore ${s.name}`}
+                onClick={() => (open.value = { of: s, way: "restore" })}
+              >
+                Restore
+              </button>{" "}
+              {s.clonable && (
+                <button
+                  type="button"
+                  class="small"
+                  aria-label={`Clone ${s.name}`}
+                  onClick={() => (open.value = { of: s, way: "clone" })}
+                >
+                  Clone
+                </button>
+              )}
+            </>
+          )
+        }
+        removal={{
+          verb: "Delete",
+          name: (s) => s.name,
+          work: (s) => send("DELETE", `/api/snapshot/${s.id}/`),
+          command: commands.removeSnapshot,
+          words: (s) => (
+            <p>
+              The copy is lost, and nobody can bring it back. The instance and clones stay. Afterwards nothing is
+              billed for it, instead of <b class="number">{rate(snapshotRate(s))}</b>.
+            </p>
+          ),
+        }}
+      />
+      <Plan instance={i} />
+      <Command line={commands.snapshots(i.name)} note="lists these snapshots in a terminal." />
+      {of && way === "restore" && <RestoreDialog instance={i} of={of} onClose={close} />}
+      {of && way === "clone" && <CloneDialog instance={i} of={of} onClose={close} />}
+    </>
+  );
+}
+
+/** Takes a snapshot, after a look at its time and its cost. */
+function Take({ instance: i, onMade }: { instance: InstanceInList; onMade: () => Promise<void> }) {
+  const estimate: Data<SnapshotEstimate> = useLive(`/api/instance/${i.uuid}/snapshot-estimate/`);
+  const name = useSignal("");
+  const action = useAction();
+  const e = estimate.value;
+  const take = async () => {
+    await send("POST", `/api/instance/${i.uuid}/snapshot/`, name.value ? { name: name.value } : {});
+    name.value = "";
+    announce("The snapshot is being taken");
+    await onMade();
+  };
+  // The server says why there are none, such as for a virtual machine.
+  if (estimate.error) return <p class="none">{estimate.error}</p>;
+  return (
+    <Form
+      title="Take a snapshot"
+      verb="Take it"
+      action={action}
+      work={take}
+      ready={Boolean(e)}
+      command={commands.takeSnapshot(i.name, name.value)}
+      fields={["name"]}
+    >
+      <p class="muted">
+        A snapshot is a copy of the disk, without volumes. Restore the instance from it, or create others. It is
+        deleted with the instance.
+      </p>
+      {e && (
+        <p>
+          It takes <b>about {e.seconds < 2 ? "a second" : `${e.seconds} s`}</b>, and {i.name}{" "}
+          <b>{e.frozen ? "stands still meanwhile" : "runs on"}</b>. Its {e.size_gib} GiB cost about{" "}
+          <b class="number">{rate(e.hourly_usd)}</b>.
+        </p>
+      )}
+      <NameInput name={name} action={action} placeholder="before-the-upgrade" />
+    </Form>
+  );
+}
+
+interface DialogProps {
+  instance: InstanceInList;
+  of: Snapshot;
+  onClose: () => void;
+}
+
+/** Replaces the disk of a stopped instance, once its name was typed. */
+function RestoreDialog({ instance: i, of, onClose }: DialogProps) {
+  const first = useSignal(true);
+  if (i.state !== "exited") {
+    return (
+      <Dialog title={`Restore ${of.name}`} onClose={onClose}>
+        <Alert words={`Stop ${i.name} first. Its disk is replaced while it is stopped.`} />
+        <div class="buttons">
+          <button type="button" onClick={onClose}>
+            Close
+          </button>
+        </div>
+      </Dialog>
+    );
+  }
+  return (
+    <Confirm
+      title={`Restore ${of.name}`}
+      verb={`Restore ${i.name}`}
+      typed={i.name}
+      command={commands.restore(of, first.value)}
+      onClose={onClose}
+      work={async () => {
+        put(await send<Instance>("POST", `/api/snapshot/${of.id}/restore/`, { snapshot_first: first.value }));
+        announce(`${i.name} is being restored`);
+      }}
+    >
+      <p>
+        The disk of {i.name} becomes that of <Ago at={of.created_at} />. <b>All changes since then are lost</b>
+        {first.value ? ", but for the snapshot that is taken first" : ", and nobody can bring them back"}. Volumes and
+        the password stay.
+      </p>
+      <fieldset class="checks">
+        <legend>Before</legend>
+        <label>
+          <input
+            type="checkbox"
+            checked={first.value}
+            onChange={(event) => (first.value = event.currentTarget.checked)}
+          />
+          <span>Take a snapshot of the present disk</span>
+        </label>
+      </fieldset>
+    </Confirm>
+  );
+}
+
+/** Creates an instance from a snapshot. */
+function CloneDialog({ instance: i, of, onClose }: DialogProps) {
+  const action = useAction();
+  const name = useSignal("");
+  const key = useSignal("");
+  const mounts = useSignal<VolumeMount[]>([]);
+  const size = useSignal({
+    n_vcpus: String(i.n_vcpus),
+    mem_gib: String(i.mem_gib),
+    disk_size_gib: String(of.disk_size_gib),
+  });
+  const estimate = useSignal<Estimate | null>(null);
+  const volumes = mounts.value.filter((mount) => mount.volume && mount.path);
+  const body = {
+    n_vcpus: number(size.value.n_vcpus),
+    mem_gib: number(size.value.mem_gib),
+    disk_size_gib: number(size.value.disk_size_gib),
+    ...(name.value && { name: name.value }),
+    ...(key.value && { public_key: key.value }),
+    ...(volumes.length > 0 && { volumes }),
+  } as CloneRequest;
+  usePrice({ ...body, flavor: i.flavor, resource_type: "container", cpu_tier: i.cpu_tier }, estimate, useSignal(null));
+  const clone = async () => {
+    const made = await send<Instance>("POST", `/api/snapshot/${of.id}/clone/`, body);
+    put(made);
+    announce(`${made.name} is being created`);
+    go(`/instances/${made.name}`);
+  };
+  const errors = action.problem?.fields ?? {};
+  return (
+    <Dialog title={`Clone ${of.name}`} onClose={onClose}>
+      <Form
+        plain
+        verb="Create instance"
+        action={action}
+        work={clone}
+        command={commands.clone(of, body)}
+        fields={["name", ...Object.keys(size.value), "public_key", "volumes"]}
+        onClose={onClose}
+      >
+        <p class="muted">
+          Another instance begins with this disk, on the host of {i.name}. It has a password and SSH host keys of
+          its own. Secrets that you put on the disk are on its disk too.
+        </p>
+        <NameInput name={name} action={action} placeholder="calm-heron-7" />
+        <SizeInputs
+          value={size.value}
+          hints={{ ...SIZE_RANGES, disk_size_gib: `${of.disk_size_gib} to 2,000` }}
+          errors={errors}
+          onChange={(change) => {
+            size.value = { ...size.value, ...change };
+            action.clear();
+          }}
+        />
+        <KeyChoice value={key.value} errors={errors["public_key"]} onChange={(text) => (key.value = text)} />
+        <MountChoice mounts={mounts} errors={errors["volumes"]} onChange={action.clear} />
+        <p>
+          <b class="number">{estimate.value ? rate(estimate.value.hourly_usd) : "–"}</b> while it runs
+        </p>
+      </Form>
+    </Dialog>
+  );
+}
