@@ -31,8 +31,8 @@ impl Route {
         self.path.contains("{uuid}")
     }
 
-    fn of_volume(&self) -> bool {
-        self.path.starts_with("/api/volume/{id}/")
+    fn is_below(&self, path: &str) -> bool {
+        self.path.starts_with(path)
     }
 }
 
@@ -135,22 +135,25 @@ fn every_instance_route_is_404_for_a_missing_or_foreign_instance() {
 }
 
 #[test]
-fn every_volume_route_is_404_for_a_missing_or_foreign_volume() {
+fn every_route_of_volumes_and_snapshots_is_404_for_a_missing_or_foreign_one() {
     let setup = setup();
-    let theirs = prepared(&setup.ann, "volume", "");
-    let shown = setup.ann.get(&format!("/api/volume/{theirs}/")).unwrap();
-    let name = shown.body["name"].as_str().unwrap().to_owned();
     let bob = setup.server.user("bob@example.com").unwrap();
-    let routes = setup.routes.iter().filter(|r| r.of_volume());
-    assert_eq!(routes.clone().count(), 6);
-    for route in routes {
-        for selector in [&*theirs, &*name, "no-such-name"] {
-            let path = route.path_for(selector);
-            let answer = bob.send(&route.method, &path, &route.bodies[0]).unwrap();
-            assert_eq!(answer.status, 404, "{}: {answer:?}", route.id);
-            let body = Some(&answer.body);
-            let agrees = setup.document.check(&route.method, &path, 404, body);
-            assert_eq!(agrees, Ok(()), "{}", route.id);
+    for (kind, number) in [("volume", 6), ("snapshot", 4)] {
+        let theirs = prepared(&setup.ann, kind, "");
+        let shown = setup.ann.get(&format!("/api/{kind}/{theirs}/")).unwrap();
+        let name = shown.body["name"].as_str().unwrap().to_owned();
+        let below = format!("/api/{kind}/{{id}}/");
+        let routes = setup.routes.iter().filter(|r| r.is_below(&below));
+        assert_eq!(routes.clone().count(), number);
+        for route in routes {
+            for selector in [&*theirs, &*name, "no-such-name"] {
+                let path = route.path_for(selector);
+                let answer = bob.send(&route.method, &path, &route.bodies[0]).unwrap();
+                assert_eq!(answer.status, 404, "{}: {answer:?}", route.id);
+                let body = Some(&answer.body);
+                let agrees = setup.document.check(&route.method, &path, 404, body);
+                assert_eq!(agrees, Ok(()), "{}", route.id);
+            }
         }
     }
     setup.server.finish().unwrap();
@@ -207,6 +210,14 @@ fn every_route_succeeds_with_its_example_bodies() {
                 "unshareVolume" => (Some("volume"), "", 404),
                 // The examples have no volume of the user; the conformance suite covers success.
                 "attachVolume" | "detachVolume" => (Some("container"), "running", 400),
+                "listSnapshots" => (None, "", 200),
+                "createSnapshot" => (Some("container"), "running", 201),
+                "estimateSnapshot" | "setSnapshotPlan" => (Some("container"), "running", 200),
+                "getSnapshotPlan" | "removeSnapshotPlan" => (Some("container"), "running", 404),
+                "getSnapshot" => (Some("snapshot"), "", 200),
+                "deleteSnapshot" => (Some("snapshot"), "", 204),
+                "restoreSnapshot" => (Some("snapshot"), "exited", 200),
+                "cloneSnapshot" => (Some("snapshot"), "", 201),
                 "getPreferences" | "updatePreferences" => (None, "", 200),
                 "listSshKeys" => (None, "", 200),
                 "saveSshKey" => (None, "", 201),
@@ -278,6 +289,21 @@ fn prepared(api: &Api, kind: &str, state: &str) -> String {
         let volume = api.send("POST", "/api/volume/", &body).unwrap();
         let volume = volume.expect(201).unwrap()["id"].clone();
         return volume.as_str().unwrap().to_owned();
+    }
+    if kind == "snapshot" {
+        let instance = prepared(api, "container", state);
+        let taken = format!("/api/instance/{instance}/snapshot/");
+        let taken = api.send("POST", &taken, &json!({})).unwrap();
+        let id = taken.expect(201).unwrap()["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let ready = wharf_tests::until("the snapshot is ready", || {
+            let now = api.get(&format!("/api/snapshot/{id}/"))?;
+            Ok((now.body["state"] == "ready").then_some(()))
+        });
+        ready.unwrap();
+        return id;
     }
     if kind == "ssh key" {
         let body = json!({ "name": "another", "public_key": PUBLIC_KEY });

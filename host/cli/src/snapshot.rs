@@ -72,7 +72,7 @@ pub struct Create {
 
 /// Replace the disk of a stopped instance by that of a snapshot of it
 ///
-/// All changes since the snapshot are lost. The password is valid as `wharf create` showed it.
+/// All changes since the snapshot are lost, also that of a password. Volumes stay as they are.
 #[derive(Args)]
 pub struct Restore {
     /// The snapshot, as INSTANCE/NAME or UUID

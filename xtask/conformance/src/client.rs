@@ -18,6 +18,9 @@ pub const INSTANCES: &str = "/api/instance/";
 /// Path of the volumes.
 pub const VOLUMES: &str = "/api/volume/";
 
+/// Path of the snapshots.
+pub const SNAPSHOTS: &str = "/api/snapshot/";
+
 /// Bytes; no response to these requests is larger.
 const MAX_RESPONSE: u64 = 16 << 20;
 
@@ -268,6 +271,11 @@ impl Client {
 /// Path of one volume.
 pub fn volume_path(selector: &str) -> String {
     format!("{VOLUMES}{selector}/")
+}
+
+/// Path of one snapshot.
+pub fn snapshot_path(id: &str) -> String {
+    format!("{SNAPSHOTS}{id}/")
 }
 
 /// Path of one instance.

@@ -167,8 +167,8 @@ function RestoreDialog({ instance: i, of, onClose }: DialogProps) {
     >
       <p>
         The disk of {i.name} becomes that of <Ago at={of.created_at} />. <b>All changes since then are lost</b>
-        {first.value ? ", but for the snapshot that is taken first" : ", and nobody can bring them back"}. Volumes and
-        the password stay.
+        {first.value ? ", but for the snapshot that is taken first" : ", and nobody can bring them back"}. Volumes stay as
+        they are.
       </p>
       <fieldset class="checks">
         <legend>Before</legend>

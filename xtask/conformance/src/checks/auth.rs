@@ -49,6 +49,23 @@ pub(super) fn additional_endpoints(selector: &str) -> Vec<(&'static str, String,
             action_path(selector, "detach-volume"),
             json!({ "volume": "none" }),
         ),
+        ("POST", action_path(selector, "snapshot"), json!({})),
+        (
+            "GET",
+            action_path(selector, "snapshot-estimate"),
+            Value::Null,
+        ),
+        ("GET", action_path(selector, "snapshot-plan"), Value::Null),
+        (
+            "PUT",
+            action_path(selector, "snapshot-plan"),
+            json!({ "every_h": 24, "keep": 7 }),
+        ),
+        (
+            "DELETE",
+            action_path(selector, "snapshot-plan"),
+            Value::Null,
+        ),
     ]);
     endpoints
 }

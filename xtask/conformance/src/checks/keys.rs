@@ -1,6 +1,7 @@
 //! API keys of the caller, their scopes, and the audit log.
 
 use super::auth::{additional_endpoints, instance_endpoints};
+use super::snapshots::snapshot_endpoints;
 use super::volumes::volume_endpoints;
 use super::webhooks::{MISSING, webhook_endpoints};
 use crate::check::{Check, decision};
@@ -17,6 +18,7 @@ pub(super) fn other_endpoints(c: &Context<'_>) -> Vec<(&'static str, String, Val
     let mut endpoints = additional_endpoints(&c.name());
     endpoints.extend(webhook_endpoints(MISSING));
     endpoints.extend(volume_endpoints(MISSING));
+    endpoints.extend(snapshot_endpoints(MISSING));
     endpoints.extend([
         ("GET", INSTANCES.to_owned(), Value::Null),
         ("POST", INSTANCES.to_owned(), c.small("container")),

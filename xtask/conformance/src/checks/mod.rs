@@ -36,6 +36,9 @@ mod restart;
 mod s3;
 mod service;
 mod shares;
+mod snapshot_plans;
+mod snapshot_uses;
+mod snapshots;
 mod staged;
 mod states;
 mod stats;
@@ -96,6 +99,9 @@ pub fn all() -> Vec<Check> {
         volumes::checks(),
         volume_mounts::checks(),
         volume_shares::checks(),
+        snapshots::checks(),
+        snapshot_uses::checks(),
+        snapshot_plans::checks(),
     ]
     .into_iter()
     .flatten()

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 
 const PATH: &str = "/api/quota/";
 
-const FIELDS: [&str; 8] = [
+const FIELDS: [&str; 10] = [
     "n_instances",
     "n_vcpus",
     "mem_gib",
@@ -16,6 +16,8 @@ const FIELDS: [&str; 8] = [
     "n_ports",
     "n_volumes",
     "volume_gib",
+    "n_snapshots",
+    "snapshot_gib",
 ];
 
 pub(super) fn checks() -> Vec<Check> {
@@ -58,7 +60,13 @@ pub(super) fn checks() -> Vec<Check> {
             let quota = asked(c)?.body;
             c.me().instance(uuid(&created)?)?.is(200)?;
             // Other rules create and delete at the same time.
-            let others = ["n_gpus", "n_volumes", "volume_gib"];
+            let others = [
+                "n_gpus",
+                "n_volumes",
+                "volume_gib",
+                "n_snapshots",
+                "snapshot_gib",
+            ];
             for field in FIELDS.into_iter().filter(|field| !others.contains(field)) {
                 let used = quota[field]["used"].as_u64();
                 ensure!(used > Some(0), "`{field}`: {quota}");

@@ -23,7 +23,7 @@ const FIELDS: [&str; 11] = [
 ];
 
 /// A tag that no representation has.
-const OTHER: &str = "\"another-representation\"";
+pub(super) const OTHER: &str = "\"another-representation\"";
 /// The largest size.
 const LARGEST: u64 = 2000;
 /// The most volumes of the largest size before the rule about capacity gives up.
@@ -171,28 +171,12 @@ pub(super) fn checks() -> Vec<Check> {
             |c| {
                 let volume = c.volume()?;
                 let id = text(&volume, "id")?;
-                let (plain, json) = (
-                    [("Content-Type", "text/plain")],
-                    [("Content-Type", "application/json")],
-                );
-                let large = vec![b' '; 64 * 1024 + 1];
                 let mut endpoints = volume_endpoints(id);
                 let instance = uuid(c.sample("container")?)?;
                 for action in ["attach-volume", "detach-volume"] {
                     endpoints.push(("POST", action_path(instance, action), json!({})));
                 }
-                for (method, path, body) in &endpoints {
-                    let sent = c.me().raw(method, path, &json, Some(&large))?;
-                    ensure!(sent.status == 413, "{method} {path}: {sent}");
-                    if !body.is_null() {
-                        let sent = c.me().raw(method, path, &plain, Some(b"{}"))?;
-                        ensure!(sent.status == 415, "{method} {path}: {sent}");
-                        let sent = c.me().raw(method, path, &json, Some(b"{"))?;
-                        ensure!(sent.status == 400, "{method} {path}: {sent}");
-                    }
-                    let unsigned = c.anonymous().raw(method, path, &plain, Some(b"{"))?;
-                    ensure!(unsigned.status == 401, "{method} {path}: {unsigned}");
-                }
+                bodies_are_checked(c, &endpoints)?;
                 c.me().get(&volume_path(id))?.is(200)
             },
         ),
@@ -201,17 +185,8 @@ pub(super) fn checks() -> Vec<Check> {
             let id = text(&created, "id")?;
             ready(c, id)?;
             let path = volume_path(id);
-            for path in [path.as_str(), VOLUMES] {
-                c.retry(|| {
-                    let tag = etag(&c.me().get(path)?)?;
-                    let header = ("If-None-Match", tag.as_str());
-                    let answer = with(c.me(), "GET", path, header, &Value::Null)?;
-                    // Another check may have changed the list.
-                    Ok(answer.status == 304 && answer.text.is_empty())
-                })?;
-                with(c.me(), "GET", path, ("If-Match", OTHER), &Value::Null)?.is(412)?;
-                with(c.me(), "GET", path, ("If-Match", "x"), &Value::Null)?.refuses("If-Match")?;
-            }
+            has_tag(c, &path)?;
+            has_tag(c, VOLUMES)?;
             let before = etag(&c.me().get(&path)?)?;
             let name = json!({ "name": c.name() });
             for (method, body) in [("PATCH", &name), ("DELETE", &Value::Null)] {
@@ -226,25 +201,7 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         decision("4", "the list of volumes has pages", |c| {
             let ids = [c.volume()?, c.volume()?].map(|volume| volume["id"].clone());
-            let mut path = format!("{VOLUMES}?limit=1");
-            let mut found = Vec::new();
-            loop {
-                let page = c.me().get(&path)?;
-                let next = page.header("link").map(str::to_owned);
-                let volumes = page.expect(200)?;
-                let volumes = volumes.as_array().context("no array")?;
-                ensure!(volumes.len() <= 1, "{volumes:?}");
-                found.extend(volumes.iter().map(|volume| volume["id"].clone()));
-                let Some(next) = next else { break };
-                let next = next.trim_start_matches('<').split('>').next();
-                path = next.context("no URL")?.to_owned();
-            }
-            found.retain(|id| ids.contains(id));
-            ensure!(found == ids, "not in the order of creation: {found:?}");
-            c.me()
-                .get(&format!("{VOLUMES}?limit=0"))?
-                .refuses("limit")?;
-            c.me().get(&format!("{VOLUMES}?after=x"))?.refuses("after")
+            has_pages(c, VOLUMES, &ids)
         }),
         decision(
             "4",
@@ -347,23 +304,80 @@ pub(super) fn checks() -> Vec<Check> {
             ready(c, id)?;
             delete(c, id)?.is(204)?;
             c.retry(|| {
-                let types = events(c, id)?;
+                let types = events(c, "volume", id)?;
                 Ok(types == ["volume-created", "volume-ready", "volume-deleted"])
             })
         }),
     ]
 }
 
-/// The types of the events of a volume.
-pub(super) fn events(c: &Context<'_>, id: &str) -> Result<Vec<String>> {
+/// Fails unless each endpoint refuses a body of another type, of no JSON, or too large.
+pub(super) fn bodies_are_checked(
+    c: &Context<'_>,
+    endpoints: &[(&'static str, String, Value)],
+) -> Result<()> {
+    let plain = [("Content-Type", "text/plain")];
+    let json = [("Content-Type", "application/json")];
+    let large = vec![b' '; 64 * 1024 + 1];
+    for (method, path, body) in endpoints {
+        let sent = c.me().raw(method, path, &json, Some(&large))?;
+        ensure!(sent.status == 413, "{method} {path}: {sent}");
+        if !body.is_null() {
+            let sent = c.me().raw(method, path, &plain, Some(b"{}"))?;
+            ensure!(sent.status == 415, "{method} {path}: {sent}");
+            let sent = c.me().raw(method, path, &json, Some(b"{"))?;
+            ensure!(sent.status == 400, "{method} {path}: {sent}");
+        }
+        let unsigned = c.anonymous().raw(method, path, &plain, Some(b"{"))?;
+        ensure!(unsigned.status == 401, "{method} {path}: {unsigned}");
+    }
+    Ok(())
+}
+
+/// Fails unless the representation at a path has an entity tag that conditions know.
+pub(super) fn has_tag(c: &Context<'_>, path: &str) -> Result<()> {
+    c.retry(|| {
+        let tag = etag(&c.me().get(path)?)?;
+        let header = ("If-None-Match", tag.as_str());
+        let answer = with(c.me(), "GET", path, header, &Value::Null)?;
+        // Another check may have changed the list.
+        Ok(answer.status == 304 && answer.text.is_empty())
+    })?;
+    with(c.me(), "GET", path, ("If-Match", OTHER), &Value::Null)?.is(412)?;
+    with(c.me(), "GET", path, ("If-Match", "x"), &Value::Null)?.refuses("If-Match")
+}
+
+/// Fails unless the pages of a list have these ids in their order, and `limit` and `after` are checked.
+pub(super) fn has_pages(c: &Context<'_>, list: &str, ids: &[Value]) -> Result<()> {
+    let mut path = format!("{list}?limit=1");
+    let mut found = Vec::new();
+    loop {
+        let page = c.me().get(&path)?;
+        let next = page.header("link").map(str::to_owned);
+        let things = page.expect(200)?;
+        let things = things.as_array().context("no array")?;
+        ensure!(things.len() <= 1, "{things:?}");
+        found.extend(things.iter().map(|thing| thing["id"].clone()));
+        let Some(next) = next else { break };
+        let next = next.trim_start_matches('<').split('>').next();
+        path = next.context("no URL")?.to_owned();
+    }
+    found.retain(|id| ids.contains(id));
+    ensure!(found == ids, "not in the order of creation: {found:?}");
+    c.me().get(&format!("{list}?limit=0"))?.refuses("limit")?;
+    c.me().get(&format!("{list}?after=x"))?.refuses("after")
+}
+
+/// The types of the events of a volume or a snapshot.
+pub(super) fn events(c: &Context<'_>, kind: &str, id: &str) -> Result<Vec<String>> {
     let mut types = Vec::new();
     let mut after = 0;
     loop {
         let page = format!("/api/event/?limit=1000&after={after}");
         let page = c.me().get(&page)?.expect(200)?;
         let page = page.as_array().context("no array")?;
-        let of_volume = page.iter().filter(|event| event["volume"] == id);
-        types.extend(of_volume.filter_map(|event| Some(event["type"].as_str()?.to_owned())));
+        let own = page.iter().filter(|event| event[kind] == id);
+        types.extend(own.filter_map(|event| Some(event["type"].as_str()?.to_owned())));
         match page.last().and_then(|event| event["id"].as_u64()) {
             Some(last) => after = last,
             None => return Ok(types),
