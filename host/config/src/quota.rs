@@ -1,4 +1,4 @@
-//! `[quota]`: the most that the instances and volumes of one user hold together.
+//! `[quota]`: the most that the instances, volumes and snapshots of one user hold together.
 
 use super::SshPorts;
 use serde::Deserialize;
@@ -25,6 +25,10 @@ pub struct QuotaConfig {
     pub n_volumes: QuotaLimit,
     /// Sizes of volumes in GiB. Default `"unlimited"`.
     pub volume_gib: QuotaLimit,
+    /// Snapshots. Default `"unlimited"`.
+    pub n_snapshots: QuotaLimit,
+    /// Sizes of snapshots in GiB. Default `"unlimited"`.
+    pub snapshot_gib: QuotaLimit,
 }
 
 /// A limit; `None` means no limit.
@@ -59,6 +63,8 @@ impl Default for QuotaConfig {
             n_ports: None,
             n_volumes: unlimited,
             volume_gib: unlimited,
+            n_snapshots: unlimited,
+            snapshot_gib: unlimited,
         }
     }
 }
@@ -83,6 +89,8 @@ impl QuotaConfig {
             n_ports: self.n_ports.and_then(|limit| limit.0),
             n_volumes: self.n_volumes.0,
             volume_gib: self.volume_gib.0,
+            n_snapshots: self.n_snapshots.0,
+            snapshot_gib: self.snapshot_gib.0,
         }
     }
 }

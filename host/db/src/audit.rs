@@ -7,7 +7,7 @@ use super::findings::Findings;
 use super::read::Read;
 use super::rows::{AuditHead, AuditRow};
 use super::tables as t;
-use super::tree::{Rows, Snapshot};
+use super::tree::{ReadRows, Rows};
 use super::wakes::AUDIT;
 use sha2::{Digest, Sha256};
 use wharf_domain::audit::AuditRecord;
@@ -65,7 +65,7 @@ fn link(before: &[u8; 32], number: u64, record: &[u8]) -> [u8; 32] {
 }
 
 /// Follows the chain, for `wharf fsck`.
-pub(super) fn check(rows: &Snapshot, wrong: &mut Findings) -> Result<(), Error> {
+pub(super) fn check(rows: &ReadRows, wrong: &mut Findings) -> Result<(), Error> {
     let (_, lines) = verify(rows, None)?;
     lines.into_iter().for_each(|line| wrong.push(line));
     Ok(())

@@ -7,7 +7,7 @@ use super::guard::{guarded, opening};
 use super::open::{FORMAT_KEY, META, format, lock, open_checked, open_file, unreadable};
 use super::read::Read as _;
 use super::schema::DbSchema;
-use super::tree::{Rows as _, Snapshot, TREE};
+use super::tree::{ReadRows, Rows as _, TREE};
 use redb::{Database, ReadableTable};
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -63,7 +63,7 @@ pub(super) fn copy_tree(
     format: u64,
     wanted: impl Fn() -> bool,
 ) -> Result<Copied, DbOpenError> {
-    let snapshot = Snapshot::open(from)?;
+    let snapshot = ReadRows::open(from)?;
     let key = snapshot.key_fingerprint()?;
     let txn = to.begin_write().map_err(internal)?;
     let mut rows = 0;
@@ -115,7 +115,7 @@ fn copy_file(
     check_pages(from, &mut copy)?;
     let key = match format(&copy)? {
         None => return Err(DbOpenError::Foreign(from.to_owned())),
-        Some(found) if found == known => Snapshot::open(&copy)?.key_fingerprint()?,
+        Some(found) if found == known => ReadRows::open(&copy)?.key_fingerprint()?,
         Some(found) if found > known => return Err(DbOpenError::Newer { found, known }),
         Some(_) => None,
     };

@@ -4,18 +4,18 @@ use super::draft::Draft;
 use super::key::{KeyPart, TableKey};
 use super::rows::{BilledAs, EventRow};
 use super::table::{Table, TableRow};
-use super::tables::{BILLED_AS, CLAIMS, VOLUMES};
+use super::tables::{BILLED_AS, CLAIMS, KeptTable};
 use std::fmt;
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
-use wharf_domain::event::{EventKind, Initiator, InstanceEvent, VolumeEvent};
+use wharf_domain::event::{EventKind, Initiator, InstanceEvent};
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::{BilledSize, Instance};
+use wharf_domain::kept::{Kept, KeptEvent};
 use wharf_domain::ledger::{LedgerCost, LedgerEntry};
 use wharf_domain::month::Month;
 use wharf_domain::time::Timestamp;
-use wharf_domain::volume::Volume;
 
 /// One change of rows, as the method of [`Changes`] says that adds it.
 #[derive(Debug)]
@@ -162,11 +162,11 @@ impl Changes {
         self.and(Change::DropInstance(id))
     }
 
-    /// Removes a volume with its shares. Events and ledger stay.
-    pub fn drop_volume(self, volume: &Volume) -> Self {
-        let id = InstanceId(volume.id.0);
-        self.put(&BILLED_AS, id, BilledAs::from(volume))
-            .remove(&VOLUMES, volume.id)
+    /// Removes a volume with its shares, or a snapshot. Events and ledger stay.
+    pub fn drop_kept<K: KeptTable>(self, kept: &Kept<K>) -> Self {
+        let id: InstanceId = kept.id.into();
+        self.put(&BILLED_AS, id, BilledAs::from(kept))
+            .remove(K::ROWS, kept.id)
     }
 
     /// Notes whether an instance is lost with its node.
@@ -237,44 +237,49 @@ impl Changes {
         self.put_instance(instance)
     }
 
-    /// Adds a volume's new row with the event that led to it and, where its billing changes, a ledger entry.
-    /// Events and ledger have the form of those of an instance with this id.
-    pub fn record_volume(mut self, mut volume: Volume, now: Timestamp, what: VolumeEvent) -> Self {
-        let (at, status) = (now.max(volume.last_event_at), volume.status());
-        let (instance, state) = (InstanceId(volume.id.0), status.billed_as());
-        let what = EventKind::Volume(status, what);
+    /// Adds the new row of a volume or a snapshot with the event that led to it and, where its billing changes,
+    /// a ledger entry. Events and ledger have the form of those of an instance with this id.
+    pub fn record_kept<K: KeptTable>(
+        mut self,
+        mut kept: Kept<K>,
+        now: Timestamp,
+        what: KeptEvent,
+    ) -> Self {
+        let at = now.max(kept.last_event_at);
+        let (instance, state) = (kept.id.into(), kept.billed_as());
+        let what = kept.of.event(kept.status(), what);
         let event = EventRow {
-            owner: volume.owner,
+            owner: kept.owner,
             seq: 0,
-            name: Some(volume.name.as_str().to_owned()),
+            name: Some(kept.name.as_str().to_owned()),
             initiator: what.usual_initiator(),
             event: InstanceEvent {
                 at: now,
                 instance,
                 what,
                 state,
-                size: volume.size(),
+                size: kept.size(),
             },
         };
-        self = self.append_event(volume.events, event);
-        volume.events += 1;
-        volume.last_event_at = at;
-        let is_billed = status.is_billed();
-        if is_billed != volume.billed || volume.ledger_entries == 0 {
+        self = self.append_event(kept.events, event);
+        kept.events += 1;
+        kept.last_event_at = at;
+        let is_billed = kept.is_billed();
+        if is_billed != kept.billed || kept.ledger_entries == 0 {
             let entry = LedgerEntry {
                 instance,
-                owner: volume.owner,
+                owner: kept.owner,
                 at,
                 billed: state.billed(),
-                size: volume.size(),
+                size: kept.size(),
                 n_gpus: 0,
-                rates: volume.rates(),
+                rates: kept.rates(),
             };
-            self = self.and(Change::Entry(volume.ledger_entries, entry));
-            volume.ledger_entries += 1;
-            volume.billed = is_billed;
+            self = self.and(Change::Entry(kept.ledger_entries, entry));
+            kept.ledger_entries += 1;
+            kept.billed = is_billed;
         }
-        self.put(&VOLUMES, volume.id, volume)
+        self.put(K::ROWS, kept.id, kept)
     }
 
     /// Names the actor of all events.

@@ -7,7 +7,7 @@ use super::read::Read;
 use super::rows::EventRow;
 use super::table::Table;
 use super::tables as t;
-use super::tree::{Rows as _, Snapshot};
+use super::tree::{ReadRows, Rows as _};
 use std::collections::BTreeMap;
 use wharf_domain::error::Error;
 use wharf_domain::event::InstanceEvent;
@@ -87,7 +87,7 @@ impl Draft<'_> {
 }
 
 /// Compares the sequences of all owners with the events.
-pub(super) fn check(rows: &Snapshot, wrong: &mut Findings) -> Result<(), Error> {
+pub(super) fn check(rows: &ReadRows, wrong: &mut Findings) -> Result<(), Error> {
     let mut derived = BTreeMap::new();
     let mut trimmed = BTreeMap::new();
     for row in rows.all(&t::TRIMMED_EVENTS)? {

@@ -4,7 +4,7 @@ use super::codec::encode;
 use super::draft::Draft;
 use super::schema::DbSchema;
 use super::table::{Declared, Id, IndexEntry, Relation};
-use super::tree::Snapshot;
+use super::tree::ReadRows;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -89,7 +89,7 @@ pub struct Check<'f> {
 
 /// Checks the rows of each table, and compares its indices with the rows. An error ends the check of a
 /// table, or of an index, alone.
-pub(super) fn check_tables(rows: &Snapshot, schema: &DbSchema, findings: &mut Findings) {
+pub(super) fn check_tables(rows: &ReadRows, schema: &DbSchema, findings: &mut Findings) {
     for table in schema.all() {
         if let Relation::IndexOf(_) = table.facts().relation {
             continue;
@@ -146,7 +146,7 @@ impl Check<'_> {
     /// entry may be of one of them.
     fn index(
         &mut self,
-        rows: &Snapshot,
+        rows: &ReadRows,
         index: &dyn Declared,
         is_whole: bool,
     ) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use super::history;
 use super::read::Read;
 use super::schema::DbSchema;
 use super::tables as t;
-use super::tree::{Rows as _, Snapshot};
+use super::tree::{ReadRows, Rows as _};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
@@ -15,7 +15,7 @@ use wharf_domain::instance::{Instance, Intent, Progress};
 pub(super) type Known = BTreeMap<InstanceId, Instance>;
 
 /// The contradictions between rows. An error of a part of the check ends that part alone.
-pub(super) fn check(rows: &Snapshot, schema: &DbSchema) -> Vec<FsckFinding> {
+pub(super) fn check(rows: &ReadRows, schema: &DbSchema) -> Vec<FsckFinding> {
     let mut findings = Findings::default();
     check_tables(rows, schema, &mut findings);
     match known(rows) {
@@ -32,12 +32,12 @@ pub(super) fn check(rows: &Snapshot, schema: &DbSchema) -> Vec<FsckFinding> {
 }
 
 /// The instances whose rows can be read.
-fn known(rows: &Snapshot) -> Result<Known, Error> {
+fn known(rows: &ReadRows) -> Result<Known, Error> {
     let readable = rows.all(&t::INSTANCES)?.filter_map(Result::ok);
     Ok(readable.map(|(id, (), instance)| (id, instance)).collect())
 }
 
-fn check_instances(rows: &Snapshot, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
+fn check_instances(rows: &ReadRows, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
     for (id, instance) in known {
         if *id != instance.id {
             wrong.push(format!("{id}: its row is of {}", instance.id));
@@ -53,7 +53,7 @@ fn check_instances(rows: &Snapshot, known: &Known, wrong: &mut Findings) -> Resu
     Ok(())
 }
 
-fn check_claims(rows: &Snapshot, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
+fn check_claims(rows: &ReadRows, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
     let mut taken = BTreeMap::new();
     let mut claimed = BTreeSet::new();
     for row in rows.all(&t::CLAIMS)? {

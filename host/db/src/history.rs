@@ -1,25 +1,25 @@
-//! Checks the events and the ledger of every instance and volume, purged ones included. Numbers have no gaps, time
+//! Checks the events and the ledger of every instance, volume and snapshot, purged ones included. Numbers have no gaps, time
 //! does not run backwards, and the ledger agrees with the events.
 
 use super::findings::Findings;
 use super::fsck::Known;
-use super::tables as t;
-use super::tree::{Rows as _, Snapshot};
+use super::tables::{self as t, KeptTable};
+use super::tree::{ReadRows, Rows as _};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::error::Error;
 use wharf_domain::event::InstanceEvent;
-use wharf_domain::ids::{InstanceId, UserId, VolumeId};
+use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::LedgerEntry;
-use wharf_domain::volume::Volume;
+use wharf_domain::snapshot::OfSnapshot;
+use wharf_domain::volume::OfVolume;
 
 /// Adds the contradictions of all histories, those of purged instances included.
-pub(super) fn check(rows: &Snapshot, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
+pub(super) fn check(rows: &ReadRows, known: &Known, wrong: &mut Findings) -> Result<(), Error> {
     let mut ids: BTreeSet<InstanceId> = known.keys().copied().collect();
-    let volumes = rows.all(&t::VOLUMES)?.filter_map(Result::ok);
-    let volumes: BTreeMap<VolumeId, Kept> =
-        volumes.map(|(id, (), v)| (id, Kept::from(&v))).collect();
-    ids.extend(volumes.keys().map(|id| InstanceId(id.0)));
+    let mut others = counts_of::<OfVolume>(rows)?;
+    others.extend(counts_of::<OfSnapshot>(rows)?);
+    ids.extend(others.keys());
     for row in rows.all(&t::EVENTS)? {
         ids.insert(row?.0);
     }
@@ -34,8 +34,8 @@ pub(super) fn check(rows: &Snapshot, known: &Known, wrong: &mut Findings) -> Res
         let ledger = rows
             .under(&t::LEDGER, &id)?
             .collect::<Result<Vec<_>, _>>()?;
-        let kept = known.get(&id).map(Kept::from);
-        let kept = kept.or_else(|| volumes.get(&VolumeId(id.0)).copied());
+        let kept = known.get(&id).map(Counts::from);
+        let kept = kept.or_else(|| others.get(&id).copied());
         check_one(id, kept, &events, &ledger, wrong);
     }
     Ok(())
@@ -43,13 +43,13 @@ pub(super) fn check(rows: &Snapshot, known: &Known, wrong: &mut Findings) -> Res
 
 /// The part of a row that its history must agree with.
 #[derive(Clone, Copy)]
-struct Kept {
+struct Counts {
     owner: UserId,
     events: u32,
     ledger_entries: u32,
 }
 
-impl From<&Instance> for Kept {
+impl From<&Instance> for Counts {
     fn from(row: &Instance) -> Self {
         Self {
             owner: row.owner,
@@ -59,19 +59,22 @@ impl From<&Instance> for Kept {
     }
 }
 
-impl From<&Volume> for Kept {
-    fn from(row: &Volume) -> Self {
-        Self {
+fn counts_of<K: KeptTable>(rows: &ReadRows) -> Result<BTreeMap<InstanceId, Counts>, Error> {
+    let rows = rows.all(K::ROWS)?.filter_map(Result::ok);
+    let counts = rows.map(|(id, (), row)| {
+        let counts = Counts {
             owner: row.owner,
             events: row.events,
             ledger_entries: row.ledger_entries,
-        }
-    }
+        };
+        (id.into(), counts)
+    });
+    Ok(counts.collect())
 }
 
 fn check_one(
     id: InstanceId,
-    kept: Option<Kept>,
+    kept: Option<Counts>,
     events: &[(u32, InstanceEvent)],
     ledger: &[(u32, LedgerEntry)],
     wrong: &mut Findings,

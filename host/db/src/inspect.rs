@@ -9,7 +9,7 @@ use super::fsck::check;
 use super::guard::{guarded, opening};
 use super::open::{initialise, lock, open, open_file, path_in, unreadable};
 use super::schema::DbSchema;
-use super::tree::Snapshot;
+use super::tree::ReadRows;
 use super::{Db, DbOpenError, Projection};
 use std::fs::File;
 use std::io::{self, Seek};
@@ -98,7 +98,7 @@ pub fn repair(dir: &Path, schema: &'static DbSchema) -> Result<usize, DbOpenErro
     let path = path_in(dir);
     let file = open(dir, 0, schema)?.rows;
     let repaired = guarded(|| {
-        let findings = check(&Snapshot::open(&file)?, schema);
+        let findings = check(&ReadRows::open(&file)?, schema);
         let txn = file.begin_write().map_err(internal)?;
         let mut rows = Draft::open(&txn, schema)?;
         let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use uuid::Uuid;
-use wharf_domain::ids::{InstanceId, UserId, VolumeId};
+use wharf_domain::ids::{InstanceId, SnapshotId, UserId, VolumeId};
 use wharf_domain::webhook::WebhookId;
 
 /// A part of a key. No encoding is a prefix of another one of its type.
@@ -53,6 +53,7 @@ fixed! {
     UserId: |user| user.0.to_be_bytes(), |bytes| Self(u64::from_be_bytes(bytes));
     InstanceId: |id| *id.0.as_bytes(), |bytes| Self(Uuid::from_bytes(bytes));
     VolumeId: |id| *id.0.as_bytes(), |bytes| Self(Uuid::from_bytes(bytes));
+    SnapshotId: |id| *id.0.as_bytes(), |bytes| Self(Uuid::from_bytes(bytes));
     WebhookId: |id| *id.0.as_bytes(), |bytes| Self(Uuid::from_bytes(bytes));
 }
 
@@ -135,4 +136,4 @@ macro_rules! whole {
     )*};
 }
 
-whole!(u64, String, UserId, InstanceId, VolumeId);
+whole!(u64, String, UserId, InstanceId, VolumeId, SnapshotId);

@@ -52,15 +52,16 @@ pub use metrics::DbMetrics;
 pub use open::rows_in;
 pub use projection::Projection;
 pub use read::Read;
-pub use rows::{AuditHead, BilledAs, EventRow, MoveRow, ProvisioningSpec};
+pub use rows::{AuditHead, BilledAs, BilledKind, EventRow, KeptClaim, MoveRow, ProvisioningSpec};
 pub use schema::{DbSchema, FeatureTables, MigrationStep};
 pub use scrub::Scrubbed;
 pub use table::{Declared, Entries, Facts, Table, TableRow};
 pub use tables::{
-    AUDIT, BILLED_AS, CLAIMS, CORRECTIONS, EVENTS, INSTANCES, KEY_FINGERPRINT, MOVES, OF_USER,
-    PROVISIONING_SPECS, RECORDED, VOLUME_NAMES, VOLUME_PLACES, VOLUMES, VOLUMES_ON,
+    AUDIT, BILLED_AS, CLAIMS, CORRECTIONS, EVENTS, INSTANCES, KEY_FINGERPRINT, KeptTable, MOVES,
+    OF_USER, PROVISIONING_SPECS, RECORDED, SNAPSHOTS, SNAPSHOTS_OF, SNAPSHOTS_ON, SNAPSHOTS_OWNED,
+    VOLUME_NAMES, VOLUME_PLACES, VOLUMES, VOLUMES_ON,
 };
-pub use tree::{Rows, Snapshot};
+pub use tree::{ReadRows, Rows};
 pub use wakes::TopicCounts;
 pub use writer::BatchWriter;
 
@@ -259,7 +260,7 @@ impl Db {
     ) -> Result<(Self, BatchWriter), DbOpenError> {
         recorded::fill(&file, schema)?;
         let file = Arc::new(file);
-        projection.load(&Snapshot::open(&file)?)?;
+        projection.load(&ReadRows::open(&file)?)?;
         let wakes = Arc::<wakes::Wakes>::default();
         let disk = Arc::clone(&allowance.disk);
         let written = commit::Written {
@@ -293,9 +294,9 @@ impl Db {
     }
 
     /// Reads a consistent view of the last commit.
-    pub fn read<T>(&self, f: impl FnOnce(&Snapshot) -> Result<T, Error>) -> Result<T, Error> {
+    pub fn read<T>(&self, f: impl FnOnce(&ReadRows) -> Result<T, Error>) -> Result<T, Error> {
         // A page that is damaged may make redb panic.
-        guard::guarded(|| f(&Snapshot::open(&self.file)?))
+        guard::guarded(|| f(&ReadRows::open(&self.file)?))
             .unwrap_or_else(|why| Err(codec::internal(format!("reading failed: {why}"))))
     }
 

@@ -1,7 +1,7 @@
 //! State in memory that is derived from the claims and the open ports.
 
 use super::draft::Followed;
-use super::tree::Snapshot;
+use super::tree::ReadRows;
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 
@@ -10,7 +10,7 @@ use wharf_domain::ids::UserId;
 /// only the writer changes it.
 pub trait Projection: Send {
     /// Derives the state from the committed rows.
-    fn load(&mut self, rows: &Snapshot) -> Result<(), Error>;
+    fn load(&mut self, rows: &ReadRows) -> Result<(), Error>;
     /// Follows a change of a row. [`Table::change`](crate::Table::change) shows it as one of a table.
     fn follow(&mut self, change: &Followed);
     /// Follows a change of the number of open ports of an owner's VM.

@@ -1,19 +1,21 @@
 //! Questions to the rows, of a snapshot or within a write.
 
 use super::codec::internal;
-use super::rows::{AuditHead, BilledAs, EventRow, ProvisioningSpec};
-use super::tables as t;
+use super::rows::{AuditHead, BilledAs, EventRow, KeptClaim, ProvisioningSpec};
+use super::tables::{self as t, KeptTable};
 use super::tree::Rows;
 use uuid::Uuid;
 use wharf_domain::audit::AuditRecord;
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::event::InstanceEvent;
-use wharf_domain::ids::{InstanceId, NodeId, UserId, VolumeId};
+use wharf_domain::ids::{InstanceId, NodeId, SnapshotId, UserId, VolumeId};
 use wharf_domain::instance::Instance;
 use wharf_domain::ledger::{BillCorrection, LedgerCost, LedgerEntry};
 use wharf_domain::month::Month;
 use wharf_domain::secret::Fingerprint;
+use wharf_domain::snapshot::OfSnapshot;
+use wharf_domain::volume::OfVolume;
 
 /// Questions to the rows.
 #[expect(
@@ -100,13 +102,24 @@ pub trait Read: Rows {
         Ok(())
     }
 
-    /// An instance or a volume as its bill shows it, which may be purged.
+    /// The claims of all volumes and snapshots that are not lost.
+    fn kept_claims(&self) -> Result<Vec<KeptClaim>, Error> {
+        let mut found = Vec::new();
+        claims_of::<OfVolume>(self, &mut found)?;
+        claims_of::<OfSnapshot>(self, &mut found)?;
+        Ok(found)
+    }
+
+    /// An instance, a volume or a snapshot as its bill shows it, which may be purged.
     fn billed_as(&self, id: InstanceId) -> Result<Option<BilledAs>, Error> {
         if let Some(instance) = self.instance(id)? {
             return Ok(Some((&instance).into()));
         }
         if let Some(volume) = self.get(&t::VOLUMES, VolumeId(id.0))? {
             return Ok(Some((&volume).into()));
+        }
+        if let Some(snapshot) = self.get(&t::SNAPSHOTS, SnapshotId(id.0))? {
+            return Ok(Some((&snapshot).into()));
         }
         if let Some(kept) = self.get(&t::BILLED_AS, id)? {
             return Ok(Some(kept));
@@ -336,3 +349,22 @@ pub trait Read: Rows {
 }
 
 impl<T: Rows> Read for T {}
+
+fn claims_of<K: KeptTable>(
+    rows: &(impl Rows + ?Sized),
+    found: &mut Vec<KeptClaim>,
+) -> Result<(), Error> {
+    for row in rows.all(K::ROWS)? {
+        let (id, (), kept) = row?;
+        if !kept.is_lost() {
+            found.push(KeptClaim {
+                id: id.into(),
+                word: K::WORD,
+                name: kept.name,
+                node: kept.node,
+                size_gib: kept.size_gib,
+            });
+        }
+    }
+    Ok(())
+}

@@ -7,7 +7,7 @@ use super::findings::Findings;
 use super::read::Read;
 use super::schema::DbSchema;
 use super::tables as t;
-use super::tree::{Rows as _, Snapshot};
+use super::tree::{ReadRows, Rows as _};
 use std::collections::BTreeSet;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
@@ -31,7 +31,7 @@ pub fn fill(file: &redb::Database, schema: &'static DbSchema) -> Result<(), Erro
 }
 
 /// Compares the table with the ledgers.
-pub fn check(rows: &Snapshot, wrong: &mut Findings) -> Result<(), Error> {
+pub fn check(rows: &ReadRows, wrong: &mut Findings) -> Result<(), Error> {
     let mut recorded = Recorded::new();
     for row in rows.all(&t::RECORDED)? {
         let (owner, id, ()) = row?;

@@ -8,10 +8,11 @@ use wharf_domain::blueprint::Blueprint;
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
 use wharf_domain::event::{Initiator, InstanceEvent};
-use wharf_domain::ids::UserId;
+use wharf_domain::ids::{InstanceId, NodeId, UserId};
 use wharf_domain::instance::Instance;
+use wharf_domain::kept::{Kept, KeptKind};
+use wharf_domain::name::Name;
 use wharf_domain::secret::Encrypted;
-use wharf_domain::volume::Volume;
 
 /// The part of an instance that only its creation needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,30 +56,55 @@ pub struct EventRow {
     pub initiator: Initiator,
 }
 
-/// An instance or a volume as its owner knew it, on the bill.
+/// An instance, a volume or a snapshot as its owner knew it, on the bill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BilledAs {
     /// Its last name; `None` if an earlier version purged the instance.
     pub name: Option<String>,
-    /// Its flavor; `None` for a volume, or if an earlier version purged the instance.
+    /// Its flavor, or that of the instance that a snapshot is a copy of; `None` for a volume, or if an
+    /// earlier version purged the instance.
     pub flavor: Option<String>,
     /// Its last size.
     pub size: Size,
 }
 
+/// The kinds of things on a bill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BilledKind {
+    Instance,
+    Volume,
+    Snapshot,
+}
+
+/// The claim of a volume or a snapshot that is not lost.
+#[derive(Debug, Clone)]
+pub struct KeptClaim {
+    /// In the form of the ledger.
+    pub id: InstanceId,
+    /// The kind in words.
+    pub word: &'static str,
+    pub name: Name,
+    pub node: NodeId,
+    pub size_gib: u32,
+}
+
 impl BilledAs {
-    /// Whether it is a volume: an instance has vCPUs.
-    pub fn is_volume(&self) -> bool {
-        self.size.n_vcpus == 0
+    /// Its kind: an instance has vCPUs, and a volume no flavor.
+    pub fn kind(&self) -> BilledKind {
+        match (self.size.n_vcpus, &self.flavor) {
+            (0, None) => BilledKind::Volume,
+            (0, Some(_)) => BilledKind::Snapshot,
+            _ => BilledKind::Instance,
+        }
     }
 }
 
-impl From<&Volume> for BilledAs {
-    fn from(volume: &Volume) -> Self {
+impl<K: KeptKind> From<&Kept<K>> for BilledAs {
+    fn from(kept: &Kept<K>) -> Self {
         Self {
-            name: Some(volume.name.as_str().to_owned()),
-            flavor: None,
-            size: volume.size(),
+            name: Some(kept.name.as_str().to_owned()),
+            flavor: kept.of.flavor().map(str::to_owned),
+            size: kept.size(),
         }
     }
 }

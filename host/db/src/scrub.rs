@@ -3,7 +3,7 @@
 use super::Db;
 use super::careful::Careful;
 use super::codec::internal;
-use super::tree::{Rows as _, Snapshot};
+use super::tree::{ReadRows, Rows as _};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use wharf_domain::error::Error;
@@ -127,7 +127,7 @@ impl Db {
     fn read_rows(&self, mut pause: impl FnMut() -> bool) -> Result<bool, Error> {
         let mut from = Vec::new();
         loop {
-            let snapshot = Snapshot::open(&self.file)?;
+            let snapshot = ReadRows::open(&self.file)?;
             let mut last = None;
             for row in Careful::range(snapshot.tree(), &from, &[u8::MAX])?.take(ROWS) {
                 match row {

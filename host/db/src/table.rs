@@ -8,7 +8,7 @@ use super::codec::{encode, internal};
 use super::draft::{Draft, Followed};
 use super::findings::{Check, Findings, Fix};
 use super::key::{KeyPart, TableKey};
-use super::tree::{Rows, Snapshot};
+use super::tree::{ReadRows, Rows};
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -36,7 +36,7 @@ pub(super) enum Relation {
 }
 
 /// Finds contradictions between the rows of a table and others.
-pub type CheckRows = fn(&Snapshot, &mut Findings) -> Result<(), Error>;
+pub type CheckRows = fn(&ReadRows, &mut Findings) -> Result<(), Error>;
 
 /// The part of a declaration that does not depend on the types of its rows.
 #[derive(Clone, Copy)]
@@ -337,19 +337,19 @@ pub trait Declared: Sync {
     fn facts(&self) -> &Facts;
     /// Reads all rows, and finds those whose other row is missing.
     #[doc(hidden)]
-    fn check(&self, rows: &Snapshot, check: &mut Check<'_>) -> Result<(), Error>;
+    fn check(&self, rows: &ReadRows, check: &mut Check<'_>) -> Result<(), Error>;
     /// Removes the rows whose keys begin with that of a row of another table.
     #[doc(hidden)]
     fn remove_parts(&self, rows: &mut Draft<'_>, of: &[u8]) -> Result<(), Error>;
     /// The words for a row that the key of another row begins with, if it is missing.
     #[doc(hidden)]
-    fn missing(&self, rows: &Snapshot, key: &[u8]) -> Result<Option<String>, Error>;
+    fn missing(&self, rows: &ReadRows, key: &[u8]) -> Result<Option<String>, Error>;
     /// The words for an entry of an index.
     #[doc(hidden)]
     fn describe(&self, key: &[u8], row: &[u8]) -> String;
     /// Visits the keys and rows as bytes.
     #[doc(hidden)]
-    fn each_bytes(&self, rows: &Snapshot, visit: VisitBytes<'_>) -> Result<(), Error>;
+    fn each_bytes(&self, rows: &ReadRows, visit: VisitBytes<'_>) -> Result<(), Error>;
 }
 
 /// A key as text, without an empty part.
@@ -366,7 +366,7 @@ impl<F: KeyPart, R: KeyPart, V: TableRow> Declared for Table<F, R, V> {
         &self.facts
     }
 
-    fn check(&self, rows: &Snapshot, check: &mut Check<'_>) -> Result<(), Error> {
+    fn check(&self, rows: &ReadRows, check: &mut Check<'_>) -> Result<(), Error> {
         let name = self.name();
         for row in rows.all(self)? {
             let (first, rest, row) = match row {
@@ -418,7 +418,7 @@ impl<F: KeyPart, R: KeyPart, V: TableRow> Declared for Table<F, R, V> {
             .try_for_each(|part| rows.remove(self, part).map(drop))
     }
 
-    fn missing(&self, rows: &Snapshot, mut key: &[u8]) -> Result<Option<String>, Error> {
+    fn missing(&self, rows: &ReadRows, mut key: &[u8]) -> Result<Option<String>, Error> {
         let broken = || internal("a key cannot be read");
         let first = F::read(&mut key).ok_or_else(broken)?;
         let rest = R::read(&mut key).ok_or_else(broken)?;
@@ -436,7 +436,7 @@ impl<F: KeyPart, R: KeyPart, V: TableRow> Declared for Table<F, R, V> {
         }
     }
 
-    fn each_bytes(&self, rows: &Snapshot, visit: VisitBytes<'_>) -> Result<(), Error> {
+    fn each_bytes(&self, rows: &ReadRows, visit: VisitBytes<'_>) -> Result<(), Error> {
         let (from, to) = self.bounds();
         for row in rows.range(&from, &to)? {
             let (key, row) = row?;

@@ -3,23 +3,28 @@
 //!
 //! Claims are in a group of their own, because a start reads all of them.
 
+use super::key::{KeyPart, TableKey};
 use super::rows::{AuditHead, AuditRow, BilledAs, EventRow, MoveRow, OwnerRow, ProvisioningSpec};
 use super::table::Table;
 use super::{audit, events, recorded};
 use uuid::Uuid;
 use wharf_domain::capacity::Claim;
-use wharf_domain::ids::{InstanceId, UserId, VolumeId};
+use wharf_domain::ids::{InstanceId, SnapshotId, UserId, VolumeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_domain::kept::{Kept, KeptKind};
 use wharf_domain::ledger::{BillCorrection, LedgerCost, LedgerEntry};
 use wharf_domain::secret::Fingerprint;
-use wharf_domain::volume::Volume;
+use wharf_domain::snapshot::{OfSnapshot, Snapshot};
+use wharf_domain::volume::{OfVolume, Volume};
 
 /// The bound of a table with one row of each user.
 pub const OF_USER: &str = "One row of each user; the operator and the provider make users";
 const ONE: &str = "One row";
 const ALWAYS: &str = "Always";
 const OF_VOLUMES: &str = "`[quota]`, and the disks of nodes";
+const OF_SNAPSHOTS: &str = "32 of an instance, and the disks of nodes";
 const UNMADE: &str = "Until the node was seen without the deleted volume";
+const UNTAKEN: &str = "Until the node was seen without the deleted snapshot";
 const OF_INSTANCES: &str = "`[quota]`, and the ports and addresses of nodes";
 const SEEN: &str = "Until the node was seen without the deleted instance";
 const BUDGET: &str = "The budget";
@@ -84,6 +89,29 @@ crate::tables! {
     /// Volumes by node, without lost ones.
     pub const VOLUMES_ON: Table<String, VolumeId, ()> = Table::index_of(&VOLUMES, b'W', 0);
 
+    /// Snapshots.
+    pub const SNAPSHOTS: Table<SnapshotId, (), Snapshot> =
+        Table::bounded(b'd', 0, OF_SNAPSHOTS, UNTAKEN)
+            .indexed(|id, (), row, entries| {
+                entries.put(&SNAPSHOTS_OF, (row.of.instance, *id), &())?;
+                if !row.is_lost() {
+                    entries.put(&SNAPSHOTS_ON, (&*row.node.0, *id), &())?;
+                }
+                if row.deleted {
+                    return Ok(());
+                }
+                entries.put(&SNAPSHOTS_OWNED, (row.owner, row.seq), id)
+            })
+            .followed();
+    /// Snapshots of an instance, deleted ones included.
+    pub const SNAPSHOTS_OF: Table<InstanceId, SnapshotId, ()> =
+        Table::index_of(&SNAPSHOTS, b'd', 1);
+    /// Snapshots of an owner in the order of creation, without deleted ones.
+    pub const SNAPSHOTS_OWNED: Table<UserId, u64, SnapshotId> =
+        Table::index_of(&SNAPSHOTS, b'd', 2);
+    /// Snapshots by node, without lost ones.
+    pub const SNAPSHOTS_ON: Table<String, SnapshotId, ()> = Table::index_of(&SNAPSHOTS, b'd', 3);
+
     /// Claims by node.
     pub const CLAIMS: Table<String, InstanceId, Claim> =
         Table::bounded(b'c', 0, OF_INSTANCES, SEEN).followed();
@@ -137,4 +165,22 @@ crate::tables! {
     pub const AUDIT_BY_OWNER: Table<(), (UserId, u64), ()> = Table::index_of(&AUDIT, b'a', 1);
     /// The last record that retention removed. The chain goes on from it.
     pub const AUDIT_ANCHOR: Table<(), (), AuditHead> = Table::bounded(b'a', 2, ONE, ALWAYS);
+}
+
+/// A kind of kept data with its tables.
+pub trait KeptTable: KeptKind<Id: KeyPart + TableKey<Self::Id, ()>> {
+    /// The rows.
+    const ROWS: &'static Table<Self::Id, (), Kept<Self>>;
+    /// The rows by node, without lost ones.
+    const ON_NODE: &'static Table<String, Self::Id, ()>;
+}
+
+impl KeptTable for OfVolume {
+    const ROWS: &'static Table<VolumeId, (), Volume> = &VOLUMES;
+    const ON_NODE: &'static Table<String, VolumeId, ()> = &VOLUMES_ON;
+}
+
+impl KeptTable for OfSnapshot {
+    const ROWS: &'static Table<SnapshotId, (), Snapshot> = &SNAPSHOTS;
+    const ON_NODE: &'static Table<String, SnapshotId, ()> = &SNAPSHOTS_ON;
 }

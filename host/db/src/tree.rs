@@ -167,9 +167,9 @@ fn keys<F: KeyPart, R: KeyPart, V>(
 }
 
 /// The rows of the last commit.
-pub struct Snapshot(ReadOnlyTable<Bytes, Bytes>);
+pub struct ReadRows(ReadOnlyTable<Bytes, Bytes>);
 
-impl Snapshot {
+impl ReadRows {
     /// Opens the rows as they are now.
     pub(super) fn open(file: &redb::Database) -> Result<Self, Error> {
         let txn: ReadTransaction = file.begin_read().map_err(internal)?;
@@ -177,7 +177,7 @@ impl Snapshot {
     }
 }
 
-impl Rows for Snapshot {
+impl Rows for ReadRows {
     fn tree(&self) -> &impl ReadableTable<Bytes, Bytes> {
         &self.0
     }

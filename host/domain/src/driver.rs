@@ -201,6 +201,14 @@ pub struct ObservedVolume {
     pub state: VolumeState,
 }
 
+/// The result of a proof that a node holds the sizes of disks and volumes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Limits {
+    Held,
+    /// It does not hold them; the sign of it.
+    Broken(String),
+}
+
 /// A complete snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CompleteSnapshot {

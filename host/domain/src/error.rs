@@ -46,6 +46,8 @@ pub struct Shortfall {
     pub fields: Vec<(&'static str, u64, u64)>,
     /// A node still holds resources of deleted instances.
     pub freeing: bool,
+    /// A node takes nothing new, because it does not hold the sizes of disks.
+    pub limits_broken: bool,
     /// The flavor, if nodes would run the instance but none has its image.
     pub no_image: Option<String>,
     /// Names of the volumes that bind the instance to one node.
@@ -57,6 +59,7 @@ impl From<Vec<(&'static str, u64, u64)>> for Shortfall {
         Self {
             fields,
             freeing: false,
+            limits_broken: false,
             no_image: None,
             volumes: Vec::new(),
         }

@@ -3,11 +3,12 @@
 use super::audit::Actor;
 use super::capacity::Size;
 use super::ids::{InstanceId, VolumeId};
+use super::kept::{KeptEvent, KeptFailure, KeptStatus};
 use super::placement::Allocation;
 use super::shortage::Shortage;
+use super::snapshot::PlanRequest;
 use super::state::InstanceState;
 use super::time::Timestamp;
-use super::volume::{VolumeFailure, VolumeStatus};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -138,7 +139,7 @@ pub enum EventKind {
         visitor: String,
     },
     /// An event of a volume, with its state afterwards. The id of the event is that of the volume.
-    Volume(VolumeStatus, VolumeEvent),
+    Volume(KeptStatus, KeptEvent),
     /// The instance has this volume.
     VolumeAttached {
         volume: VolumeId,
@@ -153,29 +154,21 @@ pub enum EventKind {
         /// Name of the volume.
         name: String,
     },
-}
-
-/// The kind of an event of a volume.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum VolumeEvent {
-    /// The user requested the volume.
-    Created,
-    /// The node has the volume.
-    Ready,
-    /// The volume is of no use any more, with the reason for the operator.
-    Failed(VolumeFailure, String),
-    /// The user renamed the volume.
-    Renamed,
-    /// The user shared the volume with the user of this address.
-    Shared(String),
-    /// The user ended the share with the user of this address.
-    Unshared(String),
-    /// The user of this address, a reader, ended the share.
-    Left(String),
-    /// The user deleted the volume.
-    Deleted,
-    /// The operator corrected the bill by this amount in nano-USD.
-    BillCorrected { nano_usd: i128, reason: String },
+    /// An event of a snapshot of an instance, with its state afterwards. The id of the event is that of the
+    /// snapshot.
+    Snapshot(InstanceId, KeptStatus, KeptEvent),
+    /// The disk of the stopped instance becomes that of a snapshot, with the progress.
+    Restoring(String),
+    /// The disk is that of the snapshot of this name.
+    Restored(String),
+    /// The disk stays as it was, with the reason for the operator.
+    RestoreFailed(String),
+    /// The user set a plan for snapshots.
+    PlanSet(PlanRequest),
+    /// The user removed the plan for snapshots.
+    PlanRemoved,
+    /// The plan was due and took no snapshot, for this reason.
+    PlanFailed(String),
 }
 
 /// The addresses of an instance.
@@ -200,14 +193,17 @@ impl EventKind {
             | Self::ShareCreated(_)
             | Self::ShareChanged(_)
             | Self::ShareRemoved(_)
+            | Self::PlanSet(_)
+            | Self::PlanRemoved
             | Self::Volume(
                 _,
-                VolumeEvent::Created
-                | VolumeEvent::Renamed
-                | VolumeEvent::Shared(_)
-                | VolumeEvent::Unshared(_)
-                | VolumeEvent::Deleted,
+                KeptEvent::Created
+                | KeptEvent::Renamed
+                | KeptEvent::Shared(_)
+                | KeptEvent::Unshared(_)
+                | KeptEvent::Deleted,
             )
+            | Self::Snapshot(_, _, KeptEvent::Created | KeptEvent::Deleted)
             | Self::Deleted => Initiator::Actor(Actor::Key(String::new())),
             Self::Forgotten
             | Self::BillCorrected { .. }
@@ -215,7 +211,12 @@ impl EventKind {
             | Self::Moving
             | Self::Volume(
                 _,
-                VolumeEvent::Failed(VolumeFailure::Lost, _) | VolumeEvent::BillCorrected { .. },
+                KeptEvent::Failed(KeptFailure::Lost, _) | KeptEvent::BillCorrected { .. },
+            )
+            | Self::Snapshot(
+                _,
+                _,
+                KeptEvent::Failed(KeptFailure::Lost, _) | KeptEvent::BillCorrected { .. },
             )
             | Self::Lost => Initiator::Actor(Actor::Operator),
             Self::Ready
@@ -228,7 +229,11 @@ impl EventKind {
             | Self::Purged
             | Self::AllocationLost(..)
             | Self::DiskGrowing(_)
-            | Self::Volume(_, VolumeEvent::Ready | VolumeEvent::Failed(..))
+            | Self::Volume(_, KeptEvent::Ready | KeptEvent::Failed(..))
+            | Self::Snapshot(_, _, KeptEvent::Ready | KeptEvent::Failed(..))
+            | Self::Restoring(_)
+            | Self::Restored(_)
+            | Self::RestoreFailed(_)
             | Self::VolumeAttached { .. }
             | Self::VolumeDetached { .. }
             | Self::Moved(_) => Initiator::Node,

@@ -1,4 +1,4 @@
-//! Quotas: the most that the instances and volumes of one owner hold together.
+//! Quotas: the most that the instances, volumes and snapshots of one owner hold together.
 
 use super::capacity::Claim;
 use serde::{Deserialize, Serialize};
@@ -6,8 +6,17 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A value for each quantity that a quota limits.
+///
+/// A row has the values in their order, and a later version may add some at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    from = "Vec<T>",
+    into = "Vec<T>",
+    bound(
+        serialize = "T: Clone + Serialize",
+        deserialize = "T: Default + Deserialize<'de>"
+    )
+)]
 pub struct Amounts<T> {
     pub n_instances: T,
     pub n_vcpus: T,
@@ -19,9 +28,12 @@ pub struct Amounts<T> {
     pub n_volumes: T,
     /// Sizes of volumes.
     pub volume_gib: T,
+    pub n_snapshots: T,
+    /// Sizes of snapshots.
+    pub snapshot_gib: T,
 }
 
-/// The quantities that an owner's instances and volumes hold.
+/// The quantities that an owner's instances, volumes and snapshots hold.
 pub type QuotaUsage = Amounts<u64>;
 
 /// The limits of an owner; `None` means no limit.
@@ -42,7 +54,7 @@ pub type Over = (&'static str, u64, u64);
 
 impl<T> Amounts<T> {
     /// Returns the values with the names of the REST interface.
-    pub fn fields(self) -> [(&'static str, T); 8] {
+    pub fn fields(self) -> [(&'static str, T); 10] {
         [
             ("n_instances", self.n_instances),
             ("n_vcpus", self.n_vcpus),
@@ -52,6 +64,8 @@ impl<T> Amounts<T> {
             ("n_ports", self.n_ports),
             ("n_volumes", self.n_volumes),
             ("volume_gib", self.volume_gib),
+            ("n_snapshots", self.n_snapshots),
+            ("snapshot_gib", self.snapshot_gib),
         ]
     }
 
@@ -67,7 +81,27 @@ impl<T> Amounts<T> {
             n_ports: f(self.n_ports, other.n_ports),
             n_volumes: f(self.n_volumes, other.n_volumes),
             volume_gib: f(self.volume_gib, other.volume_gib),
+            n_snapshots: f(self.n_snapshots, other.n_snapshots),
+            snapshot_gib: f(self.snapshot_gib, other.snapshot_gib),
         }
+    }
+}
+
+impl<T> From<Amounts<T>> for Vec<T> {
+    fn from(amounts: Amounts<T>) -> Self {
+        amounts
+            .fields()
+            .into_iter()
+            .map(|(_, value)| value)
+            .collect()
+    }
+}
+
+/// Values that are missing at the end are the default.
+impl<T: Default> From<Vec<T>> for Amounts<T> {
+    fn from(values: Vec<T>) -> Self {
+        let (mut values, none) = (values.into_iter(), Amounts::<()>::default());
+        none.zip(none, |(), ()| values.next().unwrap_or_default())
     }
 }
 
@@ -82,15 +116,6 @@ impl QuotaUsage {
             disk_size_gib: u64::from(claim.size.disk_size_gib),
             n_gpus: compute * claim.gpus.len() as u64,
             n_ports: 1 + u64::from(claim.web_port.is_some()),
-            ..Self::default()
-        }
-    }
-
-    /// Returns the quantities that a volume holds.
-    pub fn of_volume(size_gib: u32) -> Self {
-        Self {
-            n_volumes: 1,
-            volume_gib: u64::from(size_gib),
             ..Self::default()
         }
     }

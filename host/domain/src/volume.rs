@@ -1,154 +1,57 @@
 //! The volume: a disk with a name of its own on one node. It outlives the instances that have it.
 
-use super::capacity::{CpuTier, Size};
-use super::ids::{NodeId, UserId, VolumeId};
-use super::money::{Rate, Rates};
+use super::capacity::CpuTier;
+use super::event::EventKind;
+use super::ids::VolumeId;
+use super::kept::{Kept, KeptEvent, KeptFailure, KeptKind, KeptStatus};
 use super::name::Name;
-use super::state::InstanceState;
-use super::time::Timestamp;
+use super::quota::QuotaUsage;
 use serde::{Deserialize, Serialize};
 
 /// The most volumes of one instance.
 pub const MAX_MOUNTS: usize = 8;
 
-/// The database row of a volume. It is the volume's claim too: it stays until the node was seen without the
-/// volume.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Volume {
-    pub id: VolumeId,
-    /// Place in the order of creation of all volumes.
-    pub seq: u64,
-    pub owner: UserId,
-    /// Name, unique among the owner's volumes.
-    pub name: Name,
-    pub size_gib: u32,
-    /// Class of CPU that the node offers, which has the rate.
-    pub cpu_tier: CpuTier,
-    pub created_at: Timestamp,
-    /// Rate of a GiB at the time of creation; it never changes.
-    pub rate: Rate,
-    /// Node that has the volume, for good.
-    pub node: NodeId,
-    /// The user deleted the volume.
-    pub deleted: bool,
-    /// The node was seen to have the volume.
-    pub made: bool,
-    /// The volume is of no use any more, for this reason.
-    pub failure: Option<VolumeFailure>,
-    /// Number of events so far, which is the index of the next event.
-    pub events: u32,
-    /// Number of ledger entries so far, which is the index of the next entry.
-    pub ledger_entries: u32,
-    /// Time of the last event by Wharf's own clock.
-    pub last_event_at: Timestamp,
-    /// Whether the last ledger entry bills the volume.
-    pub billed: bool,
-}
+/// A volume. Its row has nothing that other kept data lacks.
+pub type Volume = Kept<OfVolume>;
 
-/// Why a volume is of no use any more.
+/// The kind of volumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum VolumeFailure {
-    /// The node could not make it.
-    NotMade,
-    /// The node had it, and has it no more.
-    Missing,
-    /// The node has failed for good.
-    Lost,
-}
+pub struct OfVolume;
 
-impl VolumeFailure {
-    /// The words for the owner.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::NotMade => {
+impl KeptKind for OfVolume {
+    type Id = VolumeId;
+    const WORD: &'static str = "volume";
+    const BILLED_AT_ONCE: bool = true;
+
+    fn event(&self, status: KeptStatus, what: KeptEvent) -> EventKind {
+        EventKind::Volume(status, what)
+    }
+
+    fn usage(size_gib: u32) -> QuotaUsage {
+        QuotaUsage {
+            n_volumes: 1,
+            volume_gib: u64::from(size_gib),
+            ..QuotaUsage::default()
+        }
+    }
+
+    fn flavor(&self) -> Option<&str> {
+        None
+    }
+
+    fn reason(failure: KeptFailure) -> &'static str {
+        match failure {
+            KeptFailure::NotMade => {
                 "The host could not make the volume. Delete it and create it again; if that fails too, ask \
                  the operator, whose log has the reason."
             }
-            Self::Missing => {
+            KeptFailure::Missing => {
                 "The host has the volume no more. Its data is lost unless the operator brings it back."
             }
-            Self::Lost => "The host has failed for good, and the data of the volume with it.",
+            KeptFailure::Lost => {
+                "The host has failed for good, and the data of the volume with it."
+            }
         }
-    }
-}
-
-/// The state of a volume as its user sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum VolumeStatus {
-    Creating,
-    Ready,
-    Error,
-    /// The user deleted the volume.
-    Deleting,
-}
-
-impl VolumeStatus {
-    /// Returns the spelling of the REST interface.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Creating => "creating",
-            Self::Ready => "ready",
-            Self::Error => "error",
-            Self::Deleting => "deleting",
-        }
-    }
-
-    /// Whether the volume is billed.
-    pub fn is_billed(self) -> bool {
-        matches!(self, Self::Creating | Self::Ready)
-    }
-
-    /// The state of an instance that is billed as the volume is: for its disk alone, or not at all. Events
-    /// and ledgers of volumes have the form of those of instances.
-    pub fn billed_as(self) -> InstanceState {
-        match self {
-            Self::Creating | Self::Ready => InstanceState::Exited,
-            Self::Error => InstanceState::Error,
-            Self::Deleting => InstanceState::Deleted,
-        }
-    }
-}
-
-impl Volume {
-    /// Derives the state from the intent and the observations.
-    pub fn status(&self) -> VolumeStatus {
-        match (self.deleted, self.failure, self.made) {
-            (true, ..) => VolumeStatus::Deleting,
-            (_, Some(_), _) => VolumeStatus::Error,
-            (_, None, true) => VolumeStatus::Ready,
-            (_, None, false) => VolumeStatus::Creating,
-        }
-    }
-
-    /// Whether the node has not been seen to follow the row.
-    pub fn is_pending(&self) -> bool {
-        self.deleted || self.status() == VolumeStatus::Creating
-    }
-
-    /// Whether the volume was lost with its node. It claims nothing then.
-    pub fn is_lost(&self) -> bool {
-        self.failure == Some(VolumeFailure::Lost)
-    }
-
-    /// The size as an instance with this disk alone would have it.
-    pub fn size(&self) -> Size {
-        disk(self.size_gib)
-    }
-
-    /// The rates in the form of the ledger.
-    pub fn rates(&self) -> Rates {
-        Rates {
-            disk: self.rate,
-            ..Rates::default()
-        }
-    }
-}
-
-/// A size with a disk alone. No instance has it, so that it tells volumes from instances.
-pub fn disk(size_gib: u32) -> Size {
-    Size {
-        disk_size_gib: size_gib,
-        ..Size::default()
     }
 }
 

@@ -6,7 +6,7 @@ use super::rows::{DELIVERIES, WEBHOOKS, all_webhooks, put_delivery};
 use super::secret::{decrypt, sign};
 use serde_json::json;
 use std::time::Duration;
-use wharf_db::{Changes, Read as _, Rows as _, Snapshot, View};
+use wharf_db::{Changes, Read as _, ReadRows, Rows as _, View};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::secret::SecretText;
@@ -243,7 +243,7 @@ impl Webhooks {
 
 /// Finds the next step. Due deliveries come before new events.
 fn find(
-    rows: &Snapshot,
+    rows: &ReadRows,
     owner: UserId,
     id: WebhookId,
     passed: &mut u64,

@@ -2,7 +2,7 @@
 
 use super::WEBHOOK;
 use std::collections::BTreeSet;
-use wharf_db::{Changes, Findings, Read as _, Rows, Snapshot, Table, tables};
+use wharf_db::{Changes, Findings, Read as _, ReadRows, Rows, Table, tables};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::webhook::{Delivery, DeliveryState, Webhook, WebhookId};
@@ -76,7 +76,7 @@ pub(super) fn put_delivery(
 }
 
 /// Compares webhooks with their pending deliveries.
-fn check(rows: &Snapshot, wrong: &mut Findings) -> Result<(), Error> {
+fn check(rows: &ReadRows, wrong: &mut Findings) -> Result<(), Error> {
     let mut pending = BTreeSet::new();
     for webhook in all_webhooks(rows)? {
         let (owner, id) = (webhook.owner, webhook.id);

@@ -1,6 +1,7 @@
 //! The words for events.
 
-use wharf_domain::event::{EventKind, VolumeEvent};
+use wharf_domain::event::EventKind;
+use wharf_domain::kept::KeptEvent;
 use wharf_domain::money::usd;
 use wharf_domain::placement::Allocation;
 use wharf_domain::shortage::Shortage;
@@ -51,6 +52,13 @@ pub fn describe(what: &EventKind) -> (&'static str, Option<String>) {
             ("page-visited", Some(format!("{page} by {visitor}")))
         }
         EventKind::Volume(_, what) => describe_volume(what),
+        EventKind::Snapshot(_, _, what) => describe_snapshot(what),
+        EventKind::Restoring(progress) => ("restoring", Some(progress.clone())),
+        EventKind::Restored(name) => ("restored", Some(name.clone())),
+        EventKind::RestoreFailed(why) => ("restore-failed", Some(why.clone())),
+        EventKind::PlanSet(plan) => ("snapshot-plan-set", Some(plan.to_string())),
+        EventKind::PlanRemoved => ("snapshot-plan-removed", None),
+        EventKind::PlanFailed(why) => ("snapshot-plan-failed", Some(why.clone())),
         EventKind::VolumeAttached {
             name,
             path,
@@ -66,18 +74,31 @@ pub fn describe(what: &EventKind) -> (&'static str, Option<String>) {
     }
 }
 
-fn describe_volume(what: &VolumeEvent) -> (&'static str, Option<String>) {
+fn describe_volume(what: &KeptEvent) -> (&'static str, Option<String>) {
     match what {
-        VolumeEvent::Created => ("volume-created", None),
-        VolumeEvent::Ready => ("volume-ready", None),
-        VolumeEvent::Failed(_, why) => ("volume-failed", Some(why.clone())),
-        VolumeEvent::Renamed => ("volume-renamed", None),
-        VolumeEvent::Shared(user) => ("volume-shared", Some(user.clone())),
-        VolumeEvent::Unshared(user) | VolumeEvent::Left(user) => {
+        KeptEvent::Created | KeptEvent::Planned => ("volume-created", None),
+        KeptEvent::Ready => ("volume-ready", None),
+        KeptEvent::Failed(_, why) => ("volume-failed", Some(why.clone())),
+        KeptEvent::Renamed => ("volume-renamed", None),
+        KeptEvent::Shared(user) => ("volume-shared", Some(user.clone())),
+        KeptEvent::Unshared(user) | KeptEvent::Left(user) => {
             ("volume-unshared", Some(user.clone()))
         }
-        VolumeEvent::Deleted => ("volume-deleted", None),
-        VolumeEvent::BillCorrected { nano_usd, reason } => bill_corrected(*nano_usd, reason),
+        KeptEvent::Deleted | KeptEvent::Retired => ("volume-deleted", None),
+        KeptEvent::BillCorrected { nano_usd, reason } => bill_corrected(*nano_usd, reason),
+    }
+}
+
+fn describe_snapshot(what: &KeptEvent) -> (&'static str, Option<String>) {
+    match what {
+        KeptEvent::Created => ("snapshot-created", None),
+        KeptEvent::Planned => ("snapshot-created", Some("by the plan".to_owned())),
+        KeptEvent::Ready => ("snapshot-ready", None),
+        KeptEvent::Failed(_, why) => ("snapshot-failed", Some(why.clone())),
+        KeptEvent::Deleted => ("snapshot-deleted", None),
+        KeptEvent::Retired => ("snapshot-deleted", Some("by the plan".to_owned())),
+        // The others are of volumes alone, or alike.
+        other => describe_volume(other),
     }
 }
 

@@ -3,20 +3,23 @@
 use super::App;
 use super::event_text::{describe, held, shortages};
 use super::find::Selector;
-use super::growing::moves;
+use super::growing::Work;
 use super::reconciler::LATE;
 use serde::Serialize;
 use tokio::sync::watch;
-use wharf_db::{EventRow, Read, Snapshot, TopicCounts};
+use wharf_db::{EventRow, Read, ReadRows, TopicCounts};
 use wharf_domain::error::Error;
-use wharf_domain::event::{EventKind, InstanceEvent, VolumeEvent};
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::{InstanceId, UserId};
+use wharf_domain::kept::{KeptEvent, KeptKind};
 use wharf_domain::money::usd;
+use wharf_domain::snapshot::OfSnapshot;
 use wharf_domain::time::Timestamp;
+use wharf_domain::volume::OfVolume;
 use wharf_ground::caller::Caller;
 
 /// The types of events.
-pub const KINDS: [&str; 32] = [
+pub const KINDS: [&str; 42] = [
     "created",
     "ready",
     "failed",
@@ -49,6 +52,16 @@ pub const KINDS: [&str; 32] = [
     "volume-shared",
     "volume-unshared",
     "volume-deleted",
+    "snapshot-created",
+    "snapshot-ready",
+    "snapshot-failed",
+    "snapshot-deleted",
+    "snapshot-plan-set",
+    "snapshot-plan-removed",
+    "snapshot-plan-failed",
+    "restoring",
+    "restored",
+    "restore-failed",
 ];
 
 /// An event as its owner sees it.
@@ -58,11 +71,13 @@ pub struct OwnerEvent {
     pub id: u64,
     /// Time in ISO 8601.
     pub at: Option<String>,
-    /// UUID of the instance; `None` in events of volumes alone.
+    /// UUID of the instance, or that of a snapshot; `None` in events of volumes alone.
     pub instance: Option<String>,
-    /// UUID of the volume; `None` in events of instances alone.
+    /// UUID of the volume; `None` in events without one.
     pub volume: Option<String>,
-    /// Name of the instance or volume after the event.
+    /// UUID of the snapshot; `None` in other events.
+    pub snapshot: Option<String>,
+    /// Name of the instance, volume or snapshot after the event.
     pub name: Option<String>,
     #[serde(rename = "type")]
     pub kind: &'static str,
@@ -102,6 +117,7 @@ impl OwnerEvent {
             at: None,
             instance: None,
             volume: None,
+            snapshot: None,
             name: None,
             kind: "reset",
             state: None,
@@ -118,25 +134,35 @@ impl From<EventRow> for OwnerEvent {
     fn from(row: EventRow) -> Self {
         let event = row.event;
         let (kind, id) = row.initiator.parts();
-        // A volume has a disk alone.
-        let of_volume = event.size.n_vcpus == 0;
+        // A volume or a snapshot has a disk alone.
+        let is_instance = event.size.n_vcpus > 0;
+        let id_text = event.instance.to_string();
+        let (instance, volume, snapshot) = match &event.what {
+            EventKind::Snapshot(instance, ..) => (Some(instance.to_string()), None, Some(id_text)),
+            EventKind::VolumeAttached { volume, .. } | EventKind::VolumeDetached { volume, .. } => {
+                (Some(id_text), Some(volume.to_string()), None)
+            }
+            _ if is_instance => (Some(id_text), None, None),
+            _ => (None, Some(id_text), None),
+        };
         Self {
             id: row.seq,
             at: Some(event.at.to_rfc3339()),
-            instance: (!of_volume).then(|| event.instance.to_string()),
-            volume: volume_of(&event),
+            instance,
+            volume,
+            snapshot,
             name: row.name.clone(),
             kind: kind_of(&event.what),
             state: Some(match &event.what {
-                EventKind::Volume(status, _) => status.as_str(),
+                EventKind::Volume(status, _) | EventKind::Snapshot(_, status, _) => status.as_str(),
                 _ => event.state.as_str(),
             }),
-            n_vcpus: (!of_volume).then_some(event.size.n_vcpus),
-            mem_gib: (!of_volume).then(|| f64::from(event.size.mem_gib)),
+            n_vcpus: is_instance.then_some(event.size.n_vcpus),
+            mem_gib: is_instance.then(|| f64::from(event.size.mem_gib)),
             disk_size_gib: Some(event.size.disk_size_gib),
             message: Some(match (&event.what, &row.name) {
                 (EventKind::Renamed, Some(name)) => format!("The instance is now called {name}."),
-                (EventKind::Volume(_, VolumeEvent::Renamed), Some(name)) => {
+                (EventKind::Volume(_, KeptEvent::Renamed), Some(name)) => {
                     format!("The volume is now called {name}.")
                 }
                 (what, _) => message(what),
@@ -205,7 +231,7 @@ impl App {
         caller: &Caller,
         selector: &Selector,
     ) -> Result<InstanceId, Error> {
-        let own = |rows: &Snapshot| {
+        let own = |rows: &ReadRows| {
             let id = match selector {
                 Selector::Id(id) => Some(*id),
                 Selector::Name(name) => rows.id_of_name(name)?,
@@ -231,17 +257,6 @@ impl App {
     /// Changes after each commit with a change of another list of a user.
     pub fn topics_of(&self, owner: UserId) -> watch::Receiver<TopicCounts> {
         self.db.topics_of(owner)
-    }
-}
-
-/// The volume of an event.
-fn volume_of(event: &InstanceEvent) -> Option<String> {
-    match &event.what {
-        EventKind::VolumeAttached { volume, .. } | EventKind::VolumeDetached { volume, .. } => {
-            Some(volume.to_string())
-        }
-        _ if event.size.n_vcpus == 0 => Some(event.instance.to_string()),
-        _ => None,
     }
 }
 
@@ -295,7 +310,7 @@ fn message(what: &EventKind) -> String {
         EventKind::PortsChanged => "The open ports of the instance were changed.",
         EventKind::Deleted => "The instance was deleted.",
         EventKind::Purged => "The host has removed the instance.",
-        EventKind::DiskGrowing(progress) => return moves(progress),
+        EventKind::DiskGrowing(progress) => return Work::Growing.describe(progress),
         EventKind::AllocationLost(lost, addresses) => {
             let held = held(lost);
             return match addresses {
@@ -367,7 +382,24 @@ fn message(what: &EventKind) -> String {
              nothing. Create it again with an empty disk, under its name and with its settings, or delete it."
         }
         EventKind::Recreated => "The instance is being created again, with an empty disk.",
-        EventKind::Volume(_, what) => return volume_message(what),
+        EventKind::Volume(_, what) => return kept_message::<OfVolume>(what),
+        EventKind::Snapshot(_, _, what) => return kept_message::<OfSnapshot>(what),
+        EventKind::Restoring(progress) => {
+            return format!("The disk is being restored: {progress}.");
+        }
+        EventKind::Restored(name) => {
+            return format!("The disk is that of the snapshot {name}.");
+        }
+        EventKind::RestoreFailed(_) => {
+            "The disk could not be restored. It stays as it was; the snapshot stays too."
+        }
+        EventKind::PlanSet(plan) => return format!("Snapshots are taken {plan}."),
+        EventKind::PlanRemoved => "No more snapshots are taken by a plan. Those that it took stay.",
+        EventKind::PlanFailed(why) => {
+            return format!(
+                "The plan was due and took no snapshot: {why}. It tries again when it is due next."
+            );
+        }
         EventKind::VolumeAttached {
             name,
             path,
@@ -391,26 +423,22 @@ fn bill_corrected(nano_usd: i128, reason: &str) -> String {
     format!("The operator corrected the bill by {amount} USD: {reason}")
 }
 
-/// The words for the owner of a volume.
-fn volume_message(what: &VolumeEvent) -> String {
-    let text = match what {
-        VolumeEvent::Created => "The volume was requested and is being made.",
-        VolumeEvent::Ready => "The volume is ready.",
-        VolumeEvent::Failed(failure, _) => {
-            return format!("{} It costs nothing.", failure.reason());
-        }
-        VolumeEvent::Renamed => "The volume was renamed.",
-        VolumeEvent::Shared(user) => return format!("{user} can read the volume."),
-        VolumeEvent::Unshared(user) => {
-            return format!("{user} cannot attach the volume any more.");
-        }
-        VolumeEvent::Left(user) => return format!("{user} does not read the volume any more."),
-        VolumeEvent::Deleted => "The volume was deleted with its data.",
-        VolumeEvent::BillCorrected { nano_usd, reason } => {
-            return bill_corrected(*nano_usd, reason);
-        }
-    };
-    text.to_owned()
+/// The words for the owner of a volume or a snapshot.
+fn kept_message<K: KeptKind>(what: &KeptEvent) -> String {
+    let word = K::WORD;
+    match what {
+        KeptEvent::Created => format!("The {word} was requested and is being made."),
+        KeptEvent::Planned => format!("The plan requested the {word}, which is being made."),
+        KeptEvent::Ready => format!("The {word} is ready."),
+        KeptEvent::Failed(failure, _) => format!("{} It costs nothing.", K::reason(*failure)),
+        KeptEvent::Renamed => format!("The {word} was renamed."),
+        KeptEvent::Shared(user) => format!("{user} can read the {word}."),
+        KeptEvent::Unshared(user) => format!("{user} cannot attach the {word} any more."),
+        KeptEvent::Left(user) => format!("{user} does not read the {word} any more."),
+        KeptEvent::Deleted => format!("The {word} was deleted with its data."),
+        KeptEvent::Retired => format!("The plan deleted the {word}, because it keeps newer ones."),
+        KeptEvent::BillCorrected { nano_usd, reason } => bill_corrected(*nano_usd, reason),
+    }
 }
 
 #[cfg(test)]

@@ -1,22 +1,60 @@
-//! The instances whose content moves to a larger disk now. Their state is `running`, and no user reaches
-//! them yet.
+//! The instances whose disk the node works on before it starts them. Of those that are to run the state is
+//! `running`, and no user reaches them yet.
 
 use super::App;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::InstanceId;
+
+/// The work on a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// The content moves to a larger disk.
+    Growing,
+    /// The disk becomes that of a snapshot.
+    Restoring,
+    /// A snapshot is taken.
+    Copying,
+}
+
+impl Work {
+    /// Describes the work for the owner.
+    pub fn describe(self, progress: &str) -> String {
+        let what = match self {
+            Self::Growing => "The content of the instance moves to its larger disk",
+            Self::Restoring => "The disk of the instance becomes that of the snapshot",
+            Self::Copying => "A snapshot of the instance is being taken",
+        };
+        let far = match progress {
+            "" => String::new(),
+            progress => format!(", {progress} so far"),
+        };
+        format!("{what}{far}. It can be reached when that is done.")
+    }
+
+    /// The event that tells the owner how far it is; none if it is the event of something else.
+    pub fn event(self, progress: &str) -> Option<EventKind> {
+        let progress = progress.to_owned();
+        match self {
+            Self::Growing => Some(EventKind::DiskGrowing(progress)),
+            Self::Restoring => Some(EventKind::Restoring(progress)),
+            Self::Copying => None,
+        }
+    }
+}
 
 /// The progress of each such instance. A new process learns it from the first report of a driver.
 #[derive(Debug, Default)]
-pub struct Growing(Mutex<HashMap<InstanceId, String>>);
+pub struct Growing(Mutex<HashMap<InstanceId, (Work, String)>>);
 
 impl Growing {
     /// Notes the progress of an instance.
-    pub fn note(&self, id: InstanceId, progress: &str) {
-        self.0.lock().insert(id, progress.to_owned());
+    pub fn note(&self, id: InstanceId, work: Work, progress: &str) {
+        self.0.lock().insert(id, (work, progress.to_owned()));
     }
 
-    /// Whether the content of an instance moves.
+    /// Whether the instance waits for work on its disk.
     pub fn has(&self, id: InstanceId) -> bool {
         self.0.lock().contains_key(&id)
     }
@@ -28,24 +66,9 @@ impl Growing {
 }
 
 impl App {
-    /// The progress with which the content of an instance moves to a larger disk, in words for its owner;
-    /// none if it does not move.
+    /// The progress of the work on the disk of an instance, in words for its owner; none if there is no work.
     pub fn growing(&self, id: InstanceId) -> Option<String> {
-        self.growing
-            .0
-            .lock()
-            .get(&id)
-            .map(|progress| moves(progress))
+        let all = self.growing.0.lock();
+        all.get(&id).map(|(work, progress)| work.describe(progress))
     }
-}
-
-/// Describes a move to a larger disk for the owner.
-pub(super) fn moves(progress: &str) -> String {
-    let far = match progress {
-        "" => String::new(),
-        progress => format!(", {progress} so far"),
-    };
-    format!(
-        "The content of the instance moves to its larger disk{far}. It can be reached when that is done."
-    )
 }

@@ -1,11 +1,12 @@
 //! The inventory, which the database keeps equal to the sum of all claims.
 
 use super::moves::{DRAINED, drained};
+use super::nodes::{BROKEN_LIMITS, broken_limits};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wharf_config::{Config, GpuConfig, NodeConfig};
-use wharf_db::{CLAIMS, Followed, MOVES, Projection, Read as _, Rows as _, Snapshot, VOLUMES};
+use wharf_db::{CLAIMS, Followed, KeptTable, MOVES, Projection, Read as _, ReadRows, Rows as _};
 use wharf_domain::capacity::{Claim, CpuTier, GpuDevice, Size};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{NodeId, UserId};
@@ -15,8 +16,9 @@ use wharf_domain::placement::{
     Placement, PlacementRequest, Pools, Supports,
 };
 use wharf_domain::quota::QuotaUsage;
+use wharf_domain::snapshot::OfSnapshot;
 use wharf_domain::time::Timestamp;
-use wharf_domain::volume::Volume;
+use wharf_domain::volume::OfVolume;
 
 /// The inventory. A decision holds only within the use case that asks for it. The database runs
 /// use cases one at a time, and applies the claims of one before it runs the next.
@@ -52,6 +54,11 @@ impl SharedInventory {
     /// A node for a new volume, or the largest size that a node has room for; `None` if no node makes volumes.
     pub fn place_volume(&self, size_gib: u32, cpu_tier: CpuTier) -> Result<NodeId, Option<u32>> {
         self.inventory.lock().place_volume(size_gib, cpu_tier)
+    }
+
+    /// Whether a node that would take new instances does not hold the sizes of disks.
+    pub fn has_broken_limits(&self) -> bool {
+        self.inventory.lock().has_broken_limits()
     }
 
     /// The free capacity of the largest node for such instances.
@@ -161,7 +168,7 @@ impl SharedInventory {
 }
 
 impl Projection for SharedInventory {
-    fn load(&mut self, rows: &Snapshot) -> Result<(), Error> {
+    fn load(&mut self, rows: &ReadRows) -> Result<(), Error> {
         let mut vms = Vec::new();
         self.inventory.lock().add_all(|add| {
             rows.each_claim(|id, claim| {
@@ -177,16 +184,13 @@ impl Projection for SharedInventory {
                 .lock()
                 .reserve(&moving.claim, moving.keeps_ssh_port, true);
         }
-        for row in rows.all(&VOLUMES)? {
-            match row {
-                Ok((_, (), volume)) => hold(&mut self.inventory.lock(), Some(&volume), true),
-                Err(error) => {
-                    tracing::error!(error = %error.chain(), "the claim of a volume is not known");
-                }
-            }
-        }
+        hold_all::<OfVolume>(&mut self.inventory.lock(), rows)?;
+        hold_all::<OfSnapshot>(&mut self.inventory.lock(), rows)?;
         for node in drained(rows)? {
             self.inventory.lock().set_drained(&node, true);
+        }
+        for node in broken_limits(rows)?.into_keys() {
+            self.inventory.lock().set_limits_broken(&node, true);
         }
         for (id, owner) in vms {
             match rows.instance(id) {
@@ -222,19 +226,38 @@ impl Projection for SharedInventory {
                     inventory.reserve(&row.claim, row.keeps_ssh_port, reserved);
                 }
             }
-        } else if let Some((_, before, after)) = VOLUMES.change(change) {
-            hold(&mut inventory, after, true);
-            hold(&mut inventory, before, false);
         } else if let Some(((node, ()), _, after)) = DRAINED.change(change) {
             inventory.set_drained(&NodeId(node.clone()), after.is_some());
+        } else if let Some(((node, ()), _, after)) = BROKEN_LIMITS.change(change) {
+            inventory.set_limits_broken(&NodeId(node.clone()), after.is_some());
+        } else {
+            follow_kept::<OfVolume>(&mut inventory, change);
+            follow_kept::<OfSnapshot>(&mut inventory, change);
         }
     }
 }
 
-/// Adds or removes the claim of a volume. A lost one has none.
-fn hold(inventory: &mut Inventory, volume: Option<&Volume>, held: bool) {
-    if let Some(volume) = volume.filter(|volume| !volume.is_lost()) {
-        inventory.hold_volume(&volume.node, volume.owner, volume.size_gib, held);
+/// Adds the claims of all volumes or snapshots.
+fn hold_all<K: KeptTable>(inventory: &mut Inventory, rows: &ReadRows) -> Result<(), Error> {
+    for row in rows.all(K::ROWS)? {
+        match row {
+            Ok((_, (), kept)) => inventory.hold_kept(&kept, true),
+            Err(error) => {
+                tracing::error!(error = %error.chain(), "the claim of a {} is not known", K::WORD);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Follows a change of the rows of this kind.
+fn follow_kept<K: KeptTable>(inventory: &mut Inventory, change: &Followed) {
+    if let Some((_, before, after)) = K::ROWS.change(change) {
+        for (kept, held) in [(after, true), (before, false)] {
+            if let Some(kept) = kept {
+                inventory.hold_kept(kept, held);
+            }
+        }
     }
 }
 

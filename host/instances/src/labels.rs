@@ -3,7 +3,7 @@
 
 use super::shares::{SHARES, ShareRow, page_key};
 use serde::{Deserialize, Serialize};
-use wharf_db::{Changes, Draft, INSTANCES, Rows, Snapshot, Table, tables};
+use wharf_db::{Changes, Draft, INSTANCES, ReadRows, Rows, Table, tables};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::{Instance, Intent};
@@ -252,7 +252,7 @@ pub fn label_all(rows: &mut Draft<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn check(rows: &Snapshot, findings: &mut wharf_db::Findings) -> Result<(), Error> {
+fn check(rows: &ReadRows, findings: &mut wharf_db::Findings) -> Result<(), Error> {
     for row in rows.all(&LABELS)? {
         let Ok((label, (), row)) = row else { continue };
         let instance = rows.get(&INSTANCES, row.instance)?;

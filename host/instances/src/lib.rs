@@ -31,6 +31,7 @@ mod recreate;
 pub mod restart;
 pub mod retention;
 mod shares;
+pub mod snapshots;
 mod stats;
 mod stop;
 pub mod suspension;
@@ -57,10 +58,11 @@ pub use stats::InstanceStats;
 pub use stop::Stopped;
 pub use terminal::TerminalRequest;
 pub use tunnel::Tunnel;
-pub use usage::Usage;
+pub use usage::{KeptUsage, Usage};
 pub use waiters::Waiters;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,7 +75,7 @@ use wharf_db::{Changes, Db, FeatureTables, Read, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::Error;
-use wharf_domain::ids::{InstanceId, NodeId};
+use wharf_domain::ids::{InstanceId, NodeId, SnapshotId};
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::time::Timestamp;
 use wharf_ground::caller::Caller;
@@ -99,6 +101,7 @@ pub const TABLES: &[FeatureTables] = &[
     volumes::MOUNT_TABLES,
     volumes::SHARE_TABLES,
     volumes::IDEMPOTENCY_TABLES,
+    snapshots::TABLES,
 ];
 
 /// Tells the reconciler that an instance's row has changed.
@@ -128,6 +131,8 @@ pub struct App {
     pub(crate) growing: growing::Growing,
     /// The images of flavors, by the last survey of a node.
     pub(crate) flavor_images: ArcSwap<Vec<flavor_images::FlavorImages>>,
+    /// The progress of snapshots that are being made.
+    pub(crate) snapshot_progress: Mutex<BTreeMap<SnapshotId, String>>,
     pub(crate) nodes: Nodes,
     pub(crate) inventory: SharedInventory,
     pub(crate) clock: Clock,
@@ -195,6 +200,7 @@ impl App {
             waiters: Waiters::default(),
             growing: growing::Growing::default(),
             flavor_images: ArcSwap::default(),
+            snapshot_progress: Mutex::default(),
             guests: parts.guests,
             nudge,
             drains: Notify::new(),

@@ -2,6 +2,7 @@
 //! bounded by the configuration.
 
 use super::moves::drained;
+use super::nodes::broken_limits;
 use super::{App, NodeState};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -56,6 +57,7 @@ pub struct Metrics {
     observations: Family<NodeLabels, Counter>,
     nodes: Family<NodeStateLabels, Gauge>,
     drained: Family<NodeLabels, Gauge>,
+    limits_broken: Family<NodeLabels, Gauge>,
     capacity: Family<QuantityLabels, Gauge>,
     claimed: Family<QuantityLabels, Gauge>,
     instances: Family<StateLabels, Gauge>,
@@ -126,6 +128,11 @@ impl Metrics {
             "Whether the operator drains the node",
             self.drained.clone(),
         );
+        registry.register(
+            "node_limits_broken",
+            "Whether the last proof found that the node does not hold the sizes of disks",
+            self.limits_broken.clone(),
+        );
         for (name, help, family) in [
             ("node_capacity", "Configured capacity", &self.capacity),
             (
@@ -176,12 +183,21 @@ impl App {
     /// Reads the figures that are not kept up to date. It reads the database, so it blocks.
     pub fn refresh_metrics(&self) -> Result<(), Error> {
         let metrics = &self.metrics;
-        let (pending, drained) = self
+        let (pending, drained, broken) = self
             .db
-            .read(|rows| Ok((rows.pending()?.len(), drained(rows)?)))?;
+            .read(|rows| Ok((rows.pending()?.len(), drained(rows)?, broken_limits(rows)?)))?;
         metrics.pending.set(signed(pending));
         for node in self.drivers.keys() {
-            self.refresh_node(node, drained.contains(node));
+            self.refresh_node(node);
+            let labels = NodeLabels {
+                node: node.0.clone(),
+            };
+            for (family, is) in [
+                (&metrics.drained, drained.contains(node)),
+                (&metrics.limits_broken, broken.contains_key(node)),
+            ] {
+                family.get_or_create(&labels).set(is.into());
+            }
         }
         for usage in self.inventory.usage() {
             for (quantity, capacity, claimed) in usage.quantities {
@@ -204,7 +220,7 @@ impl App {
         self.count_instances()
     }
 
-    fn refresh_node(&self, node: &NodeId, drained: bool) {
+    fn refresh_node(&self, node: &NodeId) {
         let now = match self.nodes.state(node) {
             NodeState::Unknown => "unknown",
             NodeState::Reachable => "reachable",
@@ -217,11 +233,6 @@ impl App {
             let gauge = self.metrics.nodes.get_or_create(&labels);
             gauge.set((state == now).into());
         }
-        let labels = NodeLabels {
-            node: node.0.clone(),
-        };
-        let gauge = self.metrics.drained.get_or_create(&labels);
-        gauge.set(drained.into());
     }
 
     fn count_instances(&self) -> Result<(), Error> {

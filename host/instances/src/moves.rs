@@ -6,7 +6,7 @@
 
 use super::nodes::NodeState;
 use super::suspension::{SUSPENDED, SUSPENDED_USERS};
-use super::{App, SharedInventory, volumes};
+use super::{App, SharedInventory, snapshots};
 use wharf_config::Config;
 use wharf_db::{CLAIMS, Changes, MOVES, MoveRow, Read, Rows, Table, View, tables};
 use wharf_domain::audit::Origin;
@@ -160,7 +160,7 @@ pub(super) fn requirements(
         flavor: instance.flavor.clone(),
         web: instance.web_port.is_some(),
         images: images.unwrap_or_default(),
-        node: volumes::bound_node(rows, instance)?,
+        node: snapshots::is_bound(rows, instance)?.then(|| instance.node.clone()),
     })
 }
 
@@ -211,7 +211,7 @@ impl App {
                 return Ok((false, Changes::none()));
             };
             let (moving, consents) = (view.rows.get(&MOVES, id)?, consents(view.rows, row.owner)?);
-            let bound = volumes::has_mounts(view.rows, id)?;
+            let bound = snapshots::is_bound(view.rows, &row)?;
             let prospect = prospect(&row, moving.is_some(), consents, bound);
             let place = if is_drained(view.rows, &row.node)? {
                 place(&inventory, view.rows, &row, prospect, &to)?

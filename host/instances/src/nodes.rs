@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use tokio::sync::Notify;
-use wharf_db::{Table, tables};
+use wharf_db::{Rows, Table, tables};
 use wharf_domain::driver::Features;
+use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
 use wharf_domain::time::Timestamp;
 use wharf_plugin::NodeDriver;
@@ -15,6 +16,26 @@ tables! {
     /// Nodes by name.
     pub const NODES: Table<String, (), NodeRow> =
         Table::bounded(b'N', 0, "One row of a node", "Always");
+    /// Nodes whose last proof found that they do not hold the sizes of disks.
+    pub const BROKEN_LIMITS: Table<String, (), BrokenLimits> =
+        Table::bounded(b'N', 2, "One row of a node", "Until a later proof succeeds").followed();
+}
+
+/// The breach of a node's limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokenLimits {
+    /// The time of the first proof that found it.
+    pub since: Timestamp,
+    /// The sign of it.
+    pub why: String,
+}
+
+/// The nodes that do not hold the sizes of disks, and the signs.
+pub fn broken_limits(rows: &impl Rows) -> Result<BTreeMap<NodeId, BrokenLimits>, Error> {
+    let nodes = rows.all(&BROKEN_LIMITS)?;
+    nodes
+        .map(|row| row.map(|(node, (), broken)| (NodeId(node), broken)))
+        .collect()
 }
 
 /// The facts about a node that outlive the process.
@@ -83,8 +104,12 @@ struct NodeEntry {
     changed: Notify,
     /// Notified when the observer should look.
     look: Notify,
+    /// Notified when the node has to prove its limits.
+    limits: Notify,
     /// Notified of a change of a volume.
     volumes: Notify,
+    /// Notified of a change of a snapshot.
+    snapshots: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -164,6 +189,36 @@ impl Nodes {
     pub async fn volume_work(&self, node: &NodeId) {
         match self.0.get(node) {
             Some(node) => node.volumes.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Makes the keeper of a node's snapshots read their rows.
+    pub fn work_on_snapshots(&self, node: &NodeId) {
+        if let Some(node) = self.0.get(node) {
+            node.snapshots.notify_one();
+        }
+    }
+
+    /// Completes when the keeper of a node's snapshots should read their rows.
+    pub async fn snapshot_work(&self, node: &NodeId) {
+        match self.0.get(node) {
+            Some(node) => node.snapshots.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Makes a node prove soon that it holds the sizes of disks: a restore can end that.
+    pub fn prove_limits(&self, node: &NodeId) {
+        if let Some(node) = self.0.get(node) {
+            node.limits.notify_one();
+        }
+    }
+
+    /// Completes when a node has to prove its limits.
+    pub async fn should_prove_limits(&self, node: &NodeId) {
+        match self.0.get(node) {
+            Some(node) => node.limits.notified().await,
             None => std::future::pending().await,
         }
     }

@@ -1,13 +1,14 @@
 //! Quotas, checked within the write that would exceed them. An instance counts until its claim is
-//! freed, so a deleted one counts until its node was seen without it, and so does a volume.
+//! freed, so a deleted one counts until its node was seen without it, and so do a volume and a snapshot.
 
 use super::{App, SharedInventory};
-use serde::{Deserialize, Serialize};
+use serde::{Serialize, de::DeserializeOwned};
 use wharf_db::{Draft, Rows, Table, tables};
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::instance::ResourceType;
+use wharf_domain::kept::KeptKind;
 use wharf_domain::placement::{Placement, PlacementRequest};
 use wharf_domain::quota::{Amounts, Over, QuotaLimits, QuotaUsage, UserLimit, over};
 use wharf_ground::caller::Caller;
@@ -15,45 +16,42 @@ use wharf_ground::caller::Caller;
 tables! {
     /// Limits of a user that differ from the configuration.
     pub const USER_LIMITS: Table<UserId, (), Amounts<UserLimit>> =
-        Table::bounded(b'q', 2, "One row of a user, set by the operator",
+        Table::bounded(b'q', 3, "One row of a user, set by the operator",
             "Until the operator changes it");
 }
 
 /// The limits of users as they were until format 9, without volumes.
-const LIMITS_9: Table<UserId, (), Limits9> = Table::bounded(b'q', 0, "", "");
-
-/// A row of [`LIMITS_9`].
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Limits9 {
-    n_instances: UserLimit,
-    n_vcpus: UserLimit,
-    mem_gib: UserLimit,
-    disk_size_gib: UserLimit,
-    n_gpus: UserLimit,
-    n_ports: UserLimit,
-}
+const LIMITS_9: Table<UserId, (), [UserLimit; 6]> = Table::bounded(b'q', 0, "", "");
+/// The limits of users as they were until format 10, without snapshots.
+const LIMITS_10: Table<UserId, (), [UserLimit; 8]> = Table::bounded(b'q', 2, "", "");
 
 /// Gives the limits of users the quantities of volumes.
 pub fn limit_volumes(rows: &mut Draft<'_>) -> Result<(), Error> {
+    lengthen(rows, &LIMITS_9)
+}
+
+/// Gives the limits of users the quantities of snapshots, and a form that later quantities fit into.
+pub fn limit_snapshots(rows: &mut Draft<'_>) -> Result<(), Error> {
+    lengthen(rows, &LIMITS_10)
+}
+
+fn lengthen<const N: usize>(
+    rows: &mut Draft<'_>,
+    old: &'static Table<UserId, (), [UserLimit; N]>,
+) -> Result<(), Error>
+where
+    [UserLimit; N]: Serialize + DeserializeOwned,
+{
     let mut limits = Vec::new();
-    for row in rows.all(&LIMITS_9)? {
+    for row in rows.all(old)? {
         match row {
             Ok((user, (), limit)) => limits.push((user, limit)),
             Err(error) => tracing::error!(error = %error.chain(), "a limit cannot be read"),
         }
     }
     for (user, limit) in limits {
-        let own = Amounts {
-            n_instances: limit.n_instances,
-            n_vcpus: limit.n_vcpus,
-            mem_gib: limit.mem_gib,
-            disk_size_gib: limit.disk_size_gib,
-            n_gpus: limit.n_gpus,
-            n_ports: limit.n_ports,
-            ..Amounts::default()
-        };
-        rows.remove(&LIMITS_9, user)?;
-        rows.put(&USER_LIMITS, user, &own)?;
+        rows.remove(old, user)?;
+        rows.put(&USER_LIMITS, user, &limit.to_vec().into())?;
     }
     Ok(())
 }
@@ -134,15 +132,15 @@ fn merge(fields: &mut Vec<Over>, short: Vec<Over>) {
     }
 }
 
-/// Whether the quota allows another volume.
-pub(super) fn volume(
+/// Whether the quota allows another volume or snapshot of this size.
+pub(super) fn kept<K: KeptKind>(
     inventory: &SharedInventory,
     limits: QuotaLimits,
     owner: UserId,
     size_gib: u32,
 ) -> Result<(), Error> {
     let (used, none) = (inventory.used(owner), QuotaUsage::default());
-    into_result(over(limits, used, none, QuotaUsage::of_volume(size_gib)))
+    into_result(over(limits, used, none, K::usage(size_gib)))
 }
 
 /// Whether the quota lets a claim grow.

@@ -2,12 +2,13 @@
 
 use super::{Operator, no_instance};
 use serde::{Deserialize, Serialize};
-use wharf_db::{CORRECTIONS, Changes, Read as _, Rows as _, VOLUMES, View};
+use wharf_db::{CORRECTIONS, Changes, Read as _, Rows as _, SNAPSHOTS, VOLUMES, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::capacity::Size;
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::{EventKind, VolumeEvent};
-use wharf_domain::ids::{InstanceId, VolumeId};
+use wharf_domain::event::EventKind;
+use wharf_domain::ids::{InstanceId, SnapshotId, VolumeId};
+use wharf_domain::kept::KeptEvent;
 use wharf_domain::ledger::BillCorrection;
 use wharf_domain::time::{Timestamp, rfc3339};
 use wharf_ground::audit::record;
@@ -130,24 +131,28 @@ fn decide(
         nano_usd,
         reason: reason.to_owned(),
     };
-    let of_volume = VolumeEvent::BillCorrected {
+    let of_kept = KeptEvent::BillCorrected {
         nano_usd,
         reason: reason.to_owned(),
     };
     if let Some(volume) = view.rows.get(&VOLUMES, VolumeId(id.0))? {
-        return Ok((id, changes.record_volume(volume, view.now, of_volume)));
+        return Ok((id, changes.record_kept(volume, view.now, of_kept)));
+    }
+    if let Some(snapshot) = view.rows.get(&SNAPSHOTS, SnapshotId(id.0))? {
+        return Ok((id, changes.record_kept(snapshot, view.now, of_kept)));
     }
     if let Some(instance) = view.rows.instance(id)? {
         return Ok((id, changes.record(instance, view.now, what)));
     }
-    // The events of a purged instance or volume may have been removed; the correction itself remains.
+    // The events of what is purged may have been removed; the correction itself remains.
     let mut events = view.rows.event_rows(id)?;
     let (Ok(number), Some(mut row)) = (u32::try_from(events.len()), events.pop()) else {
         return Ok((id, changes));
     };
     row.event.at = view.now.max(row.event.at);
     row.event.what = match row.event.what {
-        EventKind::Volume(status, _) => EventKind::Volume(status, of_volume),
+        EventKind::Volume(status, _) => EventKind::Volume(status, of_kept),
+        EventKind::Snapshot(instance, status, _) => EventKind::Snapshot(instance, status, of_kept),
         _ => what,
     };
     row.initiator = row.event.what.usual_initiator();

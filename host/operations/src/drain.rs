@@ -3,7 +3,7 @@
 
 use super::Operator;
 use serde::{Deserialize, Serialize};
-use wharf_db::{Changes, MOVES, Read, Rows as _, VOLUMES_ON, View};
+use wharf_db::{Changes, MOVES, Read, Rows as _, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::EventKind;
@@ -14,14 +14,14 @@ use wharf_ground::users::USERS;
 use wharf_instances::moves::{
     DRAINED, MoveProspect, consents, is_drained, neighbours, place, prospect,
 };
-use wharf_instances::volumes::has_mounts;
+use wharf_instances::snapshots::is_bound;
 
 /// The instances and volumes that are left on a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOnNode {
     pub instances: Vec<RemainingInstance>,
-    /// Number of volumes, whose data is on the node for good.
-    pub volumes: usize,
+    /// Number of volumes and snapshots, whose data is on the node for good.
+    pub kept: usize,
 }
 
 /// An instance that is left on a node.
@@ -84,14 +84,16 @@ impl Operator<'_> {
                     rows.get(&MOVES, id)?.is_some(),
                     consents(rows, instance.owner)?,
                 );
-                let bound = has_mounts(rows, id)?;
+                let bound = is_bound(rows, &instance)?;
                 let prospect = prospect(&instance, moving, consents, bound);
                 let text = match prospect {
                     MoveProspect::Moving => "moving",
                     MoveProspect::Deleted => "being deleted",
                     MoveProspect::Failed => "stays: failed, its owner can delete it",
                     MoveProspect::Busy => "waits: a change of it is under way",
-                    MoveProspect::Bound => "stays: its volumes are on this node for good",
+                    MoveProspect::Bound => {
+                        "stays: its volumes or snapshots are on this node for good"
+                    }
                     _ if near.is_empty() => "stays: the node has no other one in its cluster",
                     MoveProspect::Stays => {
                         "stays: runs, and its owner does not let it be stopped for a move"
@@ -115,8 +117,9 @@ impl Operator<'_> {
                     outcome: text.to_owned(),
                 });
             }
-            let volumes = rows.keys_under(&VOLUMES_ON, &node.0)?.count();
-            Ok(LeftOnNode { instances, volumes })
+            let kept = rows.kept_claims()?;
+            let kept = kept.iter().filter(|kept| kept.node == *node).count();
+            Ok(LeftOnNode { instances, kept })
         })
     }
 
@@ -138,7 +141,7 @@ fn notify_owners(view: &View<'_>, node: &NodeId) -> Result<Changes, Error> {
         let Some(instance) = view.rows.instance(id)? else {
             continue;
         };
-        let stays = !consents(view.rows, instance.owner)? || has_mounts(view.rows, id)?;
+        let stays = !consents(view.rows, instance.owner)? || is_bound(view.rows, &instance)?;
         if instance.intent == Intent::Run && stays {
             changes = changes.record(instance, view.now, EventKind::NodeDrained);
         }

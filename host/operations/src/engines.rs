@@ -6,7 +6,7 @@ use wharf_domain::driver::{ObservedVolume, VolumeState};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
-use wharf_domain::volume::VolumeStatus;
+use wharf_domain::kept::KeptStatus;
 use wharf_plugin::NodeDriver;
 
 /// One line for each object without a row, each row without its object, and each node that cannot be
@@ -90,10 +90,10 @@ fn compare_volumes(
         for id in rows.keys_under(&VOLUMES_ON, &node.0)? {
             let id = id?;
             let row = rows.get(&VOLUMES, id)?;
-            let is_ready = row.is_some_and(|row| row.status() == VolumeStatus::Ready);
+            let is_ready = row.is_some_and(|row| row.status() == KeptStatus::Ready);
             let is_there = matches!(
                 states.get(&id),
-                Some(VolumeState::Ready | VolumeState::InUse)
+                Some(VolumeState::Ready(()) | VolumeState::InUse)
             );
             if is_ready && !is_there {
                 lines.push(format!(

@@ -18,7 +18,7 @@ pub struct EventLine {
     pub what: String,
     /// State of the instance or volume after the event.
     pub state: String,
-    /// vCPUs, GiB of RAM and GiB of disk after the event. A volume has a disk alone.
+    /// vCPUs, GiB of RAM and GiB of disk after the event. A volume or a snapshot has a disk alone.
     pub size: [u32; 3],
     /// Reason that the driver or engine gave.
     pub why: Option<String>,
@@ -53,7 +53,9 @@ impl From<&EventRow> for EventLine {
             at: event.at.to_rfc3339(),
             what: what.to_owned(),
             state: match &event.what {
-                EventKind::Volume(status, _) => status.as_str().to_owned(),
+                EventKind::Volume(status, _) | EventKind::Snapshot(_, status, _) => {
+                    status.as_str().to_owned()
+                }
                 _ => event.state.to_string(),
             },
             size: [
@@ -71,7 +73,7 @@ impl fmt::Display for EventLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [n_vcpus, mem_gib, disk_size_gib] = self.size;
         let size = match n_vcpus {
-            0 => format!("volume of {disk_size_gib} GiB"),
+            0 => format!("{disk_size_gib} GiB"),
             _ => format!("{n_vcpus} vCPU, {mem_gib} GiB, {disk_size_gib} GiB disk"),
         };
         write!(

@@ -5,19 +5,22 @@
 use super::Operator;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use wharf_db::{CLAIMS, Changes, MOVES, Read as _, Rows as _, VOLUMES, VOLUMES_ON, View};
+use wharf_db::{CLAIMS, Changes, KeptTable, MOVES, Read as _, Rows as _, VOLUMES_ON, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::{EventKind, VolumeEvent};
+use wharf_domain::event::EventKind;
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
-use wharf_domain::volume::{Volume, VolumeFailure};
+use wharf_domain::kept::{Kept, KeptEvent, KeptFailure};
+use wharf_domain::snapshot::OfSnapshot;
+use wharf_domain::volume::OfVolume;
 use wharf_ground::audit::record;
 use wharf_ground::users::USERS;
 use wharf_instances::NodeState;
 use wharf_instances::moves::{DRAINED, abandon, is_drained};
 use wharf_instances::restart::STARTS;
+use wharf_instances::snapshots::{RESTORES, SOURCES};
 use wharf_instances::volumes::{MOUNTED, MOUNTS};
 
 /// An instance that was lost.
@@ -39,8 +42,8 @@ impl Operator<'_> {
         if configured {
             self.check_lost(&node).await?;
         } else if self.db.read(|rows| {
-            let mut volumes = rows.keys_under(&VOLUMES_ON, &node.0)?;
-            Ok(rows.on_node(&node)?.is_empty() && volumes.next().is_none())
+            let kept = rows.kept_claims()?;
+            Ok(rows.on_node(&node)?.is_empty() && kept.iter().all(|kept| kept.node != node))
         })? {
             return refuse(format!("no node is called {name:?}"));
         }
@@ -67,7 +70,10 @@ impl Operator<'_> {
                 });
                 changes = lose(changes, row, view);
             }
-            changes = changes.with(lose_volumes(view, &id)?);
+            changes = changes
+                .with(unmount(view, &id)?)
+                .with(lose_kept::<OfVolume>(view, &id)?)
+                .with(lose_kept::<OfSnapshot>(view, &id)?);
             // An instance that was on its way to the node stays on the old one.
             for row in view.rows.under(&MOVES, &())? {
                 let (instance, moving) = row?;
@@ -137,41 +143,48 @@ fn lose(changes: Changes, mut row: Instance, view: &View<'_>) -> Changes {
     changes
         .remove(&MOVES, id)
         .remove(&STARTS, id)
+        .remove(&RESTORES, id)
+        .remove(&SOURCES, id)
         .remove(&CLAIMS, (node.0, id))
         .set_lost(id, true)
         .record(row, view.now, EventKind::Lost)
         .audited(&Origin::operator(), "instance.lose", view.now)
 }
 
-/// Gives up the volumes of a node. The instances that had them are lost too, and have them no more.
-fn lose_volumes(view: &View<'_>, node: &NodeId) -> Result<Changes, Error> {
+/// Gives up the volumes or the snapshots of a node. The instances that had the volumes are lost too.
+fn lose_kept<K: KeptTable>(view: &View<'_>, node: &NodeId) -> Result<Changes, Error> {
     let mut changes = Changes::none();
-    for id in view.rows.keys_under(&VOLUMES_ON, &node.0)? {
-        let Some(row) = view.rows.get(&VOLUMES, id?)? else {
+    for id in view.rows.keys_under(K::ON_NODE, &node.0)? {
+        let Some(row) = view.rows.get(K::ROWS, id?)? else {
             continue;
         };
-        for instance in view.rows.keys_under(&MOUNTED, &row.id)? {
-            changes = changes.remove(&MOUNTS, (instance?, row.id));
-        }
         if row.deleted {
-            changes = changes.drop_volume(&row);
+            changes = changes.drop_kept(&row);
             continue;
         }
-        let lost = Volume {
-            failure: Some(VolumeFailure::Lost),
+        let lost = Kept {
+            failure: Some(KeptFailure::Lost),
             ..row
         };
         let (owner, name) = (Some(lost.owner), lost.name.to_string());
-        let what = VolumeEvent::Failed(VolumeFailure::Lost, "the node is lost".to_owned());
+        let what = KeptEvent::Failed(KeptFailure::Lost, "the node is lost".to_owned());
+        let operation = format!("{}.lose", K::WORD);
         let origin = Origin::operator();
-        changes = changes.record_volume(lost, view.now, what).with(record(
-            view,
-            &origin,
-            "volume.lose",
-            owner,
-            &name,
-            "error",
-        ));
+        changes = changes
+            .record_kept(lost, view.now, what)
+            .with(record(view, &origin, &operation, owner, &name, "error"));
+    }
+    Ok(changes)
+}
+
+/// The instances of a lost node have its volumes no more.
+fn unmount(view: &View<'_>, node: &NodeId) -> Result<Changes, Error> {
+    let mut changes = Changes::none();
+    for volume in view.rows.keys_under(&VOLUMES_ON, &node.0)? {
+        let volume = volume?;
+        for instance in view.rows.keys_under(&MOUNTED, &volume)? {
+            changes = changes.remove(&MOUNTS, (instance?, volume));
+        }
     }
     Ok(changes)
 }

@@ -3,14 +3,14 @@
 use super::Operator;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use wharf_db::{Changes, Read as _, Rows as _, VOLUMES};
+use wharf_db::{Changes, Read as _, Rows as _};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::NodeId;
 use wharf_domain::time::{Timestamp, rfc3339};
 use wharf_ground::audit::record;
 use wharf_instances::moves::drained;
-use wharf_instances::nodes::{NODES, NodeState};
+use wharf_instances::nodes::{NODES, NodeState, broken_limits};
 
 /// A node with its claims.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,13 +29,16 @@ pub struct NodeLine {
     pub drained: bool,
     /// Number of instances, those that are being deleted included.
     pub instances: usize,
-    /// Number of volumes, those that are being deleted included.
+    /// Number of volumes and snapshots, those that are being deleted included.
     #[serde(default)]
-    pub volumes: usize,
+    pub kept: usize,
     /// Claimed amounts.
     pub used: NodeAmounts<u64>,
     /// Amounts that may be claimed.
     pub capacity: NodeAmounts<u32>,
+    /// The sign that the node does not hold the sizes of disks; `None` if it does, or cannot prove it.
+    #[serde(default)]
+    pub limits_broken: Option<String>,
     /// Ports, addresses and GPUs that something outside Wharf holds.
     #[serde(default)]
     pub kept_out: Vec<String>,
@@ -52,7 +55,7 @@ pub struct NodeAmounts<T> {
 #[derive(Default)]
 struct Sum {
     instances: usize,
-    volumes: usize,
+    kept: usize,
     used: NodeAmounts<u64>,
 }
 
@@ -70,17 +73,15 @@ impl Operator<'_> {
                     sum.used.mem_gib += u64::from(claim.size.mem_gib);
                 }
             })?;
-            for row in rows.all(&VOLUMES)? {
-                let (_, (), volume) = row?;
-                if !volume.is_lost() {
-                    let sum = sums.entry(volume.node.clone()).or_default();
-                    sum.volumes += 1;
-                    sum.used.disk_size_gib += u64::from(volume.size_gib);
-                }
+            for kept in rows.kept_claims()? {
+                let sum = sums.entry(kept.node).or_default();
+                sum.kept += 1;
+                sum.used.disk_size_gib += u64::from(kept.size_gib);
             }
             Ok::<_, Error>(())
         })?;
         let drained = self.db.read(drained)?;
+        let mut broken = self.db.read(broken_limits)?;
         let kept_out = self.inventory.kept_out();
         let mut lines = Vec::new();
         for node in &self.config.node {
@@ -90,6 +91,9 @@ impl Operator<'_> {
             let since = self.app.and_then(|app| app.nodes().since(&id));
             let capacity = node.capacity;
             let drained = drained.contains(&id);
+            let limits_broken = broken
+                .remove(&id)
+                .map(|broken| format!("{}, since {}", broken.why, broken.since.to_rfc3339()));
             let kept_out = kept_out.iter().filter(|kept| kept.node == id);
             let kept_out = kept_out.map(ToString::to_string).collect();
             lines.push(NodeLine {
@@ -100,13 +104,14 @@ impl Operator<'_> {
                 retired: node.retired,
                 drained,
                 instances: sum.instances,
-                volumes: sum.volumes,
+                kept: sum.kept,
                 used: sum.used,
                 capacity: NodeAmounts {
                     n_vcpus: node.claimable_vcpus(),
                     mem_gib: capacity.mem_gib,
                     disk_size_gib: capacity.disk_size_gib,
                 },
+                limits_broken,
                 kept_out,
             });
         }
@@ -118,9 +123,10 @@ impl Operator<'_> {
             retired: false,
             drained: false,
             instances: sum.instances,
-            volumes: sum.volumes,
+            kept: sum.kept,
             used: sum.used,
             capacity: NodeAmounts::default(),
+            limits_broken: None,
             kept_out: Vec::new(),
         }));
         Ok(lines)

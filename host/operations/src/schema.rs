@@ -4,7 +4,7 @@ use wharf_accounts::key_rows::{KEYS, take_metrics_from_users};
 use wharf_db::{DbSchema, MigrationStep};
 use wharf_ground::users::write_canonical_addresses;
 use wharf_instances::labels;
-use wharf_instances::quota::limit_volumes;
+use wharf_instances::quota::{limit_snapshots, limit_volumes};
 
 /// The tables and the steps of this version.
 pub static SCHEMA: DbSchema = DbSchema {
@@ -34,6 +34,10 @@ pub static SCHEMA: DbSchema = DbSchema {
         MigrationStep {
             done: "gave the limits of users the quantities of volumes",
             run: limit_volumes,
+        },
+        MigrationStep {
+            done: "gave the limits of users the quantities of snapshots",
+            run: limit_snapshots,
         },
     ],
 };

@@ -18,7 +18,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wharf_accounts::Accounts;
 use wharf_config::Config;
-use wharf_db::{Db, DbBounds, DbOpenError, Inspected, Read, Rows as _, VOLUMES, inspect};
+use wharf_db::{Db, DbBounds, DbOpenError, Inspected, Read, inspect};
 use wharf_domain::audit::Actor;
 use wharf_domain::error::Error;
 use wharf_engine::EndpointError;
@@ -87,7 +87,7 @@ pub enum StartError {
     Rows(#[from] Error),
     /// A node with instances is not configured.
     #[error(
-        "setting `node`: {0} instances and volumes are on nodes that are not configured:\n{1}\nPut each node back, \
+        "setting `node`: {0} instances, volumes and snapshots are on nodes that are not configured:\n{1}\nPut each node back, \
          with `retired = true` if it shall take no new instances, or run `wharf forget INSTANCE` for \
          instances, or `wharf node lost NODE` for all of a node that will never come back"
     )]
@@ -275,7 +275,7 @@ async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartErr
 /// Instances that the refusal of a start lists.
 const LISTED: usize = 20;
 
-/// Refuses a configuration that lacks a node with instances or volumes: nothing could stop or delete them.
+/// Refuses a configuration that lacks a node with instances, volumes or snapshots: nothing could stop or delete them.
 fn check_nodes(config: &Config, db: &Db) -> Result<(), StartError> {
     let names: HashSet<&str> = config.node.iter().map(|node| &*node.name).collect();
     let mut missing = Vec::new();
@@ -291,11 +291,10 @@ fn check_nodes(config: &Config, db: &Db) -> Result<(), StartError> {
             let name = name.unwrap_or_default();
             missing.push(format!("  {id} ({name}) on node {node}"));
         }
-        for row in rows.all(&VOLUMES)? {
-            let (id, (), volume) = row?;
-            let (name, node) = (volume.name.as_str(), &volume.node);
-            if !names.contains(&*node.0) && !volume.is_lost() {
-                missing.push(format!("  volume {id} ({name}) on node {node}"));
+        for kept in rows.kept_claims()? {
+            let (word, id, name, node) = (kept.word, kept.id, kept.name, kept.node);
+            if !names.contains(&*node.0) {
+                missing.push(format!("  {word} {id} ({name}) on node {node}"));
             }
         }
         Ok(())

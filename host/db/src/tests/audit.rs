@@ -3,7 +3,7 @@
 use super::backend::FakeDisk;
 use super::{SCHEMA, open};
 use crate::rows::AuditRow;
-use crate::{AuditHead, Changes, Db, Draft, Rows as _, Snapshot, tables as t};
+use crate::{AuditHead, Changes, Db, Draft, ReadRows, Rows as _, tables as t};
 use wharf_domain::audit::{AuditRecord, Origin};
 use wharf_domain::ids::UserId;
 use wharf_domain::time::Timestamp;
@@ -42,7 +42,7 @@ fn tamper(db: &Db, change: impl FnOnce(&mut Draft<'_>)) {
 }
 
 fn row(db: &Db, number: u64) -> AuditRow {
-    let rows = Snapshot::open(&db.file).unwrap();
+    let rows = ReadRows::open(&db.file).unwrap();
     rows.get(&t::AUDIT, number).unwrap().unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! The least that a create writes.
 
 use crate::{
-    CLAIMS, Changes, Followed, PROVISIONING_SPECS, Projection, ProvisioningSpec, Read, Snapshot,
+    CLAIMS, Changes, Followed, PROVISIONING_SPECS, Projection, ProvisioningSpec, Read, ReadRows,
     View,
 };
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ impl Taken {
 }
 
 impl Projection for Taken {
-    fn load(&mut self, rows: &Snapshot) -> Result<(), Error> {
+    fn load(&mut self, rows: &ReadRows) -> Result<(), Error> {
         rows.each_claim(|_, claim| self.take(None, Some(&claim)))
     }
 

@@ -6,6 +6,7 @@ use super::node::{NodeSetup, NodeUsage, PlacementNode, Supports};
 use super::ports::PortPool;
 use crate::capacity::Claim;
 use crate::ids::{NodeId, UserId};
+use crate::kept::{Kept, KeptKind};
 use crate::quota::QuotaUsage;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -128,6 +129,13 @@ impl Inventory {
         }
     }
 
+    /// Makes a node take nothing new while it does not hold the sizes of disks.
+    pub fn set_limits_broken(&mut self, id: &NodeId, broken: bool) {
+        if let Some(node) = self.node_mut(id) {
+            node.limits_broken = broken;
+        }
+    }
+
     /// Returns the capacity of each node and its claims, ordered by name.
     pub fn usage(&self) -> Vec<NodeUsage> {
         self.nodes.iter().map(PlacementNode::usage).collect()
@@ -204,17 +212,20 @@ impl Inventory {
         self.hold(claim, false);
     }
 
-    /// Adds the claim of an owner's volume on a node, or removes it.
-    pub fn hold_volume(&mut self, id: &NodeId, owner: UserId, size_gib: u32, held: bool) {
-        let (none, volume) = (QuotaUsage::default(), QuotaUsage::of_volume(size_gib));
-        let (before, after) = if held { (none, volume) } else { (volume, none) };
-        self.count(owner, before, after);
-        if let Some(node) = self.node_mut(id) {
-            let used = &mut node.used.disk_size_gib;
+    /// Adds the claim of a volume or a snapshot, or removes it. A lost one has none.
+    pub fn hold_kept<K: KeptKind>(&mut self, kept: &Kept<K>, held: bool) {
+        if kept.is_lost() {
+            return;
+        }
+        let (none, usage) = (QuotaUsage::default(), K::usage(kept.size_gib));
+        let (before, after) = if held { (none, usage) } else { (usage, none) };
+        self.count(kept.owner, before, after);
+        if let Some(node) = self.node_mut(&kept.node) {
+            let (used, size_gib) = (&mut node.used.disk_size_gib, kept.size_gib.into());
             *used = if held {
-                used.saturating_add(size_gib.into())
+                used.saturating_add(size_gib)
             } else {
-                used.saturating_sub(size_gib.into())
+                used.saturating_sub(size_gib)
             };
         }
     }

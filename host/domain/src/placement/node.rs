@@ -71,6 +71,8 @@ pub(super) struct PlacementNode {
     pub supports: Supports,
     /// The operator drains it.
     pub drained: bool,
+    /// It does not hold the sizes of disks.
+    pub limits_broken: bool,
     /// Images of flavors that the engine does not have and cannot pull.
     pub missing_images: BTreeSet<String>,
     pub used: ClaimedSums,
@@ -101,6 +103,7 @@ impl PlacementNode {
                 volumes: true,
             },
             drained: false,
+            limits_broken: false,
             missing_images: BTreeSet::new(),
             used: ClaimedSums::default(),
             gpus_used: BTreeSet::new(),

@@ -10,7 +10,7 @@ use crate::capacity::{Claim, CpuTier, GpuDevice, Size};
 use crate::error::Shortfall;
 use crate::ids::{NodeId, UserId};
 use crate::instance::ResourceType;
-use crate::volume::disk;
+use crate::kept::disk;
 use std::net::Ipv4Addr;
 
 /// The requirements of a new instance.
@@ -70,7 +70,10 @@ impl Inventory {
             }
         }
         best.and_then(|(_, node)| self.placement(node, request))
-            .ok_or_else(|| self.nearest(request))
+            .ok_or_else(|| Shortfall {
+                limits_broken: self.has_broken_limits(),
+                ..self.nearest(request)
+            })
     }
 
     /// Chooses the node with the most headroom for a volume. The error is the largest size that a node has
@@ -103,6 +106,12 @@ impl Inventory {
         nodes
             .map(PlacementNode::free)
             .max_by_key(|free| (free.n_vcpus, free.mem_gib, free.disk_size_gib))
+    }
+
+    /// Whether a node that would take new instances does not hold the sizes of disks.
+    pub fn has_broken_limits(&self) -> bool {
+        let mut nodes = self.nodes.iter();
+        nodes.any(|node| node.limits_broken && !node.setup.retired && !node.drained)
     }
 
     /// Whether nodes take instances of this kind, and all of them lack one of the images.
@@ -309,7 +318,7 @@ fn takes_new(node: &PlacementNode, resource_type: ResourceType) -> bool {
         ResourceType::Vm => node.supports.vms,
         ResourceType::Container => node.supports.containers,
     };
-    runs && !node.setup.retired && !node.drained
+    runs && !node.setup.retired && !node.drained && !node.limits_broken
 }
 
 /// Whether a node has the GPU of a request, if it wants one.

@@ -3,6 +3,7 @@
 
 use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
 use super::writer::ObservationWriter;
+use crate::snapshots::RESTORES;
 use crate::volumes::{
     MOUNTS, MountProgress, MountRow, Usable, attached, has_changes, rows_of, usable,
 };
@@ -75,7 +76,8 @@ impl ObservationWriter {
             let id = row.id;
             // A stopped instance has nothing else to do.
             let claim = view.rows.claim(id)?;
-            if claim.is_some_and(|claim| !claim.compute) {
+            let restores = view.rows.get(&RESTORES, id)?.is_some();
+            if claim.is_some_and(|claim| !claim.compute) && !restores {
                 row.progress = Progress::Settled;
             }
             let mut changes = Changes::none().put_instance(row);

@@ -1,7 +1,7 @@
 //! The comparison of a node's list with the rows.
 
+use super::kept_differences::KeptDifferences;
 use super::store::Listed;
-use super::volume_differences::{VolumeDifferences, volume_differences};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::Weak;
@@ -10,6 +10,8 @@ use wharf_domain::driver::{Observed, Phase, Tag};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_domain::snapshot::OfSnapshot;
+use wharf_domain::volume::OfVolume;
 
 /// The differences between the rows and the list.
 #[derive(Default)]
@@ -20,11 +22,11 @@ pub struct Differences {
     pub orphans: Vec<Tag>,
     /// Objects that this database never had.
     pub unknown: Vec<InstanceId>,
-    /// The differences of volumes.
-    pub volumes: VolumeDifferences,
-    /// Number of rows, those of volumes included.
+    pub volumes: KeptDifferences<OfVolume>,
+    pub snapshots: KeptDifferences<OfSnapshot>,
+    /// Number of rows, those of volumes and snapshots included.
     pub rows: usize,
-    /// Number of rows that have run and whose object is listed, those of volumes included. A creation may have
+    /// Number of rows that have run and whose object is listed, those of volumes and snapshots included. A creation may have
     /// reached another store, so an instance that has not run yet says nothing about this one.
     pub present: usize,
     /// Rows that should run and have run, and whose object is not listed.
@@ -39,11 +41,12 @@ impl Differences {
             && self.unknown.is_empty()
             && self.lost.is_empty()
             && self.volumes.is_empty()
+            && self.snapshots.is_empty()
     }
 
     /// Number of objects that are known to be absent.
     pub fn absent(&self) -> usize {
-        self.lost.len() + self.volumes.missing.len()
+        self.lost.len() + self.volumes.missing.len() + self.snapshots.missing.len()
     }
 }
 
@@ -113,10 +116,10 @@ pub fn differences(
                 found.orphans.push(observed.tag);
             }
         }
-        let volumes = volume_differences(rows, node, listed.volumes.as_deref())?;
-        found.rows += volumes.rows;
-        found.present += volumes.present;
-        found.volumes = volumes;
+        found.volumes = KeptDifferences::of(rows, node, listed.volumes.as_deref())?;
+        found.snapshots = KeptDifferences::of(rows, node, listed.snapshots.as_deref())?;
+        found.rows += found.volumes.rows + found.snapshots.rows;
+        found.present += found.volumes.present + found.snapshots.present;
         Ok(())
     })?;
     Ok(found)

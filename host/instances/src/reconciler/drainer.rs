@@ -5,7 +5,7 @@ use crate::App;
 use crate::moves::consents;
 use crate::moves::drained;
 use crate::moves::{MoveProspect, prospect};
-use crate::volumes::has_mounts;
+use crate::snapshots::is_bound;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +71,7 @@ impl Drainer {
                     continue;
                 };
                 let (moving, consents) = (rows.get(&MOVES, id)?, consents(rows, row.owner)?);
-                let bound = has_mounts(rows, id)?;
+                let bound = is_bound(rows, &row)?;
                 match prospect(&row, moving.is_some(), consents, bound) {
                     MoveProspect::Moving => under_way += 1,
                     MoveProspect::Movable { .. } => movable.push(id),

@@ -1,6 +1,7 @@
 //! A larger disk before a start, on nodes that grow a disk only while its instance is stopped.
 
 use super::attempt::{Attempt, FIRST_PAUSE, GrowthEvent, NextAttempt};
+use crate::growing::Work;
 use std::time::Duration;
 use tokio::time::Instant;
 use wharf_db::Changes;
@@ -16,8 +17,25 @@ const MAX_BROKE_OFF: u32 = 3;
 const TELL_AGAIN: Duration = Duration::from_secs(10);
 
 impl Attempt<'_> {
-    /// Tells the owner how far the move is, from time to time.
-    async fn tell(&mut self, progress: &str) -> Result<(), Error> {
+    /// Notes how far the work is for which the start waits. It may take long and wait for others, and drivers end
+    /// one that stalls. The deadline is for the start that follows.
+    pub async fn goes_on(&mut self, work: Work, progress: &str, pause: Duration) -> NextAttempt {
+        self.app.growing.note(self.instance.id, work, progress);
+        if let Err(next) = self.taken().await {
+            return next;
+        }
+        self.extend_deadline();
+        match self.tell(work, progress).await {
+            Ok(()) => NextAttempt::After(pause),
+            Err(error) => error.into(),
+        }
+    }
+
+    /// Tells the owner how far the work is, from time to time.
+    async fn tell(&mut self, work: Work, progress: &str) -> Result<(), Error> {
+        let Some(what) = work.event(progress) else {
+            return Ok(());
+        };
         let now = Instant::now();
         let event = match self.history.growth_event {
             Some(last) if now < last.next => return Ok(()),
@@ -31,12 +49,8 @@ impl Attempt<'_> {
             },
         };
         self.history.growth_event = Some(event);
-        let progress = progress.to_owned();
         self.writer
-            .on_row(move |row, view| {
-                let what = EventKind::DiskGrowing(progress.clone());
-                Ok(Changes::none().record(row, view.now, what))
-            })
+            .on_row(move |row, view| Ok(Changes::none().record(row, view.now, what.clone())))
             .await
             .map(drop)
     }
@@ -54,15 +68,8 @@ impl Attempt<'_> {
                 ..
             }) => {
                 tracing::debug!(progress, "moving to a larger disk");
-                self.app.growing.note(self.instance.id, &progress);
-                if let Err(next) = self.taken().await {
-                    return next;
-                }
-                self.extend_deadline();
-                if let Err(error) = self.tell(&progress).await {
-                    return error.into();
-                }
-                NextAttempt::After(again.unwrap_or(FIRST_PAUSE))
+                let pause = again.unwrap_or(FIRST_PAUSE);
+                self.goes_on(Work::Growing, &progress, pause).await
             }
             // The next start finds out what there is now.
             Ok(_) => NextAttempt::After(FIRST_PAUSE),
@@ -77,17 +84,7 @@ impl Attempt<'_> {
                 self.writer.growth_failed(kept, why).await.into()
             }
             // Other moves come first.
-            Err(later @ PluginError::RetryLater(_)) => {
-                self.app.growing.note(self.instance.id, "");
-                if let Err(next) = self.taken().await {
-                    return next;
-                }
-                self.extend_deadline();
-                match self.tell("").await {
-                    Ok(()) => later.into(),
-                    Err(error) => error.into(),
-                }
-            }
+            Err(PluginError::RetryLater(pause)) => self.goes_on(Work::Growing, "", pause).await,
             Err(
                 error @ (PluginError::Invalid { .. }
                 | PluginError::Conflict(_)
@@ -96,8 +93,7 @@ impl Attempt<'_> {
             ) => self.give_up(&error.to_string()).await,
             Err(error @ (PluginError::Unreachable(_) | PluginError::Busy)) => error.into(),
             Err(error @ (PluginError::Other(_) | PluginError::Fault(_))) => {
-                self.history.broke_off += 1;
-                if self.history.broke_off > MAX_BROKE_OFF {
+                if self.breaks_off() {
                     return self.give_up(&error.to_string()).await;
                 }
                 error.into()
@@ -105,8 +101,12 @@ impl Attempt<'_> {
         }
     }
 
-    /// A move may take long and wait for others, and drivers end one that stalls. The deadline is for
-    /// the start that follows.
+    /// Notes that the work has broken off. Whether it will not complete.
+    pub fn breaks_off(&mut self) -> bool {
+        self.history.broke_off += 1;
+        self.history.broke_off > MAX_BROKE_OFF
+    }
+
     pub fn extend_deadline(&mut self) {
         let full = Duration::from_secs(self.app.config().provisioning_deadline_s);
         self.history.extend_deadline(self.instance, full);

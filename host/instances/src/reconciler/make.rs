@@ -61,6 +61,12 @@ impl Attempt<'_> {
         if let Err(next) = self.startable().await {
             return next;
         }
+        if let Err(next) = self.restore().await {
+            return next;
+        }
+        if let Err(next) = self.wait_for_copy().await {
+            return next;
+        }
         let report = self.driver.start(&self.target).await;
         if let Ok(DriverReport {
             phase: Phase::Growing(_),

@@ -10,38 +10,58 @@ mod follow;
 mod grow;
 mod host_key;
 mod images;
+mod keeper;
+mod kept_differences;
+mod kept_looks;
+mod limits;
 mod make;
 mod observe;
+mod on_node;
 mod plan;
 mod reach;
 mod relocate;
 mod resize;
+mod restore;
 mod spec;
 mod stop;
 mod store;
 mod supervise;
 mod tasks;
 mod threads;
-mod volume_differences;
-mod volume_observer;
-mod volumes;
 mod worker;
 mod writer;
 
 use crate::{App, Nudge, stats};
+use keeper::Keeper;
+use on_node::OnNode;
 use std::sync::Arc;
 use std::time::Duration;
 use supervise::supervise;
 use tasks::Tasks;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::interval;
 use wharf_db::Read;
+use wharf_domain::snapshot::OfSnapshot;
+use wharf_domain::volume::OfVolume;
 
 pub(super) use attempt::LATE;
 pub use threads::Threads;
 
 /// How often the database is read for work whose nudge was lost.
 const TICK: Duration = Duration::from_secs(5);
+
+/// Starts the keepers of one kind, one for each node.
+fn keep<K: OnNode>(app: &Arc<App>, observers: &mut JoinSet<()>) {
+    for (node, driver) in &app.drivers {
+        let (app, node, driver) = (Arc::clone(app), node.clone(), driver.clone());
+        observers.spawn(async move {
+            let name = format!("the keeper of each {} of node {node}", K::WORD);
+            let start = || Keeper::<K>::new(Arc::clone(&app), node.clone(), driver.clone()).run();
+            supervise(&name, start).await;
+        });
+    }
+}
 
 /// Runs until `stop` changes. Attempts in progress are aborted; the next start continues them.
 pub async fn run(
@@ -50,7 +70,7 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
 ) {
     let tasks = Arc::new(Tasks::new(&app));
-    let mut observers = tokio::task::JoinSet::new();
+    let mut observers = JoinSet::new();
     for (n, (node, driver)) in (1_u32..).zip(&app.drivers) {
         let share = f64::from(n) / app.drivers.len() as f64;
         let (app, tasks) = (Arc::clone(&app), Arc::clone(&tasks));
@@ -64,25 +84,27 @@ pub async fn run(
             supervise(&name, start).await;
         });
     }
+    keep::<OfVolume>(&app, &mut observers);
+    keep::<OfSnapshot>(&app, &mut observers);
+    for node in app.drivers.keys() {
+        let (app, node) = (Arc::clone(&app), node.clone());
+        observers.spawn(async move {
+            let name = format!("the sampler of node {node}");
+            let start = || stats::run(Arc::clone(&app), node.clone());
+            supervise(&name, start).await;
+        });
+    }
     for (node, driver) in &app.drivers {
         if !driver.has_volumes() {
             continue;
         }
         let (app, node, driver) = (Arc::clone(&app), node.clone(), driver.clone());
         observers.spawn(async move {
-            let name = format!("the keeper of the volumes of node {node}");
+            let name = format!("the prover of the limits of node {node}");
             let start = || {
-                let app = Arc::clone(&app);
-                volumes::VolumeKeeper::new(app, node.clone(), driver.clone()).run()
+                let (app, node, driver) = (Arc::clone(&app), node.clone(), driver.clone());
+                limits::LimitsProver::new(app, node, driver).run()
             };
-            supervise(&name, start).await;
-        });
-    }
-    for node in app.drivers.keys() {
-        let (app, node) = (Arc::clone(&app), node.clone());
-        observers.spawn(async move {
-            let name = format!("the sampler of node {node}");
-            let start = || stats::run(Arc::clone(&app), node.clone());
             supervise(&name, start).await;
         });
     }

@@ -2,10 +2,10 @@
 
 use super::differences::Differences;
 use super::images::ImageSurvey;
+use super::kept_looks::KeptLooks;
 use super::spec;
-use super::store::{Listed, NodeStore, StoreFailure, StoreVerdict};
+use super::store::{ListDigest, Listed, NodeStore, StoreFailure, StoreVerdict};
 use super::tasks::Tasks;
-use super::volume_observer::VolumeLooks;
 use super::writer::ObservationWriter;
 use crate::App;
 use crate::nodes::NodeState;
@@ -19,6 +19,8 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent};
 use wharf_domain::placement::Supports;
+use wharf_domain::snapshot::OfSnapshot;
+use wharf_domain::volume::OfVolume;
 use wharf_plugin::NodeDriver;
 
 /// Observes one node.
@@ -39,12 +41,13 @@ pub struct Observer {
     reachable: Option<bool>,
     /// The number of commits and the digest of the list at the last comparison that found no
     /// difference, and the mark of the store.
-    agreed: Option<(u64, (u64, Option<u64>), StoreMark)>,
+    agreed: Option<(u64, ListDigest, StoreMark)>,
     /// How often the engine refused a mark. It is not asked again after [`MARK_TRIES`].
     mark_tries: u32,
     /// Objects without a row at the last look.
     orphans: HashSet<Tag>,
-    volumes: VolumeLooks,
+    volumes: KeptLooks<OfVolume>,
+    snapshots: KeptLooks<OfSnapshot>,
     /// Unknown objects that were logged: they have this installation's label, but it never made them.
     unknown: HashSet<InstanceId>,
 }
@@ -76,7 +79,8 @@ impl Observer {
             agreed: None,
             mark_tries: 0,
             orphans: HashSet::new(),
-            volumes: VolumeLooks::default(),
+            volumes: KeptLooks::default(),
+            snapshots: KeptLooks::default(),
             unknown: HashSet::new(),
         }
     }
@@ -239,6 +243,7 @@ impl Observer {
             orphans,
             unknown,
             volumes,
+            snapshots,
             ..
         } = judged.found;
         let mut dealt_with = true;
@@ -257,6 +262,10 @@ impl Observer {
         let looks = mem::take(&mut self.volumes);
         self.volumes = looks
             .deal_with(&self.app, &self.node, &self.driver, volumes)
+            .await?;
+        let looks = mem::take(&mut self.snapshots);
+        self.snapshots = looks
+            .deal_with(&self.app, &self.node, &self.driver, snapshots)
             .await?;
         Ok(dealt_with)
     }

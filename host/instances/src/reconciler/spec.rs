@@ -2,12 +2,13 @@
 
 use crate::App;
 use crate::private_ports::has_private_page;
+use crate::snapshots::{SOURCES, SourceRow};
 use crate::volumes::driver_mounts;
 use ipnet::Ipv4Net;
 use sha2::{Digest, Sha256};
 use std::net::Ipv4Addr;
 use wharf_config::NodeConfig;
-use wharf_db::ProvisioningSpec;
+use wharf_db::{ProvisioningSpec, Rows as _};
 use wharf_domain::blueprint::SSH_PORT;
 use wharf_domain::driver::{DriverTarget, InstanceNetwork, PublishedPort, Spec, Tag};
 use wharf_domain::error::Error;
@@ -68,7 +69,10 @@ pub fn spec(
     provisioning_spec: ProvisioningSpec,
     may_exist: bool,
 ) -> Result<Spec, Error> {
-    let web_is_private = (app.db).read(|rows| has_private_page(rows, instance.id))?;
+    let (web_is_private, source) = app.db.read(|rows| {
+        let web_is_private = has_private_page(rows, instance.id)?;
+        Ok::<_, Error>((web_is_private, rows.get(&SOURCES, instance.id)?))
+    })?;
     let ssh = provisioning_spec.blueprint.ssh.then_some(PublishedPort {
         node_port: instance.ssh_port,
         instance_port: SSH_PORT,
@@ -88,6 +92,7 @@ pub fn spec(
         published: ssh.into_iter().chain(web).collect(),
         private_address: app.private_address(&instance.node),
         gpu_devices: instance.gpus.iter().map(|g| g.device.clone()).collect(),
+        source: source.as_ref().map(SourceRow::driver_source),
         may_exist,
         blueprint: provisioning_spec.blueprint,
     })

@@ -1,6 +1,7 @@
 //! The steps that stop and delete an instance.
 
 use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
+use crate::snapshots::has_needed;
 use std::time::Duration;
 use tokio::time::Instant;
 use wharf_db::Read as _;
@@ -15,6 +16,9 @@ const SECOND_LOOK: Duration = Duration::from_secs(5);
 impl Attempt<'_> {
     /// Stops the instance and releases its compute.
     pub async fn stop(&mut self) -> NextAttempt {
+        if let Err(next) = self.before_stop().await {
+            return next;
+        }
         let limits = self.app.config().limits;
         let grace = Duration::from_millis(match self.target.resource_type {
             ResourceType::Container => limits.stop_grace_ms,
@@ -37,11 +41,7 @@ impl Attempt<'_> {
     /// Releases the compute of an instance that does not run. A change of its volumes comes after that, so
     /// that an engine that does not take it holds up nothing.
     async fn stopped(&mut self) -> NextAttempt {
-        let is_released = self.app.db.read(|rows| {
-            let claim = rows.claim(self.instance.id)?;
-            Ok::<_, Error>(claim.is_some_and(|claim| !claim.compute))
-        });
-        match is_released {
+        match self.is_released() {
             Ok(true) => {
                 if let Err(next) = self.set_volumes().await {
                     return next;
@@ -53,8 +53,27 @@ impl Attempt<'_> {
         self.writer.released().await.into()
     }
 
-    /// Deletes the instance and frees everything it held.
+    /// Waits for a snapshot that is being taken, and restores an instance that is stopped.
+    async fn before_stop(&mut self) -> Result<(), NextAttempt> {
+        if self.is_released()? {
+            return self.restore().await;
+        }
+        self.wait_for_copy().await
+    }
+
+    fn is_released(&self) -> Result<bool, Error> {
+        let claim = self.app.db.read(|rows| rows.claim(self.instance.id))?;
+        Ok(claim.is_some_and(|claim| !claim.compute))
+    }
+
+    /// Deletes the instance and frees everything it held. On some engines its snapshots go with it, so that it
+    /// stays while an instance is being made from one.
     pub async fn delete(&mut self) -> NextAttempt {
+        match self.app.db.read(|rows| has_needed(rows, self.instance.id)) {
+            Ok(false) => {}
+            Ok(true) => return NextAttempt::After(FIRST_PAUSE),
+            Err(error) => return error.into(),
+        }
         match self.driver.delete(&self.target).await {
             Ok(DriverReport {
                 phase: Phase::Absent,

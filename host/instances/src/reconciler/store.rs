@@ -4,22 +4,29 @@
 //! Neither proves that an instance has ended.
 
 use super::differences::{Differences, differences, digest};
-use super::volume_observer::miss;
+use super::kept_differences::KeptDifferences;
+use super::kept_looks::miss;
+use super::on_node::OnNode;
 use super::writer::ObservationWriter;
 use crate::App;
 use crate::nodes::Outage;
 use crate::nodes::{NODES, NodeRow};
 use std::sync::Arc;
 use wharf_db::{Changes, Rows as _};
-use wharf_domain::driver::{Observed, ObservedVolume, PluginError, StoreMark};
+use wharf_domain::driver::{Observed, ObservedSnapshot, ObservedVolume, PluginError, StoreMark};
 use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
+use wharf_domain::snapshot::OfSnapshot;
+use wharf_domain::volume::OfVolume;
 use wharf_ground::apart::apart;
 use wharf_plugin::NodeDriver;
 
 /// The number of instances whose joint absence is an outage, even if the store has its mark. A single
 /// absent instance was removed by hand.
 const TOGETHER: usize = 2;
+
+/// The reason of an end that the operator has accepted.
+const ACCEPTED_WITHOUT: &str = "absent from the engine that the operator accepted";
 
 /// A node's store.
 pub struct NodeStore<'a> {
@@ -47,27 +54,40 @@ pub struct Listed {
     pub instances: Vec<Observed>,
     /// None if the driver did not tell. That says nothing about a volume.
     pub volumes: Option<Vec<ObservedVolume>>,
+    /// None if the driver did not tell.
+    pub snapshots: Option<Vec<ObservedSnapshot>>,
 }
 
 impl Listed {
     /// Asks the node.
     pub async fn of(driver: &NodeDriver) -> Result<Self, PluginError> {
-        let instances = driver.list().await?;
-        let volumes = match driver.list_volumes().await {
-            Ok(volumes) => Some(volumes),
-            Err(error @ (PluginError::Unreachable(_) | PluginError::Busy)) => return Err(error),
-            Err(error) => {
-                tracing::debug!(node = %driver.name(), %error, "cannot list the volumes");
-                None
-            }
-        };
-        Ok(Self { instances, volumes })
+        Ok(Self {
+            instances: driver.list().await?,
+            volumes: listed::<OfVolume>(driver).await?,
+            snapshots: listed::<OfSnapshot>(driver).await?,
+        })
     }
 
     /// A digest that does not depend on the order.
-    pub fn digest(&self) -> (u64, Option<u64>) {
+    pub fn digest(&self) -> ListDigest {
         let volumes = self.volumes.as_ref().map(|volumes| digest(volumes));
-        (digest(&self.instances), volumes)
+        let snapshots = self.snapshots.as_ref().map(|snapshots| digest(snapshots));
+        (digest(&self.instances), volumes, snapshots)
+    }
+}
+
+/// A digest of each part of a list.
+pub type ListDigest = (u64, Option<u64>, Option<u64>);
+
+/// The volumes or the snapshots of a node.
+async fn listed<K: OnNode>(driver: &NodeDriver) -> Result<Option<Vec<K::Listed>>, PluginError> {
+    match K::list(driver).await {
+        Ok(listed) => Ok(Some(listed)),
+        Err(error @ (PluginError::Unreachable(_) | PluginError::Busy)) => Err(error),
+        Err(error) => {
+            tracing::debug!(node = %driver.name(), %error, "cannot list each {}", K::WORD);
+            Ok(None)
+        }
     }
 }
 
@@ -146,8 +166,8 @@ impl NodeStore<'_> {
             .found
             .lost
             .retain(|id, _| before.lost.contains_key(id));
-        let missing = &mut again.found.volumes.missing;
-        missing.retain(|id| before.volumes.missing.contains(id));
+        again.found.volumes.also_missing_in(&before.volumes);
+        again.found.snapshots.also_missing_in(&before.snapshots);
         again.verdict = verdict(&again.row, &again.mark, &again.found);
         Ok(again)
     }
@@ -211,17 +231,10 @@ impl NodeStore<'_> {
                 id: *id,
                 generation: *generation,
             };
-            let why = "absent from the engine that the operator accepted";
-            writer.died(why.to_owned()).await?;
+            writer.died(ACCEPTED_WITHOUT.to_owned()).await?;
         }
-        for id in &judged.found.volumes.missing {
-            miss(
-                self.app,
-                *id,
-                "absent from the engine that the operator accepted",
-            )
-            .await?;
-        }
+        self.miss(&judged.found.volumes).await?;
+        self.miss(&judged.found.snapshots).await?;
         let mark = match &judged.mark {
             StoreMark::Is(mark) => Some(mark.clone()),
             StoreMark::Missing => self.mark().await?,
@@ -229,6 +242,14 @@ impl NodeStore<'_> {
         };
         self.write(mark).await?;
         tracing::info!(node = %self.node, ended = judged.found.lost.len(), "the operator has accepted the node's engine");
+        Ok(())
+    }
+
+    /// Puts into error what an accepted engine does not have.
+    async fn miss<K: OnNode>(&self, found: &KeptDifferences<K>) -> Result<(), Error> {
+        for id in &found.missing {
+            miss::<K>(self.app, *id, ACCEPTED_WITHOUT.to_owned()).await?;
+        }
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use super::relocate::abandon_move;
 use super::spec;
 use super::tasks::Tasks;
 use super::writer::ObservationWriter;
+use crate::snapshots::RESTORES;
 use crate::{App, moves};
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,14 +52,17 @@ impl Worker {
             let request_id = self.tasks.reading(self.id);
             let (mut deadline, mut node) = (None, None);
             let rows = self.app.db.read(|rows| {
-                let instance = rows.instance(self.id)?;
-                Ok(instance.zip(Some(rows.get(&MOVES, self.id)?)))
+                let Some(instance) = rows.instance(self.id)? else {
+                    return Ok(None);
+                };
+                let restores = rows.get(&RESTORES, self.id)?.is_some();
+                Ok(Some((instance, rows.get(&MOVES, self.id)?, restores)))
             });
             let next = match rows {
-                Ok(Some((instance, moving))) => match plan(&instance, moving.as_ref()) {
+                Ok(Some((instance, moving, restores))) => match plan(&instance, moving.as_ref()) {
                     Step::Nothing => None,
                     step => {
-                        if step != Step::Start {
+                        if step != Step::Start && !(step == Step::Stop && restores) {
                             self.app.growing.end(self.id);
                             self.history.growth_event = None;
                         }

@@ -3,6 +3,7 @@
 
 use crate::host_keys::{HOST_KEYS, known_keys};
 use crate::restart::STARTS;
+use crate::snapshots::RESTORES;
 use crate::volumes::has_changes;
 use crate::{labels, moves, restart};
 use wharf_db::{Changes, Db, MOVES, MoveRow, Read as _, Rows as _, View};
@@ -119,8 +120,9 @@ impl ObservationWriter {
                 };
                 return Ok(Changes::none().put(&MOVES, row.id, stopped));
             }
-            // A change of its volumes is left to do.
-            row.progress = if has_changes(view.rows, row.id)? {
+            // A restore or a change of its volumes is left to do.
+            let restores = view.rows.get(&RESTORES, row.id)?.is_some();
+            row.progress = if restores || has_changes(view.rows, row.id)? {
                 Progress::Pending
             } else {
                 Progress::Settled

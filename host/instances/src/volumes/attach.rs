@@ -7,9 +7,10 @@ use wharf_db::{Changes, Read as _, Rows as _, VOLUMES, View};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::VolumeId;
 use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
+use wharf_domain::kept::KeptStatus;
 use wharf_domain::name::Name;
 use wharf_domain::state::InstanceState;
-use wharf_domain::volume::{MAX_MOUNTS, MountRequest, Volume, VolumeStatus, check_paths};
+use wharf_domain::volume::{MAX_MOUNTS, MountRequest, Volume, check_paths};
 use wharf_ground::caller::Caller;
 
 const NOT_LATE: Error = Error::NotApplicable(
@@ -67,7 +68,7 @@ impl App {
             if !nodes.contains(&instance.node) {
                 return Err(NOT_LATE);
             }
-            if volume.status() != VolumeStatus::Ready {
+            if volume.status() != KeptStatus::Ready {
                 return Err(FieldErrors::one("volume", "is not ready yet").into());
             }
             if mounts.len() >= MAX_MOUNTS {

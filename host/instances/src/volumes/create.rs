@@ -7,16 +7,21 @@ use super::read::{VolumeView, view};
 use crate::{App, IdempotencyKey, SharedInventory, quota, suspension};
 use wharf_db::{Changes, Rows as _, VOLUME_NAMES, VOLUME_PLACES, View};
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::VolumeEvent;
 use wharf_domain::ids::{NodeId, UserId, VolumeId};
+use wharf_domain::kept::KeptEvent;
 use wharf_domain::money::Rate;
 use wharf_domain::quota::QuotaLimits;
-use wharf_domain::volume::{Volume, VolumeRequest};
+use wharf_domain::volume::{OfVolume, Volume, VolumeRequest};
 use wharf_ground::audit::record;
 use wharf_ground::caller::Caller;
 
 const NONE_MAKE_VOLUMES: Error = Error::NotApplicable(
     "no host of this service that takes new instances of this CPU tier keeps volumes",
+);
+
+const LIMITS_BROKEN: Error = Error::NotApplicable(
+    "no host of this service makes volumes at present: one that does not hold the sizes of disks takes nothing \
+     new until the operator has mended it",
 );
 
 /// A volume before its write.
@@ -50,7 +55,7 @@ impl App {
             let node = place(view, &inventory, owner, defaults, request)?;
             let volume = volume(view, id, owner, request, rate, node)?;
             let changes = Changes::none()
-                .record_volume(volume.clone(), view.now, VolumeEvent::Created)
+                .record_kept(volume.clone(), view.now, KeptEvent::Created)
                 .by(&origin);
             let name = volume.name.as_str();
             let audited = record(
@@ -91,9 +96,10 @@ fn place(
         return Err(FieldErrors::one("name", "is already taken").into());
     }
     let limits = quota::limits(view.rows, owner, defaults)?;
-    quota::volume(inventory, limits, owner, request.size_gib)?;
+    quota::kept::<OfVolume>(inventory, limits, owner, request.size_gib)?;
     match inventory.place_volume(request.size_gib, request.cpu_tier) {
         Ok(node) => Ok(node),
+        Err(None) if inventory.has_broken_limits() => Err(LIMITS_BROKEN),
         Err(None) => Err(NONE_MAKE_VOLUMES),
         Err(Some(most)) => {
             let short = ("size_gib", request.size_gib.into(), most.into());
@@ -130,6 +136,7 @@ fn volume(
         ledger_entries: 0,
         last_event_at: view.now,
         billed: false,
+        of: OfVolume,
     };
     Ok(row)
 }

@@ -8,8 +8,8 @@ use crate::App;
 use std::collections::BTreeSet;
 use wharf_db::{Changes, INSTANCES, Rows};
 use wharf_domain::error::Error;
-use wharf_domain::event::VolumeEvent;
 use wharf_domain::instance::Intent;
+use wharf_domain::kept::KeptEvent;
 use wharf_domain::volume::Volume;
 use wharf_ground::audit::record;
 use wharf_ground::caller::Caller;
@@ -33,11 +33,11 @@ impl App {
             let (node, name) = (volume.node.clone(), volume.name.to_string());
             volume.deleted = true;
             let mut changes = Changes::none()
-                .record_volume(volume.clone(), view.now, VolumeEvent::Deleted)
+                .record_kept(volume.clone(), view.now, KeptEvent::Deleted)
                 .by(&origin);
             // A lost volume is on no node.
             if volume.is_lost() {
-                changes = changes.drop_volume(&volume);
+                changes = changes.drop_kept(&volume);
             }
             let audited = record(
                 view,

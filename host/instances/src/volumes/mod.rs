@@ -18,10 +18,8 @@ pub use read::{Attachment, VolumeView};
 pub use shares::VolumeShare;
 
 pub use find::Reader;
-pub use mounts::has_mounts;
-
 pub(crate) use mounts::{
-    Usable, attached, bound_node, driver_mounts, has_changes, mounted, name_volumes, new_mounts,
+    Usable, attached, driver_mounts, has_changes, has_mounts, mounted, name_volumes, new_mounts,
     rows_of, usable,
 };
 

@@ -5,15 +5,15 @@ use super::find::{Reader, readable, unknown};
 use crate::suspension;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use wharf_db::{Changes, Findings, INSTANCES, Read, Rows, Snapshot, Table, VOLUMES, tables};
+use wharf_db::{Changes, Findings, INSTANCES, Read, ReadRows, Rows, Table, VOLUMES, tables};
 use wharf_domain::blueprint::{Blueprint, BlueprintFile};
 use wharf_domain::driver::Mount;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::EventKind;
 use wharf_domain::ids::{InstanceId, NodeId, VolumeId};
-use wharf_domain::instance::Instance;
+use wharf_domain::kept::KeptStatus;
 use wharf_domain::time::Timestamp;
-use wharf_domain::volume::{MAX_MOUNTS, MountPath, MountRequest, Volume, VolumeStatus};
+use wharf_domain::volume::{MAX_MOUNTS, MountPath, MountRequest, Volume};
 
 tables! {
     /// The volumes of instances.
@@ -78,7 +78,7 @@ pub(super) fn instances_with(
 }
 
 /// Whether an instance has volumes.
-pub fn has_mounts(rows: &impl Rows, id: InstanceId) -> Result<bool, Error> {
+pub(crate) fn has_mounts(rows: &impl Rows, id: InstanceId) -> Result<bool, Error> {
     Ok(rows.keys_under(&MOUNTS, &id)?.next().transpose()?.is_some())
 }
 
@@ -88,11 +88,6 @@ pub(crate) fn has_changes(rows: &impl Rows, id: InstanceId) -> Result<bool, Erro
     Ok(mounts
         .iter()
         .any(|(_, mount)| mount.progress != MountProgress::Attached))
-}
-
-/// The node that an existing instance cannot leave, because its volumes are there.
-pub(crate) fn bound_node(rows: &impl Rows, instance: &Instance) -> Result<Option<NodeId>, Error> {
-    Ok(has_mounts(rows, instance.id)?.then(|| instance.node.clone()))
 }
 
 /// The volumes of an instance by path, as its owner sees them.
@@ -147,8 +142,8 @@ pub(crate) fn usable(rows: &impl Rows, id: InstanceId) -> Result<Usable, Error> 
         }
         let row = rows.get(&VOLUMES, volume)?;
         match row.as_ref().map(Volume::status) {
-            Some(VolumeStatus::Ready) => {}
-            Some(VolumeStatus::Creating) => usable = Usable::Soon,
+            Some(KeptStatus::Ready) => {}
+            Some(KeptStatus::Creating) => usable = Usable::Soon,
             _ => {
                 let name = row.map_or_else(|| volume.to_string(), |row| row.name.to_string());
                 return Ok(Usable::No(name));
@@ -282,8 +277,8 @@ pub(super) fn claim(
     if !is_own && suspension::check_user(rows, volume.owner).is_err() {
         return Ok(Err(format!("the owner of {name} is suspended")));
     }
-    if let Some(failure) = volume.failure {
-        return Ok(Err(format!("{name} cannot be used. {}", failure.reason())));
+    if let Some(reason) = volume.reason() {
+        return Ok(Err(format!("{name} cannot be used. {reason}")));
     }
     for (id, other) in instances_with(rows, volume.id)? {
         if other.read_only && mount.read_only {
@@ -304,7 +299,7 @@ pub(super) fn claim(
 }
 
 /// Each mounted volume exists, is on the node of the instance, and has one writer or only readers.
-fn check(rows: &Snapshot, findings: &mut Findings) -> Result<(), Error> {
+fn check(rows: &ReadRows, findings: &mut Findings) -> Result<(), Error> {
     let mut rights: std::collections::BTreeMap<VolumeId, (usize, usize)> = Default::default();
     for row in rows.all(&MOUNTS)? {
         let Ok((id, volume, mount)) = row else {

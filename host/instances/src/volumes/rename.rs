@@ -7,7 +7,7 @@ use super::read::{VolumeView, view};
 use crate::App;
 use wharf_db::{Changes, INSTANCES, Rows as _, VOLUME_NAMES};
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::VolumeEvent;
+use wharf_domain::kept::KeptEvent;
 use wharf_domain::name::Name;
 use wharf_ground::audit::record;
 use wharf_ground::caller::Caller;
@@ -37,7 +37,7 @@ impl App {
             let result = format!("renamed to {name}");
             volume.name = name;
             let mut changes = Changes::none()
-                .record_volume(volume, view.now, VolumeEvent::Renamed)
+                .record_kept(volume, view.now, KeptEvent::Renamed)
                 .by(&origin);
             // Lists of instances show the name.
             for (instance, _) in instances_with(view.rows, id)? {

@@ -5,8 +5,8 @@ use crate::{App, suspension};
 use serde::{Deserialize, Serialize};
 use wharf_db::{Changes, Rows, Table, VOLUMES, View, tables};
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::event::VolumeEvent;
 use wharf_domain::ids::VolumeId;
+use wharf_domain::kept::KeptEvent;
 use wharf_domain::time::Timestamp;
 use wharf_domain::volume::Volume;
 use wharf_ground::audit::record;
@@ -124,7 +124,7 @@ impl App {
             let name = volume.name.to_string();
             let changes = Changes::none()
                 .put(&VOLUME_SHARES, (volume.id, id), row)
-                .record_volume(volume, view.now, VolumeEvent::Shared(user.clone()))
+                .record_kept(volume, view.now, KeptEvent::Shared(user.clone()))
                 .by(&origin);
             let result = format!("shared with {user}");
             let audited = record(view, &origin, "volume.share", Some(owner), &name, &result);
@@ -155,11 +155,11 @@ impl App {
             let result = format!("not shared with {} any more", share.user);
             let changes = Changes::none().remove(&VOLUME_SHARES, key);
             let changes = if is_own {
-                let what = VolumeEvent::Unshared(share.user);
-                changes.record_volume(volume, view.now, what).by(&origin)
+                let what = KeptEvent::Unshared(share.user);
+                changes.record_kept(volume, view.now, what).by(&origin)
             } else {
                 // The owner is told, and not by which key of the reader.
-                changes.record_volume(volume, view.now, VolumeEvent::Left(share.user))
+                changes.record_kept(volume, view.now, KeptEvent::Left(share.user))
             };
             let user = Some(reader.user);
             let audited = record(view, &origin, "volume.unshare", user, &name, &result);

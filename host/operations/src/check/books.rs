@@ -4,7 +4,7 @@ use super::{ConfigFinding, Severity};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_config::{Config, GpuConfig, NodeConfig};
-use wharf_db::{Db, Read, Rows as _, VOLUMES};
+use wharf_db::{Db, Read, Rows as _};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_ground::users::USERS;
@@ -16,9 +16,9 @@ pub struct Books {
     pub installation: String,
     /// The claims of all instances.
     pub claims: Vec<Claim>,
-    /// The nodes of volumes that are not lost, with their sizes in GiB.
+    /// The nodes of volumes and snapshots that are not lost, with their sizes in GiB.
     #[serde(default)]
-    pub volumes: Vec<(String, u32)>,
+    pub kept: Vec<(String, u32)>,
     /// The number of users.
     #[serde(default)]
     pub users: usize,
@@ -35,12 +35,10 @@ impl Books {
         db.read(|rows| {
             books.installation = rows.installation()?.hyphenated().to_string();
             books.users = rows.all(&USERS)?.count();
-            for row in rows.all(&VOLUMES)? {
-                let (_, (), volume) = row?;
-                if !volume.is_lost() {
-                    books.volumes.push((volume.node.0, volume.size_gib));
-                }
-            }
+            let kept = rows.kept_claims()?.into_iter();
+            books
+                .kept
+                .extend(kept.map(|kept| (kept.node.0, kept.size_gib)));
             rows.each_claim(|_, claim| books.claims.push(claim))
         })?;
         Ok(books)
@@ -58,13 +56,13 @@ pub fn held_outside(books: &Books) -> impl Iterator<Item = ConfigFinding> {
     })
 }
 
-/// Compares the claims of all instances and volumes with the nodes of a configuration.
+/// Compares the claims of all instances, volumes and snapshots with the nodes of a configuration.
 pub fn contradictions(config: &Config, books: &Books) -> Vec<ConfigFinding> {
     let mut of_node: BTreeMap<&str, (Vec<&Claim>, Vec<u32>)> = BTreeMap::new();
     for claim in &books.claims {
         of_node.entry(&claim.node.0).or_default().0.push(claim);
     }
-    for (node, size_gib) in &books.volumes {
+    for (node, size_gib) in &books.kept {
         of_node.entry(node).or_default().1.push(*size_gib);
     }
     let mut findings = Vec::new();
@@ -79,7 +77,7 @@ pub fn contradictions(config: &Config, books: &Books) -> Vec<ConfigFinding> {
                         claims.len()
                     ),
                     volumes => format!(
-                        "{} instances and {volumes} volumes are on node {name}, which the configuration \
+                        "{} instances and {volumes} volumes or snapshots are on node {name}, which the configuration \
                          lacks",
                         claims.len()
                     ),

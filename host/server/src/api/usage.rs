@@ -5,11 +5,11 @@ use super::{Api, EndpointReply, TIME, render};
 use serde::Serialize;
 use std::borrow::Cow;
 use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::kept::KeptStatus;
 use wharf_domain::month::Month;
 use wharf_domain::time::Timestamp;
-use wharf_domain::volume::VolumeStatus;
 use wharf_ground::caller::Caller;
-use wharf_instances::CorrectionLine;
+use wharf_instances::{CorrectionLine, KeptUsage};
 
 /// A plus sign in a query is a space.
 const PLUS: &str = "must have a plus sign as %2B, such as 2027-01-01T00:00:00%2B01:00";
@@ -58,13 +58,17 @@ struct UsageWire {
     hourly_usd: f64,
     months: Vec<InMonth>,
     instances: Vec<InstanceUsageWire>,
-    volumes: Vec<VolumeUsageWire>,
+    volumes: Vec<KeptUsageWire>,
+    snapshots: Vec<KeptUsageWire>,
 }
 
 #[derive(Serialize)]
-struct VolumeUsageWire {
+struct KeptUsageWire {
     id: uuid::Uuid,
     name: String,
+    /// Of a snapshot: absent in a volume.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<Option<uuid::Uuid>>,
     size_gib: u32,
     state: &'static str,
     total_usd: f64,
@@ -120,18 +124,21 @@ pub fn run(api: &Api, caller: &Caller, span: Span) -> Result<EndpointReply, Erro
             corrections: instance.corrections.into_iter().map(correction).collect(),
         })
     });
-    let volumes = usage.volumes.into_iter().map(|volume| {
-        Ok(VolumeUsageWire {
-            id: volume.id.0,
-            name: volume.name,
-            size_gib: volume.size_gib,
-            state: volume.status.map_or("deleted", VolumeStatus::as_str),
-            total_usd: usd(volume.nano_usd),
-            hourly_usd: hourly(volume.hourly)?,
-            months: volume.months.into_iter().map(in_month).collect(),
-            corrections: volume.corrections.into_iter().map(correction).collect(),
+    let kept = |kept: KeptUsage, is_snapshot: bool| {
+        Ok(KeptUsageWire {
+            id: kept.id.0,
+            name: kept.name,
+            instance: is_snapshot.then(|| kept.instance.map(|id| id.0)),
+            size_gib: kept.size_gib,
+            state: kept.status.map_or("deleted", KeptStatus::as_str),
+            total_usd: usd(kept.nano_usd),
+            hourly_usd: hourly(kept.hourly)?,
+            months: kept.months.into_iter().map(in_month).collect(),
+            corrections: kept.corrections.into_iter().map(correction).collect(),
         })
-    });
+    };
+    let volumes = usage.volumes.into_iter().map(|one| kept(one, false));
+    let snapshots = usage.snapshots.into_iter().map(|one| kept(one, true));
     let wire = UsageWire {
         from: usage.from.to_rfc3339(),
         to: usage.to.to_rfc3339(),
@@ -140,11 +147,11 @@ pub fn run(api: &Api, caller: &Caller, span: Span) -> Result<EndpointReply, Erro
         months: usage.months.into_iter().map(in_month).collect(),
         instances: instances.collect::<Result<_, Error>>()?,
         volumes: volumes.collect::<Result<_, Error>>()?,
+        snapshots: snapshots.collect::<Result<_, Error>>()?,
     };
-    Ok(EndpointReply::Done(render(
-        &wire,
-        INSTANCE_BYTES * (wire.instances.len() + wire.volumes.len() + 1),
-    )?))
+    let rows = wire.instances.len() + wire.volumes.len() + wire.snapshots.len();
+    let bytes = INSTANCE_BYTES * (rows + 1);
+    Ok(EndpointReply::Done(render(&wire, bytes)?))
 }
 
 fn in_month((month, nano_usd): (Month, i128)) -> InMonth {

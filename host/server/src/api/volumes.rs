@@ -10,7 +10,7 @@ use serde::Serialize;
 use wharf_domain::capacity::CpuTier;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::name::Name;
-use wharf_domain::volume::{VolumeFailure, VolumeRequest};
+use wharf_domain::volume::VolumeRequest;
 use wharf_ground::caller::Caller;
 use wharf_instances::IdempotencyKey;
 use wharf_instances::volumes::{Attachment, CreateVolume, VolumeCondition, VolumeView};
@@ -70,7 +70,7 @@ impl<'a> From<&'a VolumeView> for VolumeWire<'a> {
             name: volume.name.as_str(),
             size_gib: volume.size_gib,
             state: volume.status().as_str(),
-            reason: volume.failure.map(VolumeFailure::reason),
+            reason: volume.reason(),
             cpu_tier: volume.cpu_tier.as_str(),
             owner_email: &view.owner_email,
             shared: view.shared,

@@ -98,7 +98,8 @@ fn rows(cost: &BillLine) -> impl Iterator<Item = [String; 6]> {
     let size = cost.size.map(|size| {
         let (vcpus, mem, disk) = (size.n_vcpus, size.mem_gib, size.disk_size_gib);
         match vcpus {
-            0 => format!("volume of {disk} GiB"),
+            0 if cost.flavor.is_none() => format!("volume of {disk} GiB"),
+            0 => format!("snapshot of {disk} GiB"),
             _ => format!("{vcpus} vCPU, {mem} GiB, {disk} GiB"),
         }
     });

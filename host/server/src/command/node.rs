@@ -29,7 +29,7 @@ operator_commands! {
     }
 }
 
-/// List nodes: name, engine, time of the last change of state, numbers of instances and volumes, claimed and
+/// List nodes: name, engine, time of the last change of state, numbers of instances and of volumes with snapshots, claimed and
 /// configured vCPUs, RAM and disk, and state
 #[derive(Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,6 +56,14 @@ impl Operation for ListNodes {
             Text("STATE"),
         ];
         table(columns, nodes.iter().map(row))?;
+        for node in nodes {
+            if let Some(why) = &node.limits_broken {
+                line(&format!(
+                    "node {} does not hold the sizes of disks and volumes, and takes nothing new: {why}",
+                    node.name
+                ))?;
+            }
+        }
         nodes.iter().try_for_each(|node| {
             node.kept_out.iter().try_for_each(|what| {
                 line(&format!(
@@ -74,14 +82,18 @@ fn row(node: &NodeLine) -> [String; 9] {
         None => "not configured",
         Some(_) => node.state.as_deref().unwrap_or("the server does not run"),
     };
-    let marks = [(node.retired, "retired, "), (node.drained, "drained, ")];
+    let marks = [
+        (node.retired, "retired, "),
+        (node.drained, "drained, "),
+        (node.limits_broken.is_some(), "limits broken, "),
+    ];
     let marks = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark);
     [
         node.name.clone(),
         or_none(node.driver.as_ref()),
         or_none(node.since.map(Timestamp::to_rfc3339)),
         node.instances.to_string(),
-        node.volumes.to_string(),
+        node.kept.to_string(),
         format!("{}/{}", used.n_vcpus, all.n_vcpus),
         format!("{}/{} GiB", used.mem_gib, all.mem_gib),
         format!("{}/{} GiB", used.disk_size_gib, all.disk_size_gib),
@@ -168,7 +180,7 @@ impl Operation for AcceptNode {
 /// Let a node take no new instances and no starts of stopped ones, and list the instances left on it
 ///
 /// Stopped instances move to other nodes of its cluster, and running ones whose owner permits it. Repeat
-/// the command to see which are left. Volumes stay, and so do instances with volumes.
+/// the command to see which are left. Volumes and snapshots stay, and so do instances with these.
 #[derive(Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DrainNode {
@@ -193,10 +205,10 @@ impl Operation for DrainNode {
                 left.instance, left.name, left.owner, left.state, left.outcome
             ))
         })?;
-        match left.volumes {
+        match left.kept {
             0 => Ok(()),
             number => line(&format!(
-                "volumes left: {number}; their data stays on this node"
+                "volumes and snapshots left: {number}; their data stays on this node"
             )),
         }
     }

@@ -188,6 +188,12 @@ pub struct LimitUser {
     /// Sizes of volumes in GiB
     #[arg(long, value_name = "LIMIT")]
     volume_gib: Option<UserLimit>,
+    /// Snapshots
+    #[arg(long, value_name = "LIMIT")]
+    snapshots: Option<UserLimit>,
+    /// Sizes of snapshots in GiB
+    #[arg(long, value_name = "LIMIT")]
+    snapshot_gib: Option<UserLimit>,
 }
 
 impl Operation for LimitUser {
@@ -204,6 +210,8 @@ impl Operation for LimitUser {
             n_ports: self.ports,
             n_volumes: self.volumes,
             volume_gib: self.volume_gib,
+            n_snapshots: self.snapshots,
+            snapshot_gib: self.snapshot_gib,
         };
         operator.limit_user(&self.email, limits).await
     }

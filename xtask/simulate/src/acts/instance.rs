@@ -6,7 +6,7 @@ use crate::acts;
 use crate::model::Ask;
 use crate::setup::GPU;
 use crate::sim::{Sim, selector};
-use wharf_db::{Read as _, Snapshot};
+use wharf_db::{Read as _, ReadRows};
 use wharf_domain::capacity::{CpuTier, Size};
 use wharf_domain::error::FieldErrors;
 use wharf_domain::instance::{Instance, ResourceType};
@@ -110,7 +110,7 @@ async fn create(sim: Sim, args: Args) {
     // A repeated request gets the instance of the first one as it was, even if it is gone since.
     let made = |view: &InstanceView| {
         let id = view.instance.id;
-        let is_gone = |rows: &Snapshot| Ok(rows.instance(id)?.is_none() && rows.was_made(id)?);
+        let is_gone = |rows: &ReadRows| Ok(rows.instance(id)?.is_none() && rows.was_made(id)?);
         let is_gone = sim.db.read(is_gone).unwrap_or_default();
         (!is_gone).then_some(id)
     };

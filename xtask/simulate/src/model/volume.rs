@@ -5,7 +5,8 @@ use crate::world::{Moment, StoredVolume, Truth};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_db::{Read as _, Rows as _, VOLUMES};
 use wharf_domain::ids::{InstanceId, NodeId, UserId, VolumeId};
-use wharf_domain::volume::{Volume, VolumeFailure, VolumeStatus};
+use wharf_domain::kept::{KeptFailure, KeptStatus};
+use wharf_domain::volume::Volume;
 use wharf_instances::volumes::{MOUNTS, MountProgress, MountRow};
 
 /// A volume as the last look found it.
@@ -76,7 +77,7 @@ impl Model {
             made_at,
         };
         let is_gone = truth.is_gone(&row.node, row.id);
-        if row.status() == VolumeStatus::Ready && !is_gone {
+        if row.status() == KeptStatus::Ready && !is_gone {
             let is_it = |stored: &StoredVolume| made_at.is_none_or(|at| at == stored.made_at);
             let Some(stored) = shown.filter(is_it).or(hidden.filter(is_it)) else {
                 return Err(
@@ -131,7 +132,7 @@ impl Model {
         check(deleted && old.deleted <= new.deleted, || {
             "it is deleted, and nobody asked for it".to_owned()
         })?;
-        let is_lost = new.failure == Some(VolumeFailure::Lost);
+        let is_lost = new.failure == Some(KeptFailure::Lost);
         let lost = old.is_lost() == is_lost
             || self.is_asked(|asked| *asked == Ask::Lose(new.node.clone()));
         check(lost && old.is_lost() <= is_lost, || {
@@ -196,7 +197,7 @@ impl Model {
     pub(super) fn volumes_settled(&self, truth: &Truth<'_>, look: &Look<'_>) -> Result<(), Wrong> {
         for (id, KnownVolume { row, .. }) in &self.volumes {
             check(!row.deleted, || format!("volume {id} is not removed"))?;
-            check(row.status() != VolumeStatus::Creating, || {
+            check(row.status() != KeptStatus::Creating, || {
                 format!("volume {id} does not settle")
             })?;
         }

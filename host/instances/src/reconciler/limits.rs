@@ -1,0 +1,134 @@
+//! The prover of a node's limits: it lets the driver write beyond the size of a disk. An engine may cease to hold
+//! sizes without a sign in its interface. Such a node takes nothing new until a later proof succeeds.
+
+use super::store::NodeStore;
+use crate::App;
+use crate::flavor_images::{holders, images};
+use crate::nodes::{BROKEN_LIMITS, BrokenLimits};
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Builder;
+use wharf_db::{Changes, Read as _, Rows as _, View};
+use wharf_domain::driver::{Limits, PluginError};
+use wharf_domain::error::Error;
+use wharf_domain::ids::{NodeId, VolumeId};
+use wharf_plugin::NodeDriver;
+
+/// The time from a proof to the next one. A start of Wharf and a restore make it due at once.
+const EVERY: Duration = Duration::from_hours(24);
+/// The pause after a proof that found a breach: the operator may be mending it.
+const WHILE_BROKEN: Duration = Duration::from_secs(10);
+/// The pause after a proof without a result, first and longest. An image may be missing, or the node be full.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(10));
+
+/// Lets one node prove its limits.
+pub struct LimitsProver {
+    app: Arc<App>,
+    node: NodeId,
+    driver: NodeDriver,
+}
+
+impl LimitsProver {
+    pub fn new(app: Arc<App>, node: NodeId, driver: NodeDriver) -> Self {
+        Self { app, node, driver }
+    }
+
+    /// Runs until it is dropped.
+    pub async fn run(self) {
+        let mut pause = PAUSE.0;
+        loop {
+            let found = self.prove().await;
+            let next = match &found {
+                Ok(Some(Limits::Broken(_))) => WHILE_BROKEN,
+                Ok(_) => EVERY,
+                Err(why) => {
+                    tracing::debug!(node = %self.node, why, "no proof of the node's limits");
+                    pause
+                }
+            };
+            pause = match found {
+                Ok(_) => PAUSE.0,
+                Err(_) => (pause * 2).min(PAUSE.1),
+            };
+            let asked = self.app.nodes.should_prove_limits(&self.node);
+            drop(tokio::time::timeout(next, asked).await);
+        }
+    }
+
+    /// Makes one proof, on the node's own store; none if the node cannot prove its limits. The error says why there
+    /// is no result.
+    async fn prove(&self) -> Result<Option<Limits>, String> {
+        let interruptions = self.app.nodes.verified(&self.driver).await;
+        let id = self.id().map_err(|error| error.chain())?;
+        let mut known = self.app.flavor_images.load_full();
+        if known.is_empty() {
+            known = Arc::new(images(&self.app.plugins, &self.app.config().login_user).await);
+        }
+        let references = holders(&known, self.driver.engine_kind());
+        let found = match self.driver.prove_limits(id, &references).await {
+            Ok(found) => found,
+            Err(PluginError::Unsupported(_)) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        let store = NodeStore {
+            app: &self.app,
+            node: &self.node,
+            driver: &self.driver,
+        };
+        if self.driver.interruptions() != interruptions || store.confirm().await.is_err() {
+            return Err("it may be the result of another store".to_owned());
+        }
+        let noted = self.note(found.clone()).await;
+        noted.map(|()| Some(found)).map_err(|error| error.chain())
+    }
+
+    /// The id in the name of the disk of a proof. A node always has the same one, so that a proof removes what an
+    /// interrupted one has left, and no two nodes of a cluster have one.
+    fn id(&self) -> Result<VolumeId, Error> {
+        let installation = self.app.db.read(|rows| rows.installation())?;
+        let hash = Sha256::new()
+            .chain_update(installation)
+            .chain_update(&self.node.0)
+            .finalize();
+        let mut bytes = [0; 16];
+        bytes.iter_mut().zip(hash).for_each(|(byte, of)| *byte = of);
+        Ok(VolumeId(Builder::from_random_bytes(bytes).into_uuid()))
+    }
+
+    /// Notes a result that differs from the last one, and tells the operator.
+    async fn note(&self, found: Limits) -> Result<(), Error> {
+        let node = self.node.clone();
+        let broken = match found {
+            Limits::Held => None,
+            Limits::Broken(why) => Some(why),
+        };
+        let why = broken.clone();
+        let decide = move |view: &View<'_>| {
+            let was_broken = view.rows.get(&BROKEN_LIMITS, &*node.0)?.is_some();
+            let changes = if was_broken == broken.is_some() {
+                Changes::none()
+            } else {
+                let row = broken.clone().map(|why| BrokenLimits {
+                    since: view.system,
+                    why,
+                });
+                Changes::none().set(&BROKEN_LIMITS, &*node.0, row)
+            };
+            Ok((was_broken, changes))
+        };
+        let was_broken = self.app.db.write_essential(decide).await?;
+        match why {
+            Some(why) if !was_broken => tracing::error!(
+                node = %self.node, why,
+                "the node does not hold the sizes of disks and volumes: it takes nothing new until a proof \
+                 succeeds. On btrfs, `btrfs quota rescan` mends inconsistent quotas"
+            ),
+            None if was_broken => {
+                tracing::info!(node = %self.node, "the node holds the sizes of disks and volumes again");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! The kinds of kept data, volumes and snapshots, as the driver of a node makes, lists and removes them.
+
+use super::spec;
+use crate::App;
+use crate::flavor_images::{holders, images};
+use crate::snapshots::{RESTORES, SOURCED, is_needed, tag};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+use wharf_db::{KeptTable, Read as _, ReadRows, Rows as _};
+use wharf_domain::driver::{
+    CompleteSnapshot, DiskReport, DiskState, ObservedSnapshot, ObservedVolume, PluginError, Source,
+    Tag,
+};
+use wharf_domain::error::Error;
+use wharf_domain::ids::{NodeId, SnapshotId};
+use wharf_domain::instance::Progress;
+use wharf_domain::kept::Kept;
+use wharf_domain::snapshot::{OfSnapshot, Snapshot};
+use wharf_domain::time::Timestamp;
+use wharf_domain::volume::{OfVolume, Volume};
+use wharf_plugin::NodeDriver;
+
+/// Whether the node may be asked for a step now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    Now,
+    /// Now, unless the engine has said that an instance needs it.
+    UnlessInUse,
+    /// Once something else has changed. What the node has begun goes on.
+    Later,
+}
+
+/// A kind of kept data on nodes.
+pub trait OnNode: KeptTable {
+    /// The part of its name on the engine beside the id.
+    type Whose: Copy + Send + Sync + 'static;
+    /// The facts of a complete one.
+    type Facts: PartialEq + Send + Sync + 'static;
+    /// An entry of a node's list.
+    type Listed: Hash + Send + Sync + 'static;
+    /// Whether it is a copy of something that changes. It takes time and the disk, so that one is made at a time.
+    /// One that is not complete is of no use, and goes before it counts as failed.
+    const IS_COPY: bool;
+
+    fn whose(row: &Kept<Self>) -> Self::Whose;
+
+    /// Asks the node to make it, or to complete it.
+    fn make(
+        app: &App,
+        driver: &NodeDriver,
+        row: &Kept<Self>,
+    ) -> impl Future<Output = Result<DiskReport<Self::Facts>, PluginError>> + Send;
+
+    /// Asks the node to remove it.
+    fn unmake(
+        driver: &NodeDriver,
+        id: Self::Id,
+        whose: Self::Whose,
+    ) -> impl Future<Output = Result<DiskReport<Self::Facts>, PluginError>> + Send;
+
+    /// Asks the node for all of them.
+    fn list(
+        driver: &NodeDriver,
+    ) -> impl Future<Output = Result<Vec<Self::Listed>, PluginError>> + Send;
+
+    /// The parts of an entry.
+    fn seen(listed: &Self::Listed) -> (Self::Id, Self::Whose, &DiskState<Self::Facts>);
+
+    /// Whether a pending row may take a step.
+    fn turn(rows: &ReadRows, row: &Kept<Self>) -> Result<Turn, Error>;
+
+    /// Notes in a row that the node has it.
+    fn complete(row: &mut Kept<Self>, facts: &Self::Facts, now: Timestamp);
+
+    /// The longest time for a copy that makes progress.
+    fn at_most(row: &Kept<Self>) -> Duration;
+
+    /// The progress of those under way, for users; none if nothing waits for them for long.
+    fn under_way(app: &App) -> Option<&Mutex<BTreeMap<Self::Id, String>>>;
+
+    /// Completes when the rows should be read.
+    fn notified(app: &App, node: &NodeId) -> impl Future<Output = ()> + Send;
+}
+
+impl OnNode for OfVolume {
+    type Whose = ();
+    type Facts = ();
+    type Listed = ObservedVolume;
+    const IS_COPY: bool = false;
+
+    fn whose(_: &Volume) {}
+
+    async fn make(
+        app: &App,
+        driver: &NodeDriver,
+        row: &Volume,
+    ) -> Result<DiskReport<()>, PluginError> {
+        // An engine may make what holds a volume from the image of a flavor.
+        let mut known = app.flavor_images.load_full();
+        if known.is_empty() {
+            known = Arc::new(images(&app.plugins, &app.config().login_user).await);
+        }
+        let references = holders(&known, driver.engine_kind());
+        let made = driver.make_volume(row.id, row.size_gib, &references);
+        let mut report = made.await?;
+        if report.state == DiskState::InUse {
+            // An instance has only a complete one.
+            report.state = DiskState::Ready(());
+        }
+        Ok(report)
+    }
+
+    async fn unmake(
+        driver: &NodeDriver,
+        id: Self::Id,
+        (): (),
+    ) -> Result<DiskReport<()>, PluginError> {
+        driver.unmake_volume(id).await
+    }
+
+    async fn list(driver: &NodeDriver) -> Result<Vec<ObservedVolume>, PluginError> {
+        driver.list_volumes().await
+    }
+
+    fn seen(listed: &ObservedVolume) -> (Self::Id, (), &DiskState<()>) {
+        (listed.volume, (), &listed.state)
+    }
+
+    fn turn(_: &ReadRows, _: &Volume) -> Result<Turn, Error> {
+        Ok(Turn::Now)
+    }
+
+    fn complete(row: &mut Volume, (): &(), _: Timestamp) {
+        row.made = true;
+    }
+
+    fn at_most(_: &Volume) -> Duration {
+        Duration::ZERO
+    }
+
+    fn under_way(_: &App) -> Option<&Mutex<BTreeMap<Self::Id, String>>> {
+        None
+    }
+
+    async fn notified(app: &App, node: &NodeId) {
+        app.nodes.volume_work(node).await;
+    }
+}
+
+/// The longest time for a GiB of an instance's disk. Engines need a tenth of it.
+const COPY_OF_A_GIB: Duration = Duration::from_mins(1);
+
+impl OnNode for OfSnapshot {
+    type Whose = Tag;
+    type Facts = CompleteSnapshot;
+    type Listed = ObservedSnapshot;
+    const IS_COPY: bool = true;
+
+    fn whose(row: &Snapshot) -> Tag {
+        tag(row)
+    }
+
+    async fn make(
+        app: &App,
+        driver: &NodeDriver,
+        row: &Snapshot,
+    ) -> Result<DiskReport<CompleteSnapshot>, PluginError> {
+        let fault = |error: Error| PluginError::Fault(error.chain().to_string());
+        let instance = app.db.read(|rows| rows.instance(row.of.instance));
+        let instance = instance.map_err(fault)?;
+        let same = instance.filter(|now| now.incarnation == row.of.incarnation);
+        let gone = || PluginError::Conflict("the instance is gone".to_owned());
+        let target = spec::target(app, &same.ok_or_else(gone)?).map_err(fault)?;
+        driver.take_snapshot(&target, row.id).await
+    }
+
+    async fn unmake(
+        driver: &NodeDriver,
+        snapshot: SnapshotId,
+        instance: Tag,
+    ) -> Result<DiskReport<CompleteSnapshot>, PluginError> {
+        driver.drop_snapshot(Source { snapshot, instance }).await
+    }
+
+    async fn list(driver: &NodeDriver) -> Result<Vec<ObservedSnapshot>, PluginError> {
+        driver.list_snapshots().await
+    }
+
+    fn seen(listed: &ObservedSnapshot) -> (SnapshotId, Tag, &DiskState<CompleteSnapshot>) {
+        (listed.snapshot, listed.instance, &listed.state)
+    }
+
+    fn turn(rows: &ReadRows, row: &Snapshot) -> Result<Turn, Error> {
+        let (id, restore) = (row.id, rows.get(&RESTORES, row.of.instance)?);
+        let waits = restore.is_some_and(|row| row.snapshot == id || row.first == Some(id));
+        if !row.deleted {
+            // A step of the instance comes first, unless it waits for the snapshot.
+            let instance = rows.instance(row.of.instance)?;
+            let is_pending = instance.is_some_and(|row| row.progress == Progress::Pending);
+            return Ok(if is_pending && !waits {
+                Turn::Later
+            } else {
+                Turn::Now
+            });
+        }
+        Ok(if waits || is_needed(rows, id)? {
+            Turn::Later
+        } else if rows.keys_under(&SOURCED, &id)?.next().is_some() {
+            Turn::UnlessInUse
+        } else {
+            Turn::Now
+        })
+    }
+
+    fn complete(row: &mut Snapshot, facts: &CompleteSnapshot, now: Timestamp) {
+        row.complete(facts.bytes, facts.clonable, now);
+    }
+
+    fn at_most(row: &Snapshot) -> Duration {
+        COPY_OF_A_GIB * row.of.disk_size_gib
+    }
+
+    fn under_way(app: &App) -> Option<&Mutex<BTreeMap<SnapshotId, String>>> {
+        Some(&app.snapshot_progress)
+    }
+
+    async fn notified(app: &App, node: &NodeId) {
+        app.nodes.snapshot_work(node).await;
+    }
+}
