@@ -46,11 +46,21 @@ pub enum Call {
     ListVolumes,
     /// `PUT /instances/ID/volumes`
     SetVolumes,
+    /// `POST /limits`
+    ProveLimits,
+    /// `PUT /instances/ID/snapshots/SNAPSHOT`
+    Take,
+    /// `DELETE /instances/ID/snapshots/SNAPSHOT`
+    Drop,
+    /// `POST /instances/ID/restore/SNAPSHOT`
+    Restore,
+    /// `GET /snapshots`
+    ListSnapshots,
 }
 
 impl Call {
     /// The number of driver functions.
-    pub const COUNT: usize = Self::SetVolumes as usize + 1;
+    pub const COUNT: usize = Self::ListSnapshots as usize + 1;
 }
 
 /// A parsed request.
@@ -60,6 +70,8 @@ pub struct Route<'a> {
     pub call: Call,
     /// Id of the machine, or of the volume.
     pub id: Option<Uuid>,
+    /// Id of the snapshot of the machine.
+    pub snapshot: Option<Uuid>,
     /// Installation in the path of a mark.
     pub installation: Option<&'a str>,
     /// JSON body, or null.
@@ -80,9 +92,14 @@ impl<'a> Route<'a> {
             (&Method::GET, "info", None, None) => Call::Probe,
             (&Method::GET, "instances", None, None) => Call::List,
             (&Method::GET, "volumes", None, None) => Call::ListVolumes,
+            (&Method::POST, "limits", None, None) => Call::ProveLimits,
             (&Method::PUT, "volumes", Some(_), None) => Call::Make,
             (&Method::DELETE, "volumes", Some(_), None) => Call::Unmake,
             (&Method::PUT, "instances", Some(_), Some("volumes")) => Call::SetVolumes,
+            (&Method::GET, "snapshots", None, None) => Call::ListSnapshots,
+            (&Method::PUT, "instances", Some(_), Some("snapshots")) => Call::Take,
+            (&Method::DELETE, "instances", Some(_), Some("snapshots")) => Call::Drop,
+            (&Method::POST, "instances", Some(_), Some("restore")) => Call::Restore,
             (&Method::GET, "marks", Some(_), None) => Call::Identify,
             (&Method::PUT, "marks", Some(_), None) => Call::Mark,
             (&Method::PUT, "instances", Some(_), None) => Call::Ensure,
@@ -102,6 +119,10 @@ impl<'a> Route<'a> {
             (_, Some(text)) => (Some(Uuid::try_parse(text).ok()?), None),
             (_, None) => (None, None),
         };
+        let snapshot = match call {
+            Call::Take | Call::Drop | Call::Restore => Some(Uuid::try_parse(parts.next()?).ok()?),
+            _ => None,
+        };
         let body = match &outgoing.body {
             Some((_, bytes)) => serde_json::from_slice(bytes).ok()?,
             None => Value::Null,
@@ -109,6 +130,7 @@ impl<'a> Route<'a> {
         Some(Self {
             call,
             id,
+            snapshot,
             installation,
             body,
             query,

@@ -10,6 +10,7 @@ mod journal;
 mod machine;
 mod room;
 mod settings;
+mod snapshots;
 #[cfg(test)]
 mod tests;
 mod volumes;
@@ -174,7 +175,10 @@ impl SimulatedEngine {
 
     fn answer(&self, route: &Route<'_>, fate: StartOutcome) -> EngineResponse {
         if let Some(id) = route.id
-            && !matches!(route.call, Call::Make | Call::Unmake)
+            && !matches!(
+                route.call,
+                Call::Make | Call::Unmake | Call::Take | Call::Drop
+            )
             && let Some((status, body)) = self.answer_for_cluster(route, id)
         {
             return response(status, &body);
@@ -189,8 +193,15 @@ impl SimulatedEngine {
         }
         let (status, body) = match (route.call, route.id) {
             (Call::Probe, _) => (200, world.info(&self.settings)),
+            (Call::ProveLimits, _) => {
+                let broken = exists(self.settings.break_limits_while.as_deref());
+                (200, json!(broken.then_some("simulated breach")))
+            }
             (Call::Make | Call::Unmake | Call::ListVolumes, _) => {
                 world.act_on_volumes(route, &self.settings, fate, now())
+            }
+            (Call::Take | Call::Drop | Call::ListSnapshots, _) => {
+                world.act_on_snapshots(route, &self.settings, fate, now())
             }
             // Serialize a list without a `Value`: it has thousands of rows and is read often.
             (Call::List, _) => return response(200, &world.list(route, now())),

@@ -29,8 +29,19 @@ pub struct MachineSpec {
     pub gpus: Vec<String>,
     #[serde(default)]
     pub mounts: Vec<SimulatedMount>,
+    /// The snapshot from which its disk is made.
+    #[serde(default)]
+    pub source: Option<SimulatedSource>,
     #[serde(flatten)]
     pub size: MachineSize,
+}
+
+/// A snapshot, and the machine of which it is a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SimulatedSource {
+    pub snapshot: Uuid,
+    pub instance: Uuid,
+    pub incarnation: u64,
 }
 
 /// A volume in a machine.
@@ -98,6 +109,9 @@ pub struct Machine {
     /// Open ports of a running virtual machine.
     #[serde(default)]
     pub ports: Vec<u16>,
+    /// The snapshot from which its disk was made last.
+    #[serde(default)]
+    pub disk_of: Option<Uuid>,
 }
 
 /// The outcome of a start.
@@ -130,8 +144,8 @@ pub enum MachineState {
 }
 
 impl Machine {
-    /// Returns whether the machine has a specification. The size and the volumes may differ, since they can
-    /// change.
+    /// Returns whether the machine has a specification. The size, the volumes and the source may differ, since
+    /// they can change.
     pub fn is_as(&self, wanted: &MachineSpec) -> bool {
         let own = &self.wanted;
         own.installation == wanted.installation

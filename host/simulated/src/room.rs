@@ -117,22 +117,20 @@ impl NodeResources {
         }
     }
 
-    /// The disk that is free, in GiB; none without a capacity.
-    pub fn free_disk(&self) -> Option<u32> {
-        let capacity = self.capacity?;
-        Some(
-            capacity
-                .disk_size_gib
-                .saturating_sub(self.used.disk_size_gib),
-        )
+    /// Returns the error response if that much disk, in GiB, is not free.
+    pub fn lack_of_disk(&self, size_gib: u32) -> Option<(u16, Value)> {
+        let total = self.capacity?.disk_size_gib;
+        let free = total.saturating_sub(self.used.disk_size_gib);
+        let short = json!({ "field": "disk_size_gib", "requested": size_gib, "available": free });
+        (free < size_gib).then(|| (507, json!({ "shortages": [short] })))
     }
 
-    /// Adds the disk of a volume.
+    /// Adds the disk of a volume or a snapshot.
     pub fn hold_disk(&mut self, size_gib: u32) {
         self.used.disk_size_gib += size_gib;
     }
 
-    /// Removes the disk of a volume.
+    /// Removes the disk of a volume or a snapshot.
     pub fn release_disk(&mut self, size_gib: u32) {
         self.used.disk_size_gib -= size_gib;
     }

@@ -36,8 +36,22 @@ pub struct Settings {
     pub refuse_volumes: Option<String>,
     /// A file: while it exists, the engine lists no volumes. Default: none.
     pub lose_volumes_while: Option<PathBuf>,
+    /// A file: while it exists, the engine does not hold the sizes of disks. Default: none.
+    pub break_limits_while: Option<PathBuf>,
     /// Whether machines get and lose volumes after their creation. Default false.
     pub late_attach: bool,
+    /// How the node takes snapshots. Default: they share the blocks of the disk.
+    pub snapshots: SnapshotSetting,
+    /// Time in ms from a request for a snapshot until it is complete. Default 0.
+    pub snapshot_ms: u64,
+    /// Time in ms that the restore of a machine takes. Default 0.
+    pub restore_ms: u64,
+    /// The reason for which every request for a snapshot fails. Default: none.
+    pub refuse_snapshots: Option<String>,
+    /// A file: while it exists, the engine lists no snapshots. Default: none.
+    pub lose_snapshots_while: Option<PathBuf>,
+    /// Whether machines can be made from the snapshots. Default true.
+    pub snapshots_clonable: OnByDefault,
     /// Address of public ports, on which no machine listens. Only the host reads it. Default: `0.0.0.0`.
     pub publish_address: Option<IpAddr>,
     /// Images that the engine does not have. Default: none.
@@ -91,6 +105,20 @@ pub enum DiskGrowSetting {
     /// At any time.
     #[default]
     Running,
+}
+
+/// How a node takes snapshots.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SnapshotSetting {
+    /// It takes none.
+    None,
+    /// They share the blocks of the disk, and go with their machine. A machine that was made from one needs
+    /// it no longer.
+    #[default]
+    Shared,
+    /// They are copies, and outlive their machine. One stays while a machine has its disk from it.
+    Copied,
 }
 
 /// The total resources of a node.

@@ -308,3 +308,83 @@ async fn volumes_outlive_the_process_in_a_file() {
     }
     std::fs::remove_file(file).unwrap();
 }
+
+/// Takes a snapshot of a machine, and makes another machine from it.
+async fn with_a_clone(settings: &Value) -> (SimulatedEngine, String) {
+    let engine = SimulatedEngine::open(settings, None, None).unwrap();
+    ask(&engine, Method::PUT, &of(ONE), Some(wanted(1)))
+        .await
+        .unwrap();
+    let snapshot = format!("{}/snapshots/{SNAPSHOT}", of(ONE));
+    let at = format!("{snapshot}?incarnation=1");
+    let take = || ask(&engine, Method::PUT, &at, None);
+    assert_eq!(take().await.unwrap().1["state"], "making");
+    let mut clone = wanted(2);
+    clone["source"] = json!({ "snapshot": SNAPSHOT, "instance": ONE, "incarnation": 1 });
+    let path = of(TWO);
+    let make = || ask(&engine, Method::PUT, &path, Some(clone.clone()));
+    assert_eq!(make().await.unwrap().1["phase"], "failed");
+    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    let ready = take().await.unwrap().1;
+    assert_eq!(
+        (&ready["state"], &ready["clonable"]),
+        (&json!("ready"), &json!(true))
+    );
+    assert_eq!(make().await.unwrap().1["phase"], "ready");
+    (engine, snapshot)
+}
+
+const SNAPSHOT: &str = "3c9e6679-7425-40de-944b-e07fc1f90ae7";
+const SNAPSHOTS: &str = "/snapshots?installation=home";
+
+#[tokio::test]
+async fn snapshots_that_are_copies_stay_while_a_machine_needs_them() {
+    let settings = json!({ "snapshots": "copied", "snapshot_ms": 20, "restore_ms": 20 });
+    let (engine, snapshot) = with_a_clone(&settings).await;
+    let dropped = || ask(&engine, Method::DELETE, &snapshot, None);
+    assert_eq!(dropped().await.unwrap().1["state"], "in_use");
+    ask(&engine, Method::DELETE, &of(TWO), None).await.unwrap();
+    let restore = format!("{}/restore/{SNAPSHOT}?incarnation=1", of(ONE));
+    let size = json!({ "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": 10 });
+    let restored = || ask(&engine, Method::POST, &restore, Some(size.clone()));
+    assert_eq!(restored().await.unwrap().0, 409);
+    ask(&engine, Method::POST, &format!("{}/stop", of(ONE)), None)
+        .await
+        .unwrap();
+    assert_eq!(restored().await.unwrap().1["phase"], "growing");
+    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    assert_eq!(restored().await.unwrap().1["phase"], "stopped");
+    assert_eq!(dropped().await.unwrap().1["state"], "in_use");
+    ask(&engine, Method::DELETE, &of(ONE), None).await.unwrap();
+    let listed = ask(&engine, Method::GET, SNAPSHOTS, None).await.unwrap().1;
+    assert_eq!(listed[SNAPSHOT]["instance"], ONE);
+    assert_eq!(dropped().await.unwrap().1["state"], "absent");
+}
+
+#[tokio::test]
+async fn snapshots_that_share_a_disk_go_with_their_machine() {
+    let (engine, snapshot) = with_a_clone(&json!({ "snapshot_ms": 20 })).await;
+    ask(&engine, Method::DELETE, &of(ONE), None).await.unwrap();
+    let listed = ask(&engine, Method::GET, SNAPSHOTS, None).await.unwrap().1;
+    assert_eq!(listed, json!({}));
+    let dropped = ask(&engine, Method::DELETE, &snapshot, None).await;
+    assert_eq!(dropped.unwrap().1["state"], "absent");
+    let clone = ask(&engine, Method::GET, &of(TWO), None).await.unwrap().1;
+    assert_eq!(clone["phase"], "ready");
+}
+
+#[tokio::test]
+async fn snapshots_outlive_the_process_in_a_file() {
+    let file = std::env::temp_dir().join(format!("wharf-snapshots-{}", std::process::id()));
+    let open = || SimulatedEngine::open(&json!({}), Some(&file), None).unwrap();
+    ask(&open(), Method::PUT, &of(ONE), Some(wanted(1)))
+        .await
+        .unwrap();
+    let at = format!("{}/snapshots/{SNAPSHOT}?incarnation=1", of(ONE));
+    for (method, count) in [(Method::PUT, 1), (Method::DELETE, 0)] {
+        ask(&open(), method, &at, None).await.unwrap();
+        let listed = ask(&open(), Method::GET, SNAPSHOTS, None).await.unwrap().1;
+        assert_eq!(listed.as_object().unwrap().len(), count);
+    }
+    std::fs::remove_file(file).unwrap();
+}

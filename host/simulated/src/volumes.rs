@@ -90,11 +90,8 @@ impl World {
             }
             return (409, json!({ "message": "it exists with another size" }));
         }
-        if let Some(free) = self.room.free_disk().filter(|free| *free < wanted.size_gib) {
-            let short = json!({
-                "field": "disk_size_gib", "requested": wanted.size_gib, "available": free,
-            });
-            return (507, json!({ "shortages": [short] }));
+        if let Some(refusal) = self.room.lack_of_disk(wanted.size_gib) {
+            return refusal;
         }
         let volume = SimulatedVolume {
             installation: wanted.installation,

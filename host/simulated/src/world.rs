@@ -6,7 +6,8 @@ use super::machine::{
     ENDED, Machine, MachineRow, MachineSize, MachineSpec, MachineState, Millis, StartOutcome,
 };
 use super::room::NodeResources;
-use super::settings::{DiskGrowSetting, Settings, SimulatedCapacity};
+use super::settings::{DiskGrowSetting, Settings, SimulatedCapacity, SnapshotSetting};
+use super::snapshots::{SimulatedRestore, SimulatedSnapshot};
 use super::volumes::SimulatedVolume;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -24,6 +25,11 @@ const PAGE: usize = 20_000;
 pub struct World {
     pub(super) machines: BTreeMap<Uuid, Machine>,
     pub(super) volumes: BTreeMap<Uuid, SimulatedVolume>,
+    pub(super) snapshots: BTreeMap<Uuid, SimulatedSnapshot>,
+    /// Restores in progress, by machine. They end with the process.
+    pub(super) restores: BTreeMap<Uuid, SimulatedRestore>,
+    /// Whether snapshots share the blocks of disks.
+    pub(super) shares_disks: bool,
     pub(super) room: NodeResources,
     boot_id: String,
     /// Marks of the store, by installation.
@@ -48,6 +54,9 @@ impl World {
             machines: kept.machines,
             marks: kept.marks,
             volumes: kept.volumes,
+            snapshots: kept.snapshots,
+            restores: BTreeMap::new(),
+            shares_disks: settings.snapshots != SnapshotSetting::Copied,
             has_constant_mark: false,
             room: NodeResources::new(settings.capacity),
             // Only machines in a file survive a restart of the process.
@@ -65,6 +74,9 @@ impl World {
         world.machines = machines;
         for volume in world.volumes.values() {
             world.room.hold_disk(volume.size_gib);
+        }
+        for snapshot in world.snapshots.values() {
+            world.room.hold_disk(snapshot.held_gib());
         }
         world
     }
@@ -119,6 +131,7 @@ impl World {
             "disk_grow": settings.disk_grow,
             "volumes": settings.volumes.0,
             "late_attach": settings.late_attach,
+            "snapshots": settings.snapshots,
             "live_resize": !settings.fixed_while_running,
             "boot_id": self.boot_id,
             "missing_images": settings.missing_images(),
@@ -148,7 +161,7 @@ impl World {
     }
 
     /// Returns whether there is a machine, of this incarnation if one is given.
-    fn has(&self, id: Uuid, incarnation: Option<u64>) -> bool {
+    pub(super) fn has(&self, id: Uuid, incarnation: Option<u64>) -> bool {
         let is = |machine: &Machine| incarnation.is_none_or(|n| n == machine.wanted.incarnation);
         self.machines.get(&id).is_some_and(is)
     }
@@ -186,10 +199,12 @@ impl World {
             _ if !is_there => (404, json!({ "message": "no such instance" })),
             Call::Start => self.start(id, body, settings, fate, now),
             Call::Stop => {
+                self.restores.remove(&id);
                 self.change(id, |machine| machine.halt(now, None));
                 self.report(id, now)
             }
             Call::Grow => self.grow(id, body, now),
+            Call::Restore => self.restore(id, route, settings, now),
             Call::Resize => self.resize(id, body, settings, now),
             Call::Stats => self.stats(id, now),
             Call::Ports => self.set_ports(id, body),
@@ -202,6 +217,10 @@ impl World {
             | Call::Make
             | Call::Unmake
             | Call::ListVolumes
+            | Call::ProveLimits
+            | Call::Take
+            | Call::Drop
+            | Call::ListSnapshots
             | Call::MoveHere => self.report(id, now),
         }
     }
@@ -227,11 +246,13 @@ impl World {
                 json!({ "message": "it exists with another specification" }),
             );
         }
-        if let Some(refusal) = self.unmountable(id, &wanted.mounts, now) {
+        let unfit = self.unmountable(id, &wanted.mounts, now);
+        if let Some(refusal) = unfit.or_else(|| self.unclonable(&wanted, now)) {
             return refusal;
         }
         let machine = Machine {
             life: life(settings, fate, now),
+            disk_of: wanted.source.map(|source| source.snapshot),
             wanted,
             cpu_ns: 0,
             ports: Vec::new(),
@@ -364,7 +385,8 @@ impl World {
         }
         if let Some(machine) = self.machines.remove(&id) {
             self.room.release(id, &machine);
-            if let Err(error) = self.journal.write(id, None) {
+            let gone = self.journal.write(id, None);
+            if let Err(error) = gone.and_then(|()| self.forget_disk_of(id)) {
                 return (500, json!({ "message": error.to_string() }));
             }
         }
@@ -392,7 +414,7 @@ impl World {
         }
     }
 
-    fn report(&self, id: Uuid, now: Millis) -> Answer {
+    pub(super) fn report(&self, id: Uuid, now: Millis) -> Answer {
         match self.machines.get(&id) {
             Some(machine) => (200, machine.report(now)),
             None => (200, json!({ "phase": "absent" })),

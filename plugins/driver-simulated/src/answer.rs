@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use wharf_guest::{
-    Answer, Error, Observed, ObservedVolume, Phase, Report, Shortage, Tag, Usage, VolumeReport,
-    VolumeState,
+    Answer, Complete, Error, Limits, Observed, ObservedSnapshot, ObservedVolume, Phase, Report,
+    Shortage, SnapshotReport, SnapshotState, Tag, Usage, VolumeReport, VolumeState,
 };
 
 /// `GET /info`
@@ -31,6 +31,8 @@ pub struct Info {
     pub volumes: bool,
     /// Whether machines get and lose volumes after their creation.
     pub late_attach: bool,
+    /// How it takes snapshots: `none`, `shared` or `copied`.
+    pub snapshots: String,
     /// Images that it does not have.
     pub missing_images: Vec<String>,
     /// Images that have no label of an SSH server.
@@ -99,50 +101,107 @@ pub fn report(answer: &Answer, generation: u64) -> Result<Report, Error> {
     })
 }
 
-/// A volume.
+/// A volume or a snapshot.
 #[derive(Debug, Deserialize)]
-struct VolumeInfo {
+struct DiskInfo {
     state: String,
     #[serde(default)]
-    detail: Option<String>,
+    detail: String,
     #[serde(default)]
     again_ms: Option<u32>,
+    /// Of a snapshot.
+    #[serde(default)]
+    bytes: u64,
+    #[serde(default)]
+    clonable: bool,
+    /// The machine, in the list of snapshots.
+    #[serde(default)]
+    instance: String,
+    #[serde(default)]
+    incarnation: u64,
 }
 
-impl VolumeInfo {
-    fn state(&self) -> Result<VolumeState, Error> {
-        let detail = || self.detail.clone().unwrap_or_default();
+impl DiskInfo {
+    fn volume(self) -> Result<VolumeState, Error> {
         Ok(match self.state.as_str() {
             "absent" => VolumeState::Absent,
-            "making" => VolumeState::Making(detail()),
+            "making" => VolumeState::Making(self.detail),
             "ready" => VolumeState::Ready,
             "in_use" => VolumeState::InUse,
-            "failed" => VolumeState::Failed(detail()),
-            other => {
-                let why = format!("the engine reported an unknown state {other:?}");
-                return Err(Error::Other(why));
-            }
+            "failed" => VolumeState::Failed(self.detail),
+            other => return Err(unknown(other)),
+        })
+    }
+
+    fn snapshot(self) -> Result<SnapshotState, Error> {
+        Ok(match self.state.as_str() {
+            "absent" => SnapshotState::Absent,
+            "making" => SnapshotState::Copying(self.detail),
+            "ready" => SnapshotState::Ready(Complete {
+                bytes: self.bytes,
+                clonable: self.clonable,
+            }),
+            "in_use" => SnapshotState::InUse,
+            "failed" => SnapshotState::Failed(self.detail),
+            other => return Err(unknown(other)),
         })
     }
 }
 
+fn unknown(state: &str) -> Error {
+    Error::Other(format!("the engine reported an unknown state {state:?}"))
+}
+
 /// Converts an answer to a report on a volume.
 pub fn volume(answer: &Answer) -> Result<VolumeReport, Error> {
-    let info: VolumeInfo = body(answer)?;
+    let info: DiskInfo = body(answer)?;
     Ok(VolumeReport {
-        state: info.state()?,
         again_ms: info.again_ms,
+        state: info.volume()?,
     })
+}
+
+/// Converts an answer to a report on a snapshot.
+pub fn snapshot(answer: &Answer) -> Result<SnapshotReport, Error> {
+    let info: DiskInfo = body(answer)?;
+    Ok(SnapshotReport {
+        again_ms: info.again_ms,
+        state: info.snapshot()?,
+    })
+}
+
+/// Reads the list of snapshots.
+pub fn snapshots(answer: &Answer) -> Result<Vec<ObservedSnapshot>, Error> {
+    let rows: BTreeMap<String, DiskInfo> = body(answer)?;
+    let rows = rows.into_iter().map(|(id, info)| {
+        let instance = Tag {
+            instance: info.instance.clone(),
+            incarnation: info.incarnation,
+        };
+        let state = info.snapshot()?;
+        Ok(ObservedSnapshot {
+            id,
+            instance,
+            state,
+        })
+    });
+    rows.collect()
 }
 
 /// Reads the list of volumes.
 pub fn volumes(answer: &Answer) -> Result<Vec<ObservedVolume>, Error> {
-    let rows: BTreeMap<String, VolumeInfo> = body(answer)?;
+    let rows: BTreeMap<String, DiskInfo> = body(answer)?;
     let rows = rows.into_iter().map(|(id, info)| {
-        let state = info.state()?;
+        let state = info.volume()?;
         Ok(ObservedVolume { id, state })
     });
     rows.collect()
+}
+
+/// Reads the result of a proof: the sign of broken limits, or null.
+pub fn limits(answer: &Answer) -> Result<Limits, Error> {
+    let broken: Option<String> = body(answer)?;
+    Ok(broken.map_or(Limits::Held, Limits::Broken))
 }
 
 /// Reads one page of a list, and the key of the next page.

@@ -5,9 +5,9 @@ mod answer;
 
 use answer::{accepted, list_page, mark, report, usage};
 use wharf_guest::{
-    Answer, DiskGrow, Driver, Error, Features, Gpu, Health, Identity, Moves, Node, Observed,
-    ObservedVolume, Ports, Report, SnapshotKind, Spec, Surroundings, Survey, Tag, Target, Usage,
-    Volume, VolumeReport, Volumes,
+    Answer, DiskGrow, Driver, Error, Features, Gpu, Health, Identity, Limits, Moves, Node,
+    Observed, ObservedSnapshot, ObservedVolume, Ports, Report, SnapshotKind, SnapshotReport,
+    Snapshots, Spec, Surroundings, Survey, Tag, Target, Usage, Volume, VolumeReport, Volumes,
 };
 use wharf_guest::{Call, HostEngine};
 
@@ -101,6 +101,24 @@ impl Survey for Simulated {
     }
 }
 
+impl Snapshots for Simulated {
+    fn take(_: &Node, _: &Target, _: &str) -> Result<SnapshotReport, Error> {
+        answer::snapshot(&send("take-snapshot")?)
+    }
+
+    fn drop(_: &Node, _: &Tag, _: &str) -> Result<SnapshotReport, Error> {
+        answer::snapshot(&send("drop-snapshot")?)
+    }
+
+    fn restore(_: &Node, spec: &Spec, _: &str) -> Result<Report, Error> {
+        report(&send("restore")?, spec.generation)
+    }
+
+    fn list_snapshots(_: &Node) -> Result<Vec<ObservedSnapshot>, Error> {
+        answer::snapshots(&send("list-snapshots")?)
+    }
+}
+
 impl Volumes for Simulated {
     fn make(_: &Node, _: &Volume, _: &[String]) -> Result<VolumeReport, Error> {
         answer::volume(&send("make-volume")?)
@@ -117,9 +135,13 @@ impl Volumes for Simulated {
     fn set_volumes(_: &Node, _: &Target) -> Result<(), Error> {
         accepted(&send("set-volumes")?)
     }
+
+    fn prove_limits(_: &Node, _: &str, _: &[String]) -> Result<Limits, Error> {
+        answer::limits(&send("prove-limits")?)
+    }
 }
 
-wharf_guest::export!(Simulated: Driver + Ports + Identity + Survey + Moves + Volumes);
+wharf_guest::export!(Simulated: Driver + Ports + Identity + Survey + Moves + Volumes + Snapshots);
 
 /// Sends a request of the request file that has no arguments.
 fn send(name: &str) -> Result<Answer, Error> {
@@ -150,7 +172,11 @@ fn probe() -> Result<Health, Error> {
             kvm: false,
             volumes: info.volumes,
             late_attach: info.late_attach,
-            snapshots: SnapshotKind::None,
+            snapshots: match info.snapshots.as_str() {
+                "shared" => SnapshotKind::Shared,
+                "copied" => SnapshotKind::Copied,
+                _ => SnapshotKind::None,
+            },
         },
         n_vcpus: info.n_vcpus,
         mem_gib: info.mem_gib,

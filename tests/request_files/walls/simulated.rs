@@ -1,6 +1,6 @@
 //! The simulated engine.
 
-use super::volumes::READ;
+use super::volumes::{READ, WRITTEN};
 use super::{Call, Creation};
 use serde_json::json;
 
@@ -15,6 +15,7 @@ pub fn create() -> Creation {
                 "kind": "vm",
                 "gpus": ["gpu0"],
                 "mounts": [{ "volume": READ, "path": "/refs", "read_only": true }],
+                "snapshot": { "id": READ, "instance": WRITTEN, "incarnation": 2 },
                 "published": [
                     { "node_port": 20001, "instance_port": 22, "private": true },
                     { "node_port": 20002, "instance_port": 80 },
@@ -37,6 +38,7 @@ pub fn create() -> Creation {
                     ],
                     "gpus": ["gpu0"],
                     "mounts": [{ "volume": READ, "path": "/refs", "read_only": true }],
+                    "source": { "snapshot": READ, "instance": WRITTEN, "incarnation": 2 },
                     "n_vcpus": 2,
                     "mem_gib": 1,
                     "disk_size_gib": 10,
