@@ -17,8 +17,8 @@ fn errors_name_the_setting_and_the_valid_values() {
             " | answer_wait",
         ),
         (
-            format!("[limits]\nheader_timeout_ms = 0\n{node}"),
-            "`limits.header_timeout_ms`: must be at least 1",
+            format!("[limits]\nidle_timeout_ms = 0\n{node}"),
+            "`limits.idle_timeout_ms`: must be at least 1",
         ),
         (format!("{node}{node}"), "twice"),
         (

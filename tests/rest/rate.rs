@@ -12,7 +12,7 @@ fn start(limits: &str) -> Server {
 
 #[test]
 fn a_key_beyond_its_burst_is_429_and_other_keys_are_not() {
-    let server = start("requests_per_second = 1\nrequest_burst = 3");
+    let server = start("requests_per_second = 1");
     let (ann, bob) = (
         server.user("ann@example.com").unwrap(),
         server.user("bob@example.com").unwrap(),
@@ -27,7 +27,10 @@ fn a_key_beyond_its_burst_is_429_and_other_keys_are_not() {
     assert_eq!(refused.status, 429, "{refused:?}");
     assert!(refused.body["detail"].is_string());
     assert_eq!(refused.header("retry-after"), Some("1"));
-    assert_eq!(refused.header("ratelimit-policy"), Some("\"key\";q=3;w=3"));
+    assert_eq!(
+        refused.header("ratelimit-policy"),
+        Some("\"key\";q=10;w=10")
+    );
     assert_eq!(refused.header("ratelimit"), Some("\"key\";r=0;t=1"));
     // Every route counts, unknown ones too, and nothing else is learnt.
     let unknown = loop {
@@ -52,7 +55,7 @@ fn a_key_beyond_its_burst_is_429_and_other_keys_are_not() {
 
 #[test]
 fn all_keys_and_sessions_of_a_user_share_one_rate() {
-    let server = start("requests_per_second_per_user = 1\nrequest_burst_per_user = 12");
+    let server = start("requests_per_second_per_user = 1");
     let bob = server.user("bob@example.com").unwrap();
     let mut session = ConsoleBrowser::new(&server);
     session.accept(&server, ANN);
@@ -63,7 +66,7 @@ fn all_keys_and_sessions_of_a_user_share_one_rate() {
     assert_eq!(refused.status, 429, "{refused:?}");
     assert_eq!(
         refused.header("ratelimit-policy"),
-        Some("\"user\";q=12;w=12")
+        Some("\"user\";q=10;w=10")
     );
     assert_eq!(refused.header("retry-after"), Some("1"));
     assert!(
@@ -100,10 +103,7 @@ fn a_user_has_a_rate_without_any_setting() {
 
 #[test]
 fn zero_is_no_limit() {
-    let server = start(
-        "requests_per_second = 0\nrequest_burst = 1\nrequests_per_second_per_user = 0\n\
-                        request_burst_per_user = 1",
-    );
+    let server = start("requests_per_second = 0\nrequests_per_second_per_user = 0");
     let api = server.user("ann@example.com").unwrap();
     for _ in 0..50 {
         assert_eq!(api.get("/api/instance/").unwrap().status, 200);

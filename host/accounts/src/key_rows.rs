@@ -17,7 +17,7 @@ tables! {
         0,
         |_, (), key| key.revoked_at.is_none().then_some(key.user),
         "100 of a user that are not revoked, and the budget",
-        "`retention.keys_days` after the revocation or the expiry"
+        "30 days after the revocation or the expiry"
     )
     .wakes("keys", |_, _, (), key| Ok(Some(key.user)))
     .indexed(|id, (), key, entries| match key.revoked_at {

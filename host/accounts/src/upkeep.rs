@@ -13,8 +13,8 @@ use wharf_domain::time::Timestamp;
 const BATCH: usize = 1024;
 /// Interval between two removals of keys that ended.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
-/// A day in milliseconds.
-const DAY_MS: i64 = 24 * 3_600_000;
+/// Time in milliseconds for which dead keys are listed: 30 days. The audit log has them longer.
+const DEAD_KEYS_KEPT_MS: i64 = 30 * 24 * 3_600_000;
 
 impl Accounts {
     /// Works until it is dropped.
@@ -42,9 +42,8 @@ impl Accounts {
 
     /// Removes revoked and expired keys after their retention.
     async fn remove_dead_keys(&self) -> Result<(), Error> {
-        let days = i64::from(self.config.get().retention.keys_days);
         let now = self.clock.times().earlier();
-        let ended_before = Timestamp(now.0.saturating_sub(days * DAY_MS));
+        let ended_before = Timestamp(now.0.saturating_sub(DEAD_KEYS_KEPT_MS));
         let keys = self.keys.remove_dead(ended_before).await?;
         if keys > 0 {
             tracing::info!(keys, "removed revoked and expired keys");

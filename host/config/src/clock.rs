@@ -6,18 +6,12 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClockConfig {
-    /// Largest difference to the system's clock in seconds that Wharf follows, slowly. Default 10, far
-    /// more than NTP corrects at once on a clock that is kept right.
-    pub max_step_s: u64,
     /// Longest time in days between two boots that Wharf believes. Default 30.
     pub max_gap_days: u64,
 }
 
 impl Default for ClockConfig {
     fn default() -> Self {
-        Self {
-            max_step_s: 10,
-            max_gap_days: 30,
-        }
+        Self { max_gap_days: 30 }
     }
 }

@@ -15,6 +15,7 @@ mod quota;
 mod rates;
 mod reload;
 mod retention;
+mod retired;
 mod session;
 mod webhook;
 
@@ -37,6 +38,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use toml::de::{DeTable, Deserializer};
 
 /// The configuration file.
 #[derive(Debug, Clone, Deserialize)]
@@ -260,19 +262,19 @@ impl Config {
             path: path.to_owned(),
             source,
         })?;
-        let parse = |error: toml::de::Error| ConfigError::Parse {
-            path: path.to_owned(),
-            message: error.to_string().trim_end().to_owned(),
-        };
-        let mut config: Self = toml::from_str(&text).map_err(parse)?;
-        config.source = toml::from_str(&text).map_err(parse)?;
-        let limits = config.source.get_mut("limits");
-        if let Some(limits) = limits.and_then(toml::Value::as_table_mut) {
-            for setting in config.limits.retired() {
-                limits.remove(setting);
-                config.retired.push(format!("limits.{setting}"));
+        let parse = |mut error: toml::de::Error| {
+            // It has a place in the file, and quotes the line from there.
+            error.set_input(Some(&text));
+            ConfigError::Parse {
+                path: path.to_owned(),
+                message: error.to_string().trim_end().to_owned(),
             }
-        }
+        };
+        let mut file = DeTable::parse(&text).map_err(parse)?;
+        let retired = retired::take(file.get_mut());
+        let mut config = Self::deserialize(Deserializer::from(file.clone())).map_err(parse)?;
+        config.source = toml::Table::deserialize(Deserializer::from(file)).map_err(parse)?;
+        config.retired = retired;
         path.clone_into(&mut config.path);
         let base = path.parent().unwrap_or(Path::new(""));
         let absolute = |p: &mut PathBuf| *p = base.join(&*p);

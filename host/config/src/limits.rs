@@ -1,7 +1,6 @@
 //! `[limits]`: bounds on time, size and number.
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 /// Limits on time, size and number. The defaults suit one server for a team.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -9,37 +8,22 @@ use serde::de::IgnoredAny;
 pub struct LimitsConfig {
     /// Maximum number of open connections, and of authenticated requests in progress. Default 10000.
     /// A further connection replaces one that has sent no valid key, or waits if there is none; further
-    /// requests get a 503.
+    /// requests get a 503. All loopback addresses together, and each trusted proxy, may hold nine tenths.
     pub max_connections: usize,
     /// Maximum number of connections from one IPv4 address or IPv6 /64 network. Default 500.
     ///
     /// Further connections are closed, so that one client cannot use up `max_connections`. Raise the
     /// limit for a reverse proxy on another machine.
     pub connections_per_peer: usize,
-    /// Maximum number of connections from all loopback addresses. Default 9000.
-    ///
-    /// Their other end is usually a reverse proxy for all clients. The default leaves some
-    /// connections for clients that connect directly.
-    pub connections_per_local_peer: usize,
-    /// Maximum number of requests per second with one API key or session. Default 100, the whole rate of
-    /// its user; 0 means no limit of its own. Further requests get a 429.
+    /// Maximum number of requests per second with one API key or session, and ten times as many in a burst.
+    /// Default 100, the whole rate of its user; 0 means no limit of its own. Further requests get a 429.
     pub requests_per_second: u32,
-    /// Maximum number of requests with one API key or session in a burst. Default 1000. They are regained
-    /// at `requests_per_second`.
-    pub request_burst: u32,
-    /// Maximum number of requests per second of one user, with all API keys and sessions together.
-    /// Default 100, a four-hundredth of the reads that two cores answer; 0 means no limit. Further requests
-    /// get a 429.
+    /// Maximum number of requests per second of one user, with all API keys and sessions together, and ten
+    /// times as many in a burst. Default 100, a four-hundredth of the reads that two cores answer; 0 means
+    /// no limit. Further requests get a 429.
     pub requests_per_second_per_user: u32,
-    /// Maximum number of requests of one user in a burst. Default 1000, which lists and changes hundreds
-    /// of instances at once. They are regained at `requests_per_second_per_user`.
-    pub request_burst_per_user: u32,
-    /// Maximum number of open event streams. Default 5000. A further one gets a 503.
-    pub event_streams: usize,
     /// Maximum number of open event streams of one user. Default 200. A further one gets a 429.
     pub event_streams_per_user: usize,
-    /// Maximum time in ms until the head of the first request on a connection is received. Default 10000.
-    pub header_timeout_ms: u64,
     /// Maximum time in ms from one request on a connection until the head of the next is received. Default
     /// 180000.
     ///
@@ -47,8 +31,6 @@ pub struct LimitsConfig {
     /// default exceeds the 60 s of nginx and of most load balancers, the 90 s of Traefik, and the 120 s of
     /// Caddy.
     pub idle_timeout_ms: u64,
-    /// Maximum time in ms to receive the body of a request. Default 20000.
-    pub body_timeout_ms: u64,
     /// Maximum time in ms for a client to read 64 KiB of a response. Default 30000.
     ///
     /// Slower connections are closed. The default allows for a modem.
@@ -78,21 +60,9 @@ pub struct LimitsConfig {
     /// Interval in ms between two probes of a node's features. Default 60000. A node is also probed when
     /// it becomes reachable again.
     pub probe_every_ms: u64,
-    /// Maximum time in ms to read an instance's usage. Default 15000. It is for an engine that is slow; one
-    /// that answers no request for 3 s is out of reach.
-    pub stats_timeout_ms: u64,
-    /// Interval in ms between two readings of the usage of an instance that a user has looked at in the
-    /// last two minutes. Default 2000. Looks are answered from the last reading.
-    pub stats_every_ms: u64,
     /// Maximum number of concurrent driver calls per node that change something. Default 32. Read-only
     /// calls have a limit of their own.
     pub calls_per_node: usize,
-    /// Maximum wall-clock time in ms of one driver call. Default 90000.
-    pub call_timeout_ms: u64,
-    /// Maximum CPU time in ms of one plugin call. Default 2000. Time spent waiting does not count.
-    pub call_cpu_ms: u64,
-    /// Maximum memory in MiB of one wasm guest. Default 64.
-    pub guest_memory_mib: usize,
     /// Maximum number of open terminals. Default 200. Each holds up to 4 MiB of memory if its client or
     /// its shell does not read. Further ones get a 503. 0 switches terminals off.
     pub terminals: usize,
@@ -112,49 +82,17 @@ pub struct LimitsConfig {
     /// events, ledger entries, keys, and idempotency keys. Default 200000, about 60 MiB and 20000 lives of
     /// instances; 0 means no limit. Further changes get a 429; the budget is regained evenly.
     pub records_per_user_per_day: u32,
-    /// Retired, as the three below: earlier versions had them, and they are constants now.
-    pub answer_cache_mib: Option<IgnoredAny>,
-    /// Retired.
-    pub queue_per_node: Option<IgnoredAny>,
-    /// Retired.
-    pub shutdown_timeout_ms: Option<IgnoredAny>,
-    /// Retired.
-    pub streams_per_connection: Option<IgnoredAny>,
-}
-
-impl LimitsConfig {
-    /// The names of the retired settings that the file has.
-    pub(crate) fn retired(&self) -> impl Iterator<Item = &'static str> {
-        let settings = [
-            ("answer_cache_mib", self.answer_cache_mib),
-            ("queue_per_node", self.queue_per_node),
-            ("shutdown_timeout_ms", self.shutdown_timeout_ms),
-            ("streams_per_connection", self.streams_per_connection),
-        ];
-        let set = settings.into_iter().filter(|(_, value)| value.is_some());
-        set.map(|(name, _)| name)
-    }
 }
 
 impl Default for LimitsConfig {
     fn default() -> Self {
         Self {
-            answer_cache_mib: None,
-            queue_per_node: None,
-            shutdown_timeout_ms: None,
-            streams_per_connection: None,
             max_connections: 10_000,
             connections_per_peer: 500,
-            connections_per_local_peer: 9_000,
             requests_per_second: 100,
-            request_burst: 1_000,
             requests_per_second_per_user: 100,
-            request_burst_per_user: 1_000,
-            event_streams: 5_000,
             event_streams_per_user: 200,
-            header_timeout_ms: 10_000,
             idle_timeout_ms: 180_000,
-            body_timeout_ms: 20_000,
             write_timeout_ms: 30_000,
             bodies_mib: 128,
             unsent_mib: 256,
@@ -163,12 +101,7 @@ impl Default for LimitsConfig {
             vm_stop_grace_ms: 30_000,
             observe_every_ms: 2_000,
             probe_every_ms: 60_000,
-            stats_timeout_ms: 15_000,
-            stats_every_ms: 2_000,
             calls_per_node: 32,
-            call_timeout_ms: 90_000,
-            call_cpu_ms: 2_000,
-            guest_memory_mib: 64,
             terminals: 200,
             terminals_per_user: 20,
             terminal_unattended_s: 120,

@@ -5,7 +5,6 @@ use super::{AcmeConfig, BaseUrl, Config, ConfigError, acme};
 use serde::Deserialize;
 use std::fmt;
 use std::net::SocketAddr;
-use std::num::NonZero;
 use std::path::PathBuf;
 
 /// Longest domain. A label and a dot come before it in a host name, which has at most 253 characters.
@@ -31,22 +30,6 @@ pub struct PagesConfig {
     /// Whether users may show ports of their instances to everyone. Default false.
     #[serde(default)]
     pub public: bool,
-    /// Number of threads. Default: half of the cores.
-    pub threads: Option<NonZero<usize>>,
-    /// Maximum number of open connections to one page. Default 500.
-    #[serde(default = "connections_per_page")]
-    pub connections_per_page: usize,
-    /// Maximum number of open connections to all pages of one user. Default 2000.
-    #[serde(default = "connections_per_user")]
-    pub connections_per_user: usize,
-}
-
-fn connections_per_page() -> usize {
-    500
-}
-
-fn connections_per_user() -> usize {
-    2000
 }
 
 /// The name of a domain in lower case.
@@ -181,14 +164,6 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     }
     if pages.listen.port() != 0 && pages.listen == config.listen {
         return wrong("pages.listen", "must differ from `listen`");
-    }
-    for (key, value) in [
-        ("connections_per_page", pages.connections_per_page),
-        ("connections_per_user", pages.connections_per_user),
-    ] {
-        if value == 0 {
-            return wrong(&format!("pages.{key}"), "must be at least 1");
-        }
     }
     Ok(())
 }

@@ -12,9 +12,6 @@ pub struct RetentionConfig {
     /// Whole months before the present one for which ledgers are kept. Default 13. Earlier ledgers are
     /// replaced by the costs of their months.
     pub ledger_months: u32,
-    /// Time in days for which revoked and expired API keys are kept and listed. Default 30. The audit log
-    /// has them longer.
-    pub keys_days: u32,
     /// Time in days for which the audit log is kept. Default 400; 0 keeps it forever.
     pub audit_days: u32,
 }
@@ -24,7 +21,6 @@ impl Default for RetentionConfig {
         Self {
             events_days: 90,
             ledger_months: 13,
-            keys_days: 30,
             audit_days: 400,
         }
     }

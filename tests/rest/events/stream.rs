@@ -46,9 +46,11 @@ fn a_stream_begins_now_or_after_a_number_and_has_only_its_owners_events() {
     let mut again = Stream::open(server.base_url(), ann.key(), "?after=0", Some(3)).unwrap();
     assert_eq!(again.ready(), 3);
     assert_eq!(again.event(), expected[3]);
-    let wrong = [("Accept", "text/event-stream"), ("Last-Event-ID", "x")];
-    let refused = ann.send_with("GET", "/api/event/", &wrong, &serde_json::Value::Null);
-    assert!(refused.is(400)["Last-Event-ID"].is_array());
+    for id in ["x", "-1", ""] {
+        let wrong = [("Accept", "text/event-stream"), ("Last-Event-ID", id)];
+        let refused = ann.send_with("GET", "/api/event/", &wrong, &serde_json::Value::Null);
+        assert!(refused.is(400)["Last-Event-ID"].is_array(), "{id:?}");
+    }
     drop((all, now, others, of_first, again));
     server.finish().unwrap();
 }

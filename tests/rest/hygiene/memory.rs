@@ -172,17 +172,18 @@ fn a_body_under_auth_has_at_most_16_kib() {
 
 #[test]
 fn a_rate_without_attempts_left_is_told_before_the_body() {
-    let (server, _) = start_limited("body_timeout_ms = 60000");
+    let (server, _) = start_limited("");
     let head = "POST /auth/invite/ HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
-    let begin = Instant::now();
     let refused = (0..1_000).any(|_| {
         let whole = format!("{head}Content-Length: 2\r\n\r\n{{}}");
         send_fast(&server, whole.as_bytes()).statuses == [429]
     });
     assert!(refused);
     let begun = format!("{head}Content-Length: 1000\r\n\r\n{{");
+    let begin = Instant::now();
     assert_eq!(send(&server, begun.as_bytes()).statuses, [429]);
-    assert!(begin.elapsed() < Duration::from_secs(50));
+    // The body has 20 s.
+    assert!(begin.elapsed() < Duration::from_secs(15));
     server.finish().unwrap();
 }
 
@@ -210,20 +211,6 @@ fn a_compressed_body_is_refused_with_the_reason() {
     let text = heard.text();
     has(&text, "uncompressed, without Content-Encoding");
     has(text.to_lowercase(), "accept-encoding: identity");
-    server.finish().unwrap();
-}
-
-#[test]
-fn an_idle_connection_outlives_the_time_of_a_head() {
-    let (server, _) = start_limited("header_timeout_ms = 200");
-    let mut stream = connect(&server);
-    let request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
-    for _ in 0..2 {
-        stream.write_all(request).unwrap();
-        // Also waits for longer than the time of a head.
-        let heard = listen(&mut stream, Duration::from_secs(2));
-        assert_eq!((heard.statuses, heard.closed), (vec![200], false));
-    }
     server.finish().unwrap();
 }
 

@@ -48,10 +48,6 @@ fn settings_that_would_mix_pages_and_the_console_are_refused() {
         ),
         (pages("cert = \"a\"\n"), "`pages.key`"),
         (
-            pages("connections_per_page = 0\n"),
-            "`pages.connections_per_page`",
-        ),
-        (
             format!("{}[session]\nenabled = false\n", pages("")),
             "`session.enabled`",
         ),
@@ -60,7 +56,6 @@ fn settings_that_would_mix_pages_and_the_console_are_refused() {
             pages("").replace("pages.example", "example"),
             "pages.domain",
         ),
-        (pages("threads = 0\n"), "threads"),
         (pages("colour = 1\n"), "colour"),
         (
             acme("", &pages("cert = \"a\"\nkey = \"b\"\n")),
@@ -101,9 +96,11 @@ fn settings_that_would_mix_pages_and_the_console_are_refused() {
 fn a_check_warns_of_a_shared_site_and_of_pages_in_clear_text() {
     let of_site = "is below the host of the console";
     let clear = "pages are served over plain HTTP";
+    let retired = "`pages.threads`: it has no effect any more";
     let https = "base_url = \"https://wharf.example\"\ntrusted_proxies = [\"127.0.0.1\"]\n";
     for (settings, expected) in [
         (format!("{https}{}", pages("")), &[][..]),
+        (format!("{https}{}", pages("threads = 0\n")), &[retired]),
         (
             format!(
                 "{https}{}",
@@ -115,7 +112,7 @@ fn a_check_warns_of_a_shared_site_and_of_pages_in_clear_text() {
         (pages("").replace("pages.example", "apps.localhost"), &[]),
     ] {
         let said = check(&settings);
-        for words in [of_site, clear] {
+        for words in [of_site, clear, retired] {
             let is_said = said.contains(words);
             assert_eq!(is_said, expected.contains(&words), "{settings}\n{said}");
         }

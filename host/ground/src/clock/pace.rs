@@ -7,6 +7,9 @@ use wharf_domain::time::Timestamp;
 const SLEW: i64 = 100;
 /// Milliseconds between two corrections.
 const CORRECT_EVERY: i64 = 1000;
+/// Larger differences to the wall clock are ignored, in milliseconds: far more than NTP corrects at once on
+/// a clock that is kept right.
+const MAX_STEP: i64 = 10_000;
 
 /// A reading of the system's clocks.
 #[derive(Debug, Clone, Copy)]
@@ -22,8 +25,6 @@ pub struct Pace {
     anchor: Reading,
     /// The latest time that was handed out.
     latest: Timestamp,
-    /// Larger differences to the wall clock are ignored. In milliseconds.
-    max_step: i64,
     /// Longer gaps between two starts are ignored. In milliseconds.
     max_gap: i64,
     /// After a start with a wrong wall clock, the range in which it is right again.
@@ -33,16 +34,12 @@ pub struct Pace {
 impl Pace {
     /// Starts at the wall clock.
     pub fn new(config: &ClockConfig, reading: Reading) -> Self {
-        let millis = |seconds: u64| {
-            i64::try_from(seconds)
-                .unwrap_or(i64::MAX)
-                .saturating_mul(1000)
-        };
         Self {
             anchor: reading,
             latest: Timestamp::default(),
-            max_step: millis(config.max_step_s),
-            max_gap: millis(config.max_gap_days.saturating_mul(24 * 3600)),
+            max_gap: i64::try_from(config.max_gap_days)
+                .unwrap_or(i64::MAX)
+                .saturating_mul(24 * 3_600_000),
             plausible: None,
         }
     }
@@ -81,7 +78,7 @@ impl Pace {
         let mut now = at(self.anchor.wall, elapsed.max(0));
         let difference = reading.wall.0.saturating_sub(now.0);
         if elapsed >= CORRECT_EVERY {
-            if difference.saturating_abs() <= self.max_step {
+            if difference.saturating_abs() <= MAX_STEP {
                 let most = elapsed / SLEW;
                 now = at(now, difference.clamp(-most, most));
                 self.plausible = None;
@@ -99,7 +96,7 @@ impl Pace {
     pub fn refuses(&self, reading: Reading) -> bool {
         let elapsed = reading.boot.saturating_sub(self.anchor.boot).max(0);
         let now = at(self.anchor.wall, elapsed);
-        reading.wall.0.saturating_sub(now.0).saturating_abs() > self.max_step
+        reading.wall.0.saturating_sub(now.0).saturating_abs() > MAX_STEP
     }
 
     /// Continues from the wall clock.

@@ -3,7 +3,7 @@
 //! has the database open.
 
 use super::body;
-use super::connection::Connections;
+use super::connection::{Connections, Timeouts};
 use super::interface::Interface;
 use super::listen::{self, Served};
 use super::respond::{self, HttpError, Response};
@@ -69,7 +69,7 @@ pub(super) fn start(
     let served = Served {
         service: Connections::new(
             router(interface),
-            &limits,
+            Timeouts::of(&limits),
             Unsent::new(u64::MAX),
             Arc::default(),
         ),

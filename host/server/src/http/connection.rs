@@ -49,6 +49,9 @@ const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// to, and some never answer.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The time for a handshake, and for the head of the first request: a client sends it at once.
+pub(super) const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Serves connections with these settings.
 #[derive(Clone)]
 pub(super) struct Connections {
@@ -61,26 +64,31 @@ pub(super) struct Connections {
 
 /// The times of a connection.
 #[derive(Debug, Clone, Copy)]
-struct Timeouts {
+pub(super) struct Timeouts {
     /// Until the head of the first request.
-    header: Duration,
+    pub(super) header: Duration,
     /// From one request to the head of the next.
-    idle: Duration,
-    write: Duration,
+    pub(super) idle: Duration,
+    pub(super) write: Duration,
+}
+
+impl Timeouts {
+    pub(super) fn of(limits: &LimitsConfig) -> Self {
+        Self {
+            header: HEADER_TIMEOUT,
+            idle: Duration::from_millis(limits.idle_timeout_ms),
+            write: Duration::from_millis(limits.write_timeout_ms),
+        }
+    }
 }
 
 impl Connections {
     pub(super) fn new(
         router: Router,
-        limits: &LimitsConfig,
+        timeouts: Timeouts,
         unsent: Arc<Unsent>,
         proxies: Arc<TrustedProxies>,
     ) -> Self {
-        let timeouts = Timeouts {
-            header: Duration::from_millis(limits.header_timeout_ms),
-            idle: Duration::from_millis(limits.idle_timeout_ms),
-            write: Duration::from_millis(limits.write_timeout_ms),
-        };
         let mut builder = Builder::new(TokioExecutor::new());
         builder
             .http1()

@@ -27,6 +27,9 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The longest time until a stream of an expired key or session ends.
 const CHECK: Duration = Duration::from_secs(2);
 
+/// The largest number of open streams: half of the connections that the default of their limit permits.
+pub(super) const MAX_STREAMS: u64 = 5_000;
+
 /// The permits of all streams.
 pub(super) struct Streams {
     places: Arc<Budget>,
@@ -36,10 +39,10 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub(super) fn new(limits: &LimitsConfig, open: Gauge) -> Self {
+    pub(super) fn new(all: u64, limits: &LimitsConfig, open: Gauge) -> Self {
         Self {
             places: Budget::new(BudgetBounds {
-                all: limits.event_streams as u64,
+                all,
                 user: limits.event_streams_per_user as u64,
                 ..BudgetBounds::NONE
             }),
@@ -192,12 +195,11 @@ mod tests {
     #[test]
     fn places_are_bounded_and_come_back() {
         let limits = LimitsConfig {
-            event_streams: 3,
             event_streams_per_user: 2,
             ..LimitsConfig::default()
         };
         let open = Gauge::default();
-        let streams = Streams::new(&limits, open.clone());
+        let streams = Streams::new(3, &limits, open.clone());
         let (ann, bob) = (UserId(1), UserId(2));
         let first = streams.enter(ann).ok();
         let _second = streams.enter(ann).ok();

@@ -99,9 +99,9 @@ fn stream(
 }
 
 /// The number of the last event that a client has seen. It replaces `after`, because a client that
-/// comes back sends the URL that it began with.
+/// comes back sends the URL that it began with. An `EventSource` without a number sends no header.
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, FieldErrors> {
-    let Some(id) = headers.get(LAST_EVENT_ID).filter(|id| !id.is_empty()) else {
+    let Some(id) = headers.get(LAST_EVENT_ID) else {
         return Ok(None);
     };
     let id = id.to_str().ok().and_then(|id| id.parse().ok());

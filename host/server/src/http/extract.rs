@@ -19,6 +19,7 @@ use http::{HeaderMap, HeaderName};
 use serde::de::DeserializeOwned;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use wharf_domain::error::Error;
 use wharf_ground::caller::Caller;
@@ -28,6 +29,9 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The longest idempotency key accepted.
 const MAX_KEY: usize = 128;
+
+/// The time for a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The absence of a body. One that is sent is discarded: see [`body::ignore`].
 pub(super) struct NoBody;
@@ -110,7 +114,7 @@ impl FromRequest<Arc<Interface>> for Json {
         let begun = state.bodies.hold(party, WAITING + head_bytes(&request));
         let mut hold = begun.ok_or(HttpError::Busy)?;
         let body = request.into_body();
-        let body = body::read(body, most, state.body_timeout, |bytes| hold.grow(bytes)).await?;
+        let body = body::read(body, most, BODY_TIMEOUT, |bytes| hold.grow(bytes)).await?;
         Ok(Self(body, hold))
     }
 }

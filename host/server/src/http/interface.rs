@@ -13,14 +13,12 @@ use crate::api::Api;
 use crate::oidc::Provider;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 
 /// The state that handlers share.
 pub(super) struct Interface {
     pub(super) api: Api,
     pub(super) docs: Docs,
-    pub(super) body_timeout: Duration,
     /// A permit for each authenticated request that runs.
     pub(super) in_flight: Arc<Semaphore>,
     pub(super) rates: CallerRates,

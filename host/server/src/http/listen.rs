@@ -1,6 +1,7 @@
 //! The accept loop: takes connections, bounded in number, until the server stops.
 
 use super::activity::Activity;
+use super::connection::HEADER_TIMEOUT;
 use super::peers::Peers;
 use arc_swap::ArcSwap;
 use axum::serve::Listener;
@@ -56,7 +57,6 @@ pub(super) async fn serve<L: Listener, S: ConnectionService>(
         proxies,
         open,
     } = served;
-    let header_timeout = Duration::from_millis(limits.header_timeout_ms);
     let peers = Peers::new(&limits, proxies);
     let service = Arc::new(service);
     let max = limits.max_connections.min(Semaphore::MAX_PERMITS);
@@ -86,7 +86,7 @@ pub(super) async fn serve<L: Listener, S: ConnectionService>(
                 let Some(tls) = tls else {
                     return service.serve(io, &activity, stopped).await;
                 };
-                match tokio::time::timeout(header_timeout, tls.accept(io)).await {
+                match tokio::time::timeout(HEADER_TIMEOUT, tls.accept(io)).await {
                     Ok(Ok(io)) => service.serve(io, &activity, stopped).await,
                     Ok(Err(error)) => tracing::debug!("TLS handshake failed: {error}"),
                     Err(_) => tracing::debug!("TLS handshake timed out"),

@@ -20,12 +20,18 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use wharf_accounts::Accounts;
-use wharf_config::{Config, PagesConfig};
+use wharf_config::Config;
 use wharf_instances::App;
 use wharf_pages::{Accepted, Addresses, Gateway, Limits, Settings};
 
 /// The page of the console that lets visitors in.
 const SIGN_IN: &str = "/page";
+
+/// A page of a few dozen assets has room for ten visitors at once, and a user for four such pages.
+const LIMITS: Limits = Limits {
+    connections_per_page: 500,
+    connections_per_user: 2_000,
+};
 
 /// Pages by name.
 pub(super) struct Pages {
@@ -59,10 +65,7 @@ impl Pages {
                 port: pages.public_port(is_https),
             },
             sign_in: format!("{}{SIGN_IN}", config.base_url()),
-            limits: Limits {
-                connections_per_page: pages.connections_per_page,
-                connections_per_user: pages.connections_per_user,
-            },
+            limits: LIMITS,
             cookie_key: Box::new(move || keys.cookie_key()),
             client: Box::new(move |peer, headers| {
                 RequestClient::of(peer, headers, &proxies).address
@@ -100,10 +103,10 @@ impl PageListener {
         services: &mut SupervisedTasks,
         stopped: &watch::Receiver<bool>,
     ) -> Result<PageThreads, InterfaceError> {
-        let threads = threads(config.pages.as_ref());
+        let cores = available_parallelism().map_or(1, NonZero::get);
         let runtime = Builder::new_multi_thread()
             .enable_all()
-            .worker_threads(threads)
+            .worker_threads(cores.div_ceil(2))
             .thread_name("pages")
             .build()
             .map_err(InterfaceError::PageThreads)?;
@@ -143,12 +146,6 @@ pub(super) fn certificate(
     files
         .map(|files| Certificate::read(files, expiry()))
         .transpose()
-}
-
-fn threads(pages: Option<&PagesConfig>) -> usize {
-    let half = || available_parallelism().map_or(1, NonZero::get).div_ceil(2);
-    let set = pages.and_then(|pages| pages.threads);
-    set.map_or_else(half, NonZero::get)
 }
 
 /// Serves connections with the gateway.

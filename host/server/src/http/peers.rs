@@ -38,7 +38,9 @@ impl Peers {
         Arc::new(Self {
             open: Mutex::default(),
             limit: limits.connections_per_peer,
-            local_limit: limits.connections_per_local_peer,
+            // The other end is usually a proxy for all clients. Some connections are left for clients that
+            // connect directly.
+            local_limit: (limits.max_connections.saturating_mul(9) / 10).max(1),
             proxies,
         })
     }
@@ -107,7 +109,7 @@ mod tests {
     fn each_peer_has_its_own_limit() {
         let limits = LimitsConfig {
             connections_per_peer: 2,
-            connections_per_local_peer: 3,
+            max_connections: 4,
             ..LimitsConfig::default()
         };
         let proxies = TrustedProxies::try_from(vec!["192.0.2.9".to_owned()]).unwrap();

@@ -16,6 +16,10 @@ use wharf_ground::caller::Caller;
 /// The most buckets in memory. A key whose bucket was evicted begins with a full one.
 const MAX_BUCKETS: usize = 16_384;
 
+/// The seconds in which a holder regains a burst. At the default rate, it lists and changes hundreds of
+/// instances at once.
+const BURST_S: NonZero<u32> = NonZero::new(10).unwrap();
+
 /// The buckets of holders of one kind.
 pub(super) struct RateLimits<K> {
     what: &'static str,
@@ -41,11 +45,10 @@ pub struct RateExceeded {
 
 impl<K: Clone + Eq + Hash> RateLimits<K> {
     /// Makes buckets that regain requests at this rate; none if it is 0.
-    fn per_second(what: &'static str, rate: u32, burst: u32) -> Option<Self> {
-        let (rate, burst) = (NonZero::new(rate)?, NonZero::new(burst)?);
-        let quota = Quota::per_second(rate).allow_burst(burst);
-        let window = u64::from(burst.get().div_ceil(rate.get()));
-        Some(Self::of(what, quota, window))
+    fn per_second(what: &'static str, rate: u32) -> Option<Self> {
+        let rate = NonZero::new(rate)?;
+        let quota = Quota::per_second(rate).allow_burst(rate.saturating_mul(BURST_S));
+        Some(Self::of(what, quota, u64::from(BURST_S.get())))
     }
 
     /// Makes buckets of this size that regain a request in each period.
@@ -91,11 +94,9 @@ pub(super) struct CallerRates {
 
 impl CallerRates {
     pub(super) fn new(limits: &LimitsConfig) -> Self {
-        let (rate, burst) = (limits.requests_per_second, limits.request_burst);
-        let of_user = limits.requests_per_second_per_user;
         Self {
-            keys: RateLimits::per_second("key", rate, burst),
-            users: RateLimits::per_second("user", of_user, limits.request_burst_per_user),
+            keys: RateLimits::per_second("key", limits.requests_per_second),
+            users: RateLimits::per_second("user", limits.requests_per_second_per_user),
         }
     }
 
@@ -131,14 +132,14 @@ mod tests {
 
     #[test]
     fn each_holder_has_its_own_bucket() {
-        let rates = RateLimits::per_second("key", 1, 2).unwrap();
-        assert!(rates.take(&"ann").is_ok() && rates.take(&"ann").is_ok());
+        let rates = RateLimits::per_second("key", 1).unwrap();
+        assert!((0..10).all(|_| rates.take(&"ann").is_ok()));
         let exceeded = rates.take(&"ann").unwrap_err();
         assert_eq!(
             (exceeded.retry_after, exceeded.burst, exceeded.window),
-            (1, 2, 2)
+            (1, 10, 10)
         );
         assert!(rates.take(&"bob").is_ok());
-        assert!(RateLimits::<u8>::per_second("key", 0, 1).is_none());
+        assert!(RateLimits::<u8>::per_second("key", 0).is_none());
     }
 }

@@ -4,9 +4,9 @@ use super::admin;
 use super::attempts::Attempts;
 use super::budget::{Budget, BudgetBounds};
 use super::compress::Workers;
-use super::connection::Connections;
+use super::connection::{Connections, Timeouts};
 use super::docs::Docs;
-use super::event_stream::Streams;
+use super::event_stream::{MAX_STREAMS, Streams};
 use super::forwarded;
 use super::interface::Interface;
 use super::listen::{self, Served};
@@ -25,7 +25,6 @@ use axum::serve::ListenerExt;
 use prometheus_client::metrics::gauge::Gauge;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore, watch};
 use wharf_accounts::Accounts;
@@ -76,7 +75,6 @@ impl Server {
             docs: Docs::new(app.flavors(), &app.gpu_models()).map_err(broken)?,
             pages: Pages::new(&app, &accounts, &attempts, &metrics),
             api: Api::new(app, accounts, webhooks).map_err(broken)?,
-            body_timeout: Duration::from_millis(limits.body_timeout_ms),
             in_flight: Arc::new(Semaphore::new(
                 limits.max_connections.min(Semaphore::MAX_PERMITS),
             )),
@@ -89,7 +87,7 @@ impl Server {
             )),
             unsent: Arc::clone(&unsent),
             workers: Workers::new(),
-            streams: Streams::new(&limits, metrics.event_streams.clone()),
+            streams: Streams::new(MAX_STREAMS, &limits, metrics.event_streams.clone()),
             stopped: stopped.clone(),
         };
         let proxies = Arc::new(config.trusted_proxies.clone());
@@ -120,8 +118,14 @@ impl Server {
             let started = listener.start(config, &pages.gateway, &mut services, &stopped)?;
             page_threads = Some(started);
         }
-        let connections =
-            |router| Connections::new(router, &limits, Arc::clone(&unsent), Arc::clone(&proxies));
+        let connections = |router| {
+            Connections::new(
+                router,
+                Timeouts::of(&limits),
+                Arc::clone(&unsent),
+                Arc::clone(&proxies),
+            )
+        };
         if let Some(listener) = listeners.metrics {
             let served = Served {
                 service: connections(metrics::router(Arc::clone(&interface))),

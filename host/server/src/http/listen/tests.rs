@@ -1,11 +1,11 @@
 use super::{Activity, Served, serve};
-use crate::http::connection::Connections;
+use crate::http::connection::{Connections, Timeouts};
 use crate::http::unsent::Unsent;
 use axum::routing::any;
 use axum::{Extension, Router};
 use hyper::{Request, Uri};
 use prometheus_client::metrics::gauge::Gauge;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,28 +28,37 @@ async fn echo(Extension(activity): Extension<Arc<Activity>>, uri: Uri) -> String
 
 const LONG: usize = 64 << 20;
 
-async fn start(limits: LimitsConfig) -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
+async fn start(
+    limits: LimitsConfig,
+    timeouts: Timeouts,
+) -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
     let router = Router::new().fallback(any(echo));
     let served = Served {
-        service: Connections::new(router, &limits, Unsent::new(u64::MAX), Arc::default()),
+        service: Connections::new(router, timeouts, Unsent::new(u64::MAX), Arc::default()),
         limits,
         tls: None,
         proxies: Arc::default(),
         open: Gauge::default(),
     };
-    let peer = |address: &SocketAddr| Some(address.ip());
+    // One client on another machine.
+    let peer = |_: &SocketAddr| Some(IpAddr::from([192, 0, 2, 1]));
     let task = tokio::spawn(serve(listener, peer, served, stopped));
     (address, stop, task)
 }
 
-fn limits() -> LimitsConfig {
-    LimitsConfig {
-        header_timeout_ms: 200,
-        idle_timeout_ms: 200,
-        ..LimitsConfig::default()
+/// A server whose connections may be idle for this time.
+async fn idle_for(milliseconds: u64) -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
+    start(LimitsConfig::default(), timeouts(milliseconds)).await
+}
+
+fn timeouts(idle: u64) -> Timeouts {
+    Timeouts {
+        header: Duration::from_millis(200),
+        idle: Duration::from_millis(idle),
+        write: Duration::from_secs(1),
     }
 }
 
@@ -64,7 +73,7 @@ async fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order() {
-    let (address, _stop, _task) = start(limits()).await;
+    let (address, _stop, _task) = idle_for(200).await;
     let one = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
     let three = [one("/slow"), one("/b"), one("/c")].concat();
     let answer = exchange(address, three.as_bytes()).await;
@@ -80,7 +89,7 @@ async fn pipelined_requests_are_answered_in_order() {
 
 #[tokio::test]
 async fn silent_connections_are_closed() {
-    let (address, _stop, _task) = start(limits()).await;
+    let (address, _stop, _task) = idle_for(200).await;
     for bytes in [
         &b""[..],
         b"P",
@@ -99,7 +108,7 @@ async fn silent_connections_are_closed() {
 
 #[tokio::test]
 async fn heads_that_are_broken_or_too_large_are_refused() {
-    let (address, _stop, _task) = start(limits()).await;
+    let (address, _stop, _task) = idle_for(200).await;
     let many = format!(
         "GET / HTTP/1.1\r\nhost: x\r\n{}\r\n",
         "a: b\r\n".repeat(100)
@@ -143,7 +152,7 @@ async fn heads_that_are_broken_or_too_large_are_refused() {
 /// With both lengths, the chunks count, and bytes after them are not taken for a request.
 #[tokio::test]
 async fn two_lengths_smuggle_nothing() {
-    let (address, _stop, _task) = start(limits()).await;
+    let (address, _stop, _task) = idle_for(200).await;
     for (first, second) in [
         ("content-length: 5", "transfer-encoding: chunked"),
         ("transfer-encoding: chunked", "content-length: 5"),
@@ -162,7 +171,7 @@ async fn two_lengths_smuggle_nothing() {
 
 #[tokio::test]
 async fn running_requests_are_finished_at_shutdown() {
-    let (address, stop, task) = start(limits()).await;
+    let (address, stop, task) = idle_for(200).await;
     let request = b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n";
     let running = tokio::spawn(async move { exchange(address, request).await });
     let idle = tokio::spawn(async move { exchange(address, b"").await });
@@ -189,11 +198,9 @@ const LAST: &[u8] = b"GET /b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
 async fn connections_beyond_the_limit_wait_for_those_with_a_key() {
     let one_place = LimitsConfig {
         max_connections: 1,
-        header_timeout_ms: 5_000,
-        idle_timeout_ms: 5_000,
-        ..limits()
+        ..LimitsConfig::default()
     };
-    let (address, _stop, _task) = start(one_place).await;
+    let (address, _stop, _task) = start(one_place, timeouts(5_000)).await;
     let first = connect(address, "/key").await;
     let started = Instant::now();
     let second = tokio::spawn(async move { exchange(address, LAST).await });
@@ -205,13 +212,11 @@ async fn connections_beyond_the_limit_wait_for_those_with_a_key() {
 
 #[tokio::test]
 async fn connections_without_a_key_make_room() {
-    let (address, _stop, _task) = start(LimitsConfig {
+    let three_places = LimitsConfig {
         max_connections: 3,
-        header_timeout_ms: 60_000,
-        idle_timeout_ms: 60_000,
-        ..limits()
-    })
-    .await;
+        ..LimitsConfig::default()
+    };
+    let (address, _stop, _task) = start(three_places, timeouts(60_000)).await;
     let mut with_key = connect(address, "/key").await;
     let mut strangers = [connect(address, "/a").await, connect(address, "/a").await];
     let answer = tokio::time::timeout(Duration::from_secs(10), exchange(address, LAST));
@@ -225,7 +230,7 @@ async fn connections_without_a_key_make_room() {
 
 #[tokio::test]
 async fn http2() {
-    let (address, _stop, _task) = start(limits()).await;
+    let (address, _stop, _task) = idle_for(200).await;
     let stream = TcpStream::connect(address).await.unwrap();
     let io = hyper_util::rt::TokioIo::new(stream);
     let executor = hyper_util::rt::TokioExecutor::new();
@@ -251,12 +256,11 @@ async fn http2() {
 
 #[tokio::test]
 async fn connections_beyond_the_limit_of_their_peer_are_closed() {
-    let (address, _stop, _task) = start(LimitsConfig {
-        connections_per_local_peer: 2,
-        header_timeout_ms: 5_000,
+    let two_places = LimitsConfig {
+        connections_per_peer: 2,
         ..LimitsConfig::default()
-    })
-    .await;
+    };
+    let (address, _stop, _task) = start(two_places, timeouts(5_000)).await;
     let mut held = Vec::new();
     for _ in 0..2 {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -292,12 +296,16 @@ async fn read_with_pause(address: SocketAddr, pause: Duration) -> usize {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_loses_its_connection_and_a_slow_one_does_not() {
-    let (address, _stop, _task) = start(LimitsConfig {
-        write_timeout_ms: 1_000,
-        header_timeout_ms: 200,
-        ..LimitsConfig::default()
-    })
-    .await;
+    let (address, _stop, _task) = idle_for(180_000).await;
     assert!(read_with_pause(address, Duration::from_millis(500)).await > LONG);
     assert!(read_with_pause(address, Duration::from_millis(2_500)).await < LONG);
+}
+
+#[tokio::test]
+async fn an_idle_connection_outlives_the_time_of_a_head() {
+    let (address, _stop, _task) = idle_for(60_000).await;
+    let mut stream = connect(address, "/a").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    stream.write_all(LAST).await.unwrap();
+    assert!(stream.read(&mut [0; 512]).await.unwrap() > 0);
 }
