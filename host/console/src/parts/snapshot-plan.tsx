@@ -11,7 +11,8 @@ import { useAction } from "./action";
 import { announce } from "./basics";
 import { Form, Input, number } from "./form";
 
-export function Plan({ instance: i }: { instance: InstanceInList }) {
+/** Without a plan, nothing shows where snapshots are not `possible`. */
+export function Plan({ instance: i, possible }: { instance: InstanceInList; possible: boolean }) {
   const path = `/api/instance/${i.uuid}/snapshot-plan/`;
   const plan = useSignal<SnapshotPlan | null>(null);
   const [every, keep, days] = [useSignal("24"), useSignal("7"), useSignal("")];
@@ -48,7 +49,7 @@ export function Plan({ instance: i }: { instance: InstanceInList }) {
   const input = (label: string, field: string, value: typeof every, hint: string) => (
     <Input label={label} value={value} errors={errors[field]} hint={hint} width="short" mode="numeric" onChange={action.clear} />
   );
-  if (i.resource_type === "vm") return null;
+  if (!possible && !plan.value) return null;
   return (
     <Form
       title="Plan"

@@ -24,12 +24,18 @@ export const useSnapshots = (i: InstanceInList) => useLive<Snapshot[]>(`/api/sna
 
 export function InstanceSnapshots({ instance: i }: { instance: InstanceInList }) {
   const snapshots = useSnapshots(i);
+  const estimate: Data<SnapshotEstimate> = useLive(`/api/instance/${i.uuid}/snapshot-estimate/`);
   const open = useSignal<{ of: Snapshot; way: "restore" | "clone" } | null>(null);
   const { of, way } = open.value ?? {};
   const close = () => (open.value = null);
+  if (i.resource_type === "vm") return <p class="none">Virtual machines have no snapshots.</p>;
   return (
     <>
-      <Take instance={i} onMade={snapshots.reload} />
+      {estimate.error ? (
+        <p class="none">{estimate.error}</p>
+      ) : (
+        <Take instance={i} estimate={estimate.value} onMade={snapshots.reload} />
+      )}
       <Listing
         data={snapshots}
         columns={["Name", "State", "Size", "Taken", "Now"]}
@@ -84,7 +90,7 @@ export function InstanceSnapshots({ instance: i }: { instance: InstanceInList })
           ),
         }}
       />
-      <Plan instance={i} />
+      <Plan instance={i} possible={!estimate.error} />
       <Command line={commands.snapshots(i.name)} note="lists these snapshots in a terminal." />
       {of && way === "restore" && <RestoreDialog instance={i} of={of} onClose={close} />}
       {of && way === "clone" && <CloneDialog instance={i} of={of} onClose={close} />}
@@ -92,20 +98,22 @@ export function InstanceSnapshots({ instance: i }: { instance: InstanceInList })
   );
 }
 
+interface TakeProps {
+  instance: InstanceInList;
+  estimate: SnapshotEstimate | null;
+  onMade: () => Promise<void>;
+}
+
 /** Takes a snapshot, after a look at its time and its cost. */
-function Take({ instance: i, onMade }: { instance: InstanceInList; onMade: () => Promise<void> }) {
-  const estimate: Data<SnapshotEstimate> = useLive(`/api/instance/${i.uuid}/snapshot-estimate/`);
+function Take({ instance: i, estimate: e, onMade }: TakeProps) {
   const name = useSignal("");
   const action = useAction();
-  const e = estimate.value;
   const take = async () => {
     await send("POST", `/api/instance/${i.uuid}/snapshot/`, name.value ? { name: name.value } : {});
     name.value = "";
     announce("The snapshot is being taken");
     await onMade();
   };
-  // The server says why there are none, such as for a virtual machine.
-  if (estimate.error) return <p class="none">{estimate.error}</p>;
   return (
     <Form
       title="Take a snapshot"
