@@ -150,6 +150,8 @@ impl Recipe {
         command
             .args([
                 "--create",
+                // Recipes share lists of packages by links.
+                "--dereference",
                 "--owner=0",
                 "--group=0",
                 "--numeric-owner",
@@ -227,4 +229,31 @@ fn hash_tree(root: &Path, path: &Path, hash: &mut Sha256) -> Result<()> {
     entries
         .iter()
         .try_for_each(|entry| hash_tree(root, entry, hash))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Recipe, Recipes, fs};
+
+    #[test]
+    fn a_link_to_the_list_of_another_recipe_is_a_file_in_the_build() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+        for recipe in [&one, &two] {
+            fs::create_dir(recipe).unwrap();
+            fs::write(recipe.join("Containerfile"), "FROM scratch\n").unwrap();
+        }
+        fs::write(one.join("list"), "a==1\n").unwrap();
+        std::os::unix::fs::symlink("../one/list", two.join("list")).unwrap();
+        let recipes = Recipes {
+            directory: dir.path().into(),
+            cache: dir.path().into(),
+        };
+        let read = |name: &str| Recipe::read(&recipes, name).unwrap();
+        assert_eq!(read("one").hash(), read("two").hash());
+        let tar = read("two").tar(".").unwrap();
+        let header = tar.chunks(512).find(|block| block.starts_with(b"./list\0"));
+        // The kind of a file.
+        assert_eq!(header.unwrap()[156], b'0');
+    }
 }
