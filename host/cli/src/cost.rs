@@ -77,10 +77,15 @@ fn volume_row(cost: &VolumeCost) -> [String; 6] {
 }
 
 fn snapshot_row(cost: &SnapshotCost, instances: &[InstanceCost]) -> [String; 6] {
-    let of = instances.iter().find(|of| of.uuid == cost.instance);
-    let of = of.and_then(|of| of.name.as_deref());
+    let uuid = cost.instance.as_ref();
+    let of = instances.iter().find(|of| Some(&of.uuid) == uuid);
+    let name = of.and_then(|of| of.name.as_deref());
+    let name = name.or(uuid.map(|uuid| uuid.as_str()));
     [
-        format!("{}/{}", of.unwrap_or(&cost.instance), cost.name),
+        match name {
+            Some(name) => format!("{name}/{}", cost.name),
+            None => cost.name.clone(),
+        },
         cost.state.to_string(),
         "snapshot".to_owned(),
         format!("{} GiB", cost.size_gib),

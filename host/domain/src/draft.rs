@@ -130,6 +130,7 @@ impl CreateDraft {
             public_key: self.public_key.right(),
             secrets: InstanceSecrets(secrets),
             volumes: self.volumes.right().unwrap_or_default(),
+            source: None,
         })
     }
 

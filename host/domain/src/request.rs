@@ -3,6 +3,7 @@
 use super::capacity::{CpuTier, Size};
 use super::error::FieldErrors;
 use super::flavor::Flavor;
+use super::ids::SnapshotId;
 use super::instance::{Instance, ResourceType};
 use super::name::Name;
 use super::secret::InstanceSecrets;
@@ -30,6 +31,8 @@ pub struct CreateRequest {
     pub secrets: InstanceSecrets,
     /// Volumes; containers only.
     pub volumes: Vec<MountRequest>,
+    /// The snapshot that the disk is made from.
+    pub source: Option<SnapshotId>,
 }
 
 /// A request to change an instance; an absent field stays as it is.

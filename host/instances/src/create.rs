@@ -4,6 +4,7 @@
 use super::labels;
 use super::private_ports::{PRIVATE_PAGES, web_is_private};
 use super::quota;
+use super::snapshots::{SOURCES, source};
 use super::suspension;
 use super::volumes::{Reader, name_volumes, new_mounts};
 use super::{App, IdempotencyKey, InstanceView, SharedInventory};
@@ -13,7 +14,7 @@ use wharf_domain::blueprint::Blueprint;
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
-use wharf_domain::ids::{Generation, InstanceId};
+use wharf_domain::ids::{Generation, InstanceId, SnapshotId};
 use wharf_domain::instance::{BilledSize, Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::Rates;
 use wharf_domain::name::Name;
@@ -120,6 +121,7 @@ impl App {
             },
             reader: caller.into(),
             volumes: request.volumes,
+            source: request.source,
             rates: self
                 .config()
                 .rates
@@ -166,6 +168,7 @@ pub(super) struct InstanceDraft {
     pub(super) placement: PlacementRequest,
     reader: Reader,
     volumes: Vec<MountRequest>,
+    source: Option<SnapshotId>,
     pub(super) rates: Rates,
     names: Names,
     flavor: Arc<Flavor>,
@@ -197,8 +200,14 @@ impl InstanceDraft {
         let name = self.name(view)?;
         let limits = quota::limits(view.rows, self.placement.owner, defaults)?;
         let mounts = new_mounts(view.rows, &self.reader, &self.volumes, &self.blueprint)?;
+        let source = match self.source {
+            Some(id) => Some(source(view.rows, id, &self.placement, mounts.node())?),
+            None => None,
+        };
         let request = PlacementRequest {
-            node: mounts.node(),
+            node: mounts
+                .node()
+                .or_else(|| source.as_ref().map(|row| row.node.clone())),
             ..self.placement.clone()
         };
         let placement = quota::place(inventory, limits, &request)
@@ -223,6 +232,10 @@ impl InstanceDraft {
             .with(labels::assign(view.rows, &instance)?)
             .record(instance, view.now, wharf_domain::event::EventKind::Created);
         let changes = mounts.record(changes, view.now)?;
+        let changes = match &source {
+            Some(snapshot) => changes.put(&SOURCES, self.id, snapshot.into()),
+            None => changes,
+        };
         let instance = changes.instance()?;
         let changes = match &self.key {
             Some(key) => changes.with(key.kept(instance.clone(), view)?),

@@ -1,4 +1,4 @@
-//! Idempotency keys of create requests. A key is durable in the write of its instance, so that a
+//! Idempotency keys of requests that create something. A key is durable in the write of its row, so that a
 //! retry after a crash gets the first answer.
 
 use super::{App, InstanceView};
@@ -7,49 +7,100 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::sync::Arc;
-use wharf_db::{Changes, Rows, Table, View, tables};
+use wharf_db::{Changes, Rows, Table, TableRow, View, tables};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::instance::Instance;
+use wharf_domain::snapshot::Snapshot;
 use wharf_domain::time::Timestamp;
+use wharf_domain::volume::Volume;
 use wharf_ground::caller::Caller;
 
 /// The time for which a key is kept.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// The most expired requests that one write removes. A write adds one, so they do not accumulate.
-pub(super) const REMOVALS: usize = 16;
+const REMOVALS: usize = 16;
+
+const BUDGET: &str = "The budget";
+const KEPT: &str = "24 hours; each create removes up to 16 expired ones";
 
 tables! {
-    /// Create requests by their owner and idempotency key.
-    pub const IDEMPOTENT: Table<(), (UserId, IdempotencyDigest), IdempotentCreate> =
-        Table::budgeted(
-            b'y',
-            0,
-            |(), _, create| Some(create.instance.owner),
-            "The budget",
-            "24 hours; each create removes up to 16 expired ones"
-        )
-        .indexed(|(), key, create, entries| {
-            entries.put(&IDEMPOTENT_BY_TIME, ((), (millis(create.at), *key)), &())
-        });
+    /// Requests that created instances, by their owner and idempotency key.
+    pub const IDEMPOTENT: Table<(), RequestKey, Idempotent<Instance>> =
+        Table::budgeted(b'y', 0, |(), _, request| Some(request.created.owner), BUDGET, KEPT)
+            .indexed(|(), key, request, entries| {
+                entries.put(&IDEMPOTENT_BY_TIME, ((), (millis(request.at), *key)), &())
+            });
     /// The keys of [`IDEMPOTENT`] in order of time, in milliseconds.
-    pub const IDEMPOTENT_BY_TIME: Table<(), (u64, (UserId, IdempotencyDigest)), ()> =
+    pub const IDEMPOTENT_BY_TIME: Table<(), (u64, RequestKey), ()> =
         Table::index_of(&IDEMPOTENT, b'y', 1);
+    /// Requests that created volumes.
+    pub const IDEMPOTENT_VOLUMES: Table<(), RequestKey, Idempotent<Volume>> =
+        Table::budgeted(b'y', 2, |(), _, request| Some(request.created.owner), BUDGET, KEPT)
+            .indexed(|(), key, request, entries| {
+                entries.put(&IDEMPOTENT_VOLUMES_BY_TIME, ((), (millis(request.at), *key)), &())
+            });
+    /// The keys of [`IDEMPOTENT_VOLUMES`] in order of time, in milliseconds.
+    pub const IDEMPOTENT_VOLUMES_BY_TIME: Table<(), (u64, RequestKey), ()> =
+        Table::index_of(&IDEMPOTENT_VOLUMES, b'y', 3);
+    /// Requests that took snapshots.
+    pub const IDEMPOTENT_SNAPSHOTS: Table<(), RequestKey, Idempotent<Snapshot>> =
+        Table::budgeted(b'y', 4, |(), _, request| Some(request.created.owner), BUDGET, KEPT)
+            .indexed(|(), key, request, entries| {
+                entries.put(&IDEMPOTENT_SNAPSHOTS_BY_TIME, ((), (millis(request.at), *key)), &())
+            });
+    /// The keys of [`IDEMPOTENT_SNAPSHOTS`] in order of time, in milliseconds.
+    pub const IDEMPOTENT_SNAPSHOTS_BY_TIME: Table<(), (u64, RequestKey), ()> =
+        Table::index_of(&IDEMPOTENT_SNAPSHOTS, b'y', 5);
 }
 
 /// The digest of an idempotency key.
 pub type IdempotencyDigest = [u8; 32];
 
-/// A create request with an idempotency key, for replays of its answer.
+/// The owner and the digest of the key.
+pub type RequestKey = (UserId, IdempotencyDigest);
+
+/// A request with an idempotency key, for replays of its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IdempotentCreate {
+pub struct Idempotent<T> {
     /// Digest of the request's body.
     pub body: [u8; 32],
     /// Time of the request.
     pub at: Timestamp,
-    /// The instance as it was created.
-    pub instance: Instance,
+    /// The row as it was created.
+    pub created: T,
+}
+
+/// A row that requests with idempotency keys create.
+pub(crate) trait Created: TableRow {
+    const REQUESTS: &'static Table<(), RequestKey, Idempotent<Self>>;
+    const BY_TIME: &'static Table<(), (u64, RequestKey), ()>;
+    fn owner(&self) -> UserId;
+}
+
+impl Created for Instance {
+    const REQUESTS: &'static Table<(), RequestKey, Idempotent<Self>> = &IDEMPOTENT;
+    const BY_TIME: &'static Table<(), (u64, RequestKey), ()> = &IDEMPOTENT_BY_TIME;
+    fn owner(&self) -> UserId {
+        self.owner
+    }
+}
+
+impl Created for Volume {
+    const REQUESTS: &'static Table<(), RequestKey, Idempotent<Self>> = &IDEMPOTENT_VOLUMES;
+    const BY_TIME: &'static Table<(), (u64, RequestKey), ()> = &IDEMPOTENT_VOLUMES_BY_TIME;
+    fn owner(&self) -> UserId {
+        self.owner
+    }
+}
+
+impl Created for Snapshot {
+    const REQUESTS: &'static Table<(), RequestKey, Idempotent<Self>> = &IDEMPOTENT_SNAPSHOTS;
+    const BY_TIME: &'static Table<(), (u64, RequestKey), ()> = &IDEMPOTENT_SNAPSHOTS_BY_TIME;
+    fn owner(&self) -> UserId {
+        self.owner
+    }
 }
 
 /// The idempotency key of a request, with its body. Only digests are kept.
@@ -70,74 +121,57 @@ impl IdempotencyKey {
         }
     }
 
-    pub(super) fn digest(&self) -> IdempotencyDigest {
-        self.key
-    }
-
-    /// The digest of the request's body.
-    pub(super) fn body(&self) -> [u8; 32] {
-        self.body
-    }
-
-    /// Returns the instance of an earlier request with the key.
-    pub(super) fn earlier(
+    /// Returns the row that an earlier request with the key created.
+    pub(crate) fn earlier<T: Created>(
         &self,
         rows: &impl Rows,
         owner: UserId,
         now: Timestamp,
-    ) -> Result<Option<Instance>, Error> {
-        match rows.get(&IDEMPOTENT, ((), (owner, self.key)))? {
+    ) -> Result<Option<T>, Error> {
+        match rows.get(T::REQUESTS, ((), (owner, self.key)))? {
             Some(earlier) if earlier.at < expiry(now) => Ok(None),
             Some(earlier) if earlier.body != self.body => Err(Error::IdempotencyKeyUsed),
-            earlier => Ok(earlier.map(|earlier| earlier.instance)),
+            earlier => Ok(earlier.map(|earlier| earlier.created)),
         }
     }
 
-    /// Returns the changes that keep the key with a new instance, and remove some expired ones.
-    pub(super) fn kept(&self, instance: Instance, view: &View<'_>) -> Result<Changes, Error> {
-        keep(
-            view.rows,
-            self.key,
-            self.create(instance, view.now),
-            expiry(view.now),
-        )
-    }
-
-    fn create(&self, instance: Instance, now: Timestamp) -> IdempotentCreate {
-        IdempotentCreate {
+    /// Returns the changes that keep the key with a new row, and remove some expired ones.
+    pub(crate) fn kept<T: Created>(&self, created: T, view: &View<'_>) -> Result<Changes, Error> {
+        let request = Idempotent {
             body: self.body,
-            at: now,
-            instance,
-        }
+            at: view.now,
+            created,
+        };
+        keep(view.rows, self.key, request, expiry(view.now))
     }
 }
 
-fn keep(
+fn keep<T: Created>(
     rows: &impl Rows,
     digest: IdempotencyDigest,
-    create: IdempotentCreate,
+    request: Idempotent<T>,
     expired_before: Timestamp,
 ) -> Result<Changes, Error> {
     let mut changes = Changes::none();
-    for key in rows.keys_under(&IDEMPOTENT_BY_TIME, &())?.take(REMOVALS) {
+    for key in rows.keys_under(T::BY_TIME, &())?.take(REMOVALS) {
         let (at, key) = key?;
         if at >= millis(expired_before) {
             break;
         }
         // An entry without its row would stop the removal of those that follow.
         changes = changes
-            .remove(&IDEMPOTENT, ((), key))
-            .remove(&IDEMPOTENT_BY_TIME, ((), (at, key)));
+            .remove(T::REQUESTS, ((), key))
+            .remove(T::BY_TIME, ((), (at, key)));
     }
-    let key = (create.instance.owner, digest);
-    Ok(changes.put(&IDEMPOTENT, ((), key), create))
+    let key = (request.created.owner(), digest);
+    Ok(changes.put(T::REQUESTS, ((), key), request))
 }
 
-pub(super) fn millis(at: Timestamp) -> u64 {
+fn millis(at: Timestamp) -> u64 {
     u64::try_from(at.0).unwrap_or_default()
 }
 
-pub(super) fn expiry(now: Timestamp) -> Timestamp {
+fn expiry(now: Timestamp) -> Timestamp {
     Timestamp(now.0.saturating_sub(KEPT_MS))
 }
 

@@ -61,6 +61,11 @@ impl SharedInventory {
         self.inventory.lock().has_broken_limits()
     }
 
+    /// The disk of a node that nothing claims, in GiB.
+    pub fn free_disk(&self, node: &NodeId) -> u32 {
+        self.inventory.lock().free_disk(node)
+    }
+
     /// The free capacity of the largest node for such instances.
     pub fn largest_free(&self, like: &PlacementRequest) -> Option<Size> {
         self.inventory.lock().largest_free(like)

@@ -16,6 +16,7 @@ mod growing;
 mod host_keys;
 pub mod idempotency;
 mod inventory;
+mod kept;
 pub mod labels;
 mod metrics;
 pub mod moves;
@@ -49,6 +50,7 @@ pub use events::{EventActor, OwnerEvent, OwnerEvents};
 pub use find::Selector;
 pub use idempotency::IdempotencyKey;
 pub use inventory::SharedInventory;
+pub use kept::KeptCondition;
 pub use nodes::{NodeState, Nodes, Outage};
 pub use offer::Offered;
 pub use pages::{NamedPage, password_digest};
@@ -100,7 +102,6 @@ pub const TABLES: &[FeatureTables] = &[
     nodes::TABLES,
     volumes::MOUNT_TABLES,
     volumes::SHARE_TABLES,
-    volumes::IDEMPOTENCY_TABLES,
     snapshots::TABLES,
 ];
 

@@ -9,6 +9,7 @@ use wharf_domain::event::EventKind;
 use wharf_domain::ids::InstanceId;
 use wharf_domain::instance::{Instance, Intent};
 use wharf_ground::audit::record;
+use wharf_instances::snapshots::delete_all;
 use wharf_instances::{NodeState, Selector};
 
 impl Operator<'_> {
@@ -46,7 +47,7 @@ impl Operator<'_> {
                 );
                 row.intend(Intent::Delete, None);
                 row.resize = None;
-                let changes = Changes::none()
+                let changes = delete_all(view, id)?
                     .record(row, view.now, EventKind::Forgotten)
                     .drop_instance(id)
                     .with(audited);

@@ -74,7 +74,7 @@ async fn renew_replays(vault: &Vault, db: &Db) -> Result<(), Error> {
                 let Some(mut create) = view.rows.get(&IDEMPOTENT, key)? else {
                     continue;
                 };
-                let instance = &mut create.instance;
+                let instance = &mut create.created;
                 // A password that no key decrypts is left as it is, as those of instances are.
                 if let Ok(Some(password)) = vault.renew(instance.id, &instance.password) {
                     instance.password = password;

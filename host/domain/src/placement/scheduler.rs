@@ -99,6 +99,12 @@ impl Inventory {
         }
     }
 
+    /// The disk of a node that nothing claims, in GiB.
+    pub fn free_disk(&self, id: &NodeId) -> u32 {
+        self.node(id)
+            .map_or(0, |node| node.unclaimed().disk_size_gib)
+    }
+
     /// The free capacity of the node with the most free vCPUs, then RAM, then disk. Only nodes that run
     /// instances like the requested one, of any size, count.
     pub fn largest_free(&self, request: &PlacementRequest) -> Option<Size> {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{IDEMPOTENT, IdempotentCreate, TABLES, keep};
+use super::{IDEMPOTENT, Idempotent, TABLES, keep};
 use crate::SharedInventory;
 use flate2::read::GzDecoder;
 use std::io::Read as _;
@@ -37,10 +37,10 @@ fn open(dir: &Path) -> Db {
 async fn write(db: &Db, instance: &Instance, n: u8, at: i64, expired_before: i64) {
     let instance = instance.clone();
     let decided = db.write(move |view| {
-        let create = IdempotentCreate {
+        let create = Idempotent {
             body: [n; 32],
             at: Timestamp(at),
-            instance: instance.clone(),
+            created: instance.clone(),
         };
         let before = Timestamp(expired_before);
         Ok(((), keep(view.rows, [n; 32], create, before)?))

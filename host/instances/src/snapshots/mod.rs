@@ -1,6 +1,19 @@
 //! The use cases of snapshots, restores, clones and plans, one file each.
 
+mod clone;
+mod delete;
+mod estimate;
+mod plan;
+mod read;
+mod restore;
+mod retire;
 mod rows;
+mod take;
+
+pub use delete::delete_all;
+pub use estimate::SnapshotEstimate;
+pub use plan::PlanView;
+pub use read::{SnapshotCondition, SnapshotView};
 
 pub use rows::{
     PlanRow, RESTORES, RestoreRow, SNAPSHOT_PLANS, SOURCED, SOURCES, SourceRow, is_bound,
@@ -8,4 +21,7 @@ pub use rows::{
 
 pub use rows::TABLES;
 
+pub(crate) use clone::source;
+pub(crate) use delete::is_in_use;
+pub(crate) use retire::{retire, retire_for};
 pub(crate) use rows::{has_needed, is_needed, snapshots_of, tag};

@@ -2,8 +2,8 @@
 //! after the answer.
 
 use super::find::Reader;
-use super::idempotency::{earlier, kept};
 use super::read::{VolumeView, view};
+use crate::kept::next_seq;
 use crate::{App, IdempotencyKey, SharedInventory, quota, suspension};
 use wharf_db::{Changes, Rows as _, VOLUME_NAMES, VOLUME_PLACES, View};
 use wharf_domain::error::{Error, FieldErrors};
@@ -46,7 +46,7 @@ impl App {
         let defaults = config.quota.limits();
         let decided = self.db.write(move |view| {
             if let Some(key) = &create.key
-                && let Some(earlier) = earlier(key, view.rows, owner, view.now)?
+                && let Some(earlier) = key.earlier::<Volume>(view.rows, owner, view.now)?
             {
                 return Ok((earlier, Changes::none()));
             }
@@ -67,13 +67,31 @@ impl App {
                 "creating",
             );
             let changes = match &create.key {
-                Some(key) => changes.with(kept(key, volume.clone(), view)?),
+                Some(key) => changes.with(key.kept(volume.clone(), view)?),
                 None => changes,
             };
             Ok((volume, changes.with(audited)))
         });
         let volume = decided.await.map_err(|error| self.with_freeing(error))?;
         self.nodes.work_on_volumes(&volume.node);
+        self.new_volume(caller, volume)
+    }
+
+    /// Returns the volume that an earlier request with the key created, as it was then.
+    pub fn volume_created_earlier(
+        &self,
+        caller: &Caller,
+        key: &IdempotencyKey,
+    ) -> Result<Option<VolumeView>, Error> {
+        let now = self.clock.now();
+        let found = self.db.read(|rows| key.earlier(rows, caller.user, now))?;
+        found
+            .map(|volume| self.new_volume(caller, volume))
+            .transpose()
+    }
+
+    /// A new volume as its owner sees it: no instance has it.
+    fn new_volume(&self, caller: &Caller, volume: Volume) -> Result<VolumeView, Error> {
         let reader = Reader::from(caller);
         let shown = self.db.read(|rows| view(rows, &reader, volume))?;
         Ok(VolumeView {
@@ -117,11 +135,9 @@ fn volume(
     node: NodeId,
 ) -> Result<Volume, Error> {
     let last = view.rows.last_under(&VOLUME_PLACES, &())?;
-    let now = u64::try_from(view.now.0).unwrap_or_default();
     let row = Volume {
         id,
-        // Places of removed volumes are not taken again, so that a client's page stays in its place.
-        seq: last.map_or(now, |(last, _)| now.max(last.saturating_add(1))),
+        seq: next_seq(last.map(|(last, _)| last), view.now),
         owner,
         name: request.name.clone(),
         size_gib: request.size_gib,

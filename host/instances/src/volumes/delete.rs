@@ -4,9 +4,10 @@
 use super::VolumeCondition;
 use super::find::{MISSING, Reader, own};
 use super::mounts::instances_with;
-use crate::App;
+use super::read::view as view_of;
+use crate::{App, kept};
 use std::collections::BTreeSet;
-use wharf_db::{Changes, INSTANCES, Rows};
+use wharf_db::{INSTANCES, Rows};
 use wharf_domain::error::Error;
 use wharf_domain::instance::Intent;
 use wharf_domain::kept::KeptEvent;
@@ -27,18 +28,11 @@ impl App {
         let (reader, named, origin) = (Reader::from(caller), named.to_owned(), caller.origin());
         let (owner, condition) = (caller.user, condition.clone());
         let decided = self.db.write_essential(move |view| {
-            let mut volume = own(view.rows, owner, &named)?.ok_or(MISSING)?;
-            condition.check(view.rows, &reader, &volume)?;
+            let volume = own(view.rows, owner, &named)?.ok_or(MISSING)?;
+            condition.check(|| view_of(view.rows, &reader, volume.clone()))?;
             refuse_in_use(view.rows, &volume)?;
             let (node, name) = (volume.node.clone(), volume.name.to_string());
-            volume.deleted = true;
-            let mut changes = Changes::none()
-                .record_kept(volume.clone(), view.now, KeptEvent::Deleted)
-                .by(&origin);
-            // A lost volume is on no node.
-            if volume.is_lost() {
-                changes = changes.drop_kept(&volume);
-            }
+            let changes = kept::delete(volume, view.now, KeptEvent::Deleted).by(&origin);
             let audited = record(
                 view,
                 &origin,

@@ -1,20 +1,17 @@
 //! The use cases of volumes, one file each.
 
 mod attach;
-mod condition;
 mod create;
 mod delete;
 mod find;
-mod idempotency;
 mod mounts;
 mod read;
 mod rename;
 mod shares;
 
-pub use condition::VolumeCondition;
 pub use create::CreateVolume;
 pub use mounts::{MOUNTED, MOUNTS, MountProgress, MountRow, MountedVolume};
-pub use read::{Attachment, VolumeView};
+pub use read::{Attachment, VolumeCondition, VolumeView};
 pub use shares::VolumeShare;
 
 pub use find::Reader;
@@ -23,6 +20,5 @@ pub(crate) use mounts::{
     rows_of, usable,
 };
 
-pub use idempotency::TABLES as IDEMPOTENCY_TABLES;
 pub use mounts::TABLES as MOUNT_TABLES;
 pub use shares::TABLES as SHARE_TABLES;

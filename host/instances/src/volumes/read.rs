@@ -3,7 +3,7 @@
 use super::find::{MISSING, Reader, readable};
 use super::mounts::instances_with;
 use super::shares::shares_with;
-use crate::App;
+use crate::{App, KeptCondition};
 use wharf_db::{INSTANCES, Rows, VOLUME_NAMES, VOLUMES};
 use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
@@ -20,6 +20,9 @@ pub struct VolumeView {
     pub shared: bool,
     pub attached_to: Vec<Attachment>,
 }
+
+/// The condition of a request on a volume.
+pub type VolumeCondition = KeptCondition<VolumeView>;
 
 /// An instance that has a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::VolumeCondition;
 use super::find::{MISSING, Reader, own};
 use super::mounts::instances_with;
-use super::read::{VolumeView, view};
+use super::read::{VolumeView, view as view_of};
 use crate::App;
 use wharf_db::{Changes, INSTANCES, Rows as _, VOLUME_NAMES};
 use wharf_domain::error::{Error, FieldErrors};
@@ -25,7 +25,7 @@ impl App {
         let (owner, condition) = (caller.user, condition.clone());
         let decided = self.db.write(move |view| {
             let mut volume = own(view.rows, owner, &named)?.ok_or(MISSING)?;
-            condition.check(view.rows, &reader, &volume)?;
+            condition.check(|| view_of(view.rows, &reader, volume.clone()))?;
             let Some(name) = name.clone().filter(|name| *name != volume.name) else {
                 return Ok((volume.id, Changes::none()));
             };
@@ -59,7 +59,7 @@ impl App {
         let reader = Reader::from(caller);
         self.db.read(|rows| {
             let volume = own(rows, owner, &id.to_string())?.ok_or(MISSING)?;
-            view(rows, &reader, volume)
+            view_of(rows, &reader, volume)
         })
     }
 }

@@ -22,6 +22,16 @@ pub async fn run(
     key: Option<&str>,
 ) -> Result<EndpointReply, Error> {
     let key = key.map(|key| IdempotencyKey::new(key, body));
+    answer(api, caller, key, || request(api, body)).await
+}
+
+/// Creates the requested instance, unless an earlier request with the key created one.
+pub(super) async fn answer(
+    api: &Api,
+    caller: &Caller,
+    key: Option<IdempotencyKey>,
+    request: impl FnOnce() -> Result<CreateRequest, Error>,
+) -> Result<EndpointReply, Error> {
     let sight = Sight::of(caller.scopes);
     let held = key.map(|key| api.app.hold_key(caller, &key)).transpose()?;
     if let Some(key) = &key
@@ -32,7 +42,7 @@ pub async fn run(
             sight,
         ));
     }
-    let request = request(api, body)?;
+    let request = request()?;
     let view = api.app.create(caller, request, key).await?;
     drop(held);
     Ok(EndpointReply::Created(wire::instance(&view, sight)?, sight))
@@ -40,7 +50,11 @@ pub async fn run(
 
 /// Reads a valid request, or names all wrong fields.
 pub(super) fn request(api: &Api, body: &[u8]) -> Result<CreateRequest, Error> {
-    let mut draft = read(&api.schemas, body)?;
+    finish(api, read(&api.schemas, body)?)
+}
+
+/// Checks the rules across fields.
+pub(super) fn finish(api: &Api, mut draft: CreateDraft) -> Result<CreateRequest, Error> {
     if let Field::Right(name) = &draft.name
         && api.app.name_taken(name)?
     {
@@ -58,7 +72,7 @@ pub fn read(schemas: &Schemas, body: &[u8]) -> Result<CreateDraft, FieldErrors> 
     Ok(draft(schemas.create.check(Body::parse(body)?)))
 }
 
-fn draft(mut checked: CheckedBody) -> CreateDraft {
+pub(super) fn draft(mut checked: CheckedBody) -> CreateDraft {
     let name = checked.parse("name", |text| Name::parse(text).map_err(str::to_owned));
     let public_key = checked.parse("public_key", public_key::parse);
     // Only the URL is parsed further; its text goes on as it is.

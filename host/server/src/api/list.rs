@@ -63,6 +63,26 @@ impl Page {
     }
 }
 
+/// The rows of a page, or all, and the page that follows, if any. `fetch` gets the place after which they begin,
+/// and the most.
+pub fn page_of<V>(
+    page: Option<Page>,
+    place: impl Fn(&V) -> u64,
+    fetch: impl FnOnce(Option<u64>, usize) -> Result<Vec<V>, Error>,
+) -> Result<(Vec<V>, Option<Page>), Error> {
+    let limit = page.map_or(usize::MAX - 1, |page| page.limit);
+    // An extra row shows whether a page follows.
+    let mut views = fetch(page.and_then(|page| page.after), limit + 1)?;
+    let more = views.len() > limit;
+    views.truncate(limit);
+    let last = views.last().filter(|_| more);
+    let next = page.zip(last).map(|(page, last)| Page {
+        after: Some(place(last)),
+        ..page
+    });
+    Ok((views, next))
+}
+
 /// The caller's whole list, if the cached one is valid.
 pub fn cached(api: &Api, caller: &Caller) -> Result<Option<Arc<List>>, Error> {
     let Some(list) = api.lists.get(caller.user, Sight::of(caller.scopes)) else {

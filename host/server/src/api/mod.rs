@@ -27,6 +27,7 @@ pub mod restart;
 mod s3_url;
 pub mod shares;
 pub mod shortage;
+pub mod snapshots;
 pub mod ssh_keys;
 pub mod stats;
 pub mod stop;

@@ -1,6 +1,6 @@
 //! `/api/volume/`: the caller's volumes, and those that others share with the caller.
 
-use super::list::Page;
+use super::list::{Page, page_of};
 use super::tag::tag;
 use super::wire::decimal;
 use super::{Api, EndpointReply, Sight, render};
@@ -81,8 +81,8 @@ impl<'a> From<&'a VolumeView> for VolumeWire<'a> {
     }
 }
 
-/// The part of a volume that these scopes show. It has no password.
-fn sight(caller: &Caller) -> Sight {
+/// The part of a volume or a snapshot that these scopes show. It has no password.
+pub(super) fn sight(caller: &Caller) -> Sight {
     match Sight::of(caller.scopes) {
         Sight::State => Sight::State,
         Sight::Whole | Sight::WithoutPassword => Sight::WithoutPassword,
@@ -115,17 +115,11 @@ pub fn list(
     caller: &Caller,
     page: Option<Page>,
 ) -> Result<(Bytes, Option<Page>), Error> {
-    let limit = page.map_or(usize::MAX - 1, |page| page.limit);
-    let after = page.and_then(|page| page.after);
-    // An extra row shows whether a page follows.
-    let mut views = api.app.volumes(caller, after, limit + 1)?;
-    let more = views.len() > limit;
-    views.truncate(limit);
-    let last = views.last().filter(|_| more);
-    let next = page.zip(last).map(|(page, last)| Page {
-        after: Some(last.volume.seq),
-        ..page
-    });
+    let (views, next) = page_of(
+        page,
+        |view: &VolumeView| view.volume.seq,
+        |after, limit| api.app.volumes(caller, after, limit),
+    )?;
     let wire: Vec<_> = views.iter().map(VolumeWire::from).collect();
     Ok((render(&wire, VOLUME_BYTES * wire.len() + 2)?, next))
 }

@@ -7,8 +7,9 @@ use super::entity_tags::Conditions;
 use super::extract::Call;
 use super::interface::Interface;
 use super::respond::{self, Response};
-use crate::api::Sight;
 use crate::api::list::{self, List, Page};
+use crate::api::tag::tag;
+use crate::api::{Api, Sight};
 use axum::extract::State;
 use bytes::Bytes;
 use http::{HeaderMap, Uri};
@@ -128,6 +129,36 @@ fn plain(list: &List) -> Encoded {
         gzipped: false,
         sight: list.sight,
         next: None,
+    }
+}
+
+/// Answers with a list of rows or a page of it. The parameters of the next page follow `path`.
+pub(super) async fn answer_rows(
+    interface: Arc<Interface>,
+    uri: &Uri,
+    conditions: &Conditions,
+    call: Call,
+    path: String,
+    list: impl FnOnce(&Api, &Caller, Option<Page>) -> Result<(Bytes, Option<Page>), Error>
+    + Send
+    + 'static,
+) -> Response {
+    let query = uri.query().unwrap_or_default().as_bytes();
+    let page = match Page::parse(form_urlencoded::parse(query)) {
+        Ok(page) => page,
+        Err(errors) => return call.fail(&Error::from(errors)),
+    };
+    let caller = call.caller.clone();
+    let found = on_worker(interface, caller.user, move |interface| {
+        list(&interface.api, &caller, page)
+    });
+    match found.await {
+        Ok((body, next)) => {
+            let (tag, next) = (tag(&body), next.map(|next| link(&path, next)));
+            let response = respond::list(body, next, &tag, Sight::WithoutPassword);
+            respond::conditional(response, conditions)
+        }
+        Err(error) => call.fail(&error),
     }
 }
 

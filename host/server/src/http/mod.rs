@@ -46,6 +46,7 @@ mod server;
 mod session_cookie;
 mod shares;
 mod sign_in;
+mod snapshots;
 mod socket_end;
 mod start_error;
 mod terminal;

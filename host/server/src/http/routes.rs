@@ -21,8 +21,8 @@ use super::sign_in;
 use super::terminal;
 use super::tunnel;
 use super::usage;
-use super::volumes;
 use super::webhooks;
+use super::{snapshots, volumes};
 use crate::api;
 use crate::api::list::Page;
 use axum::Router;
@@ -86,6 +86,7 @@ pub fn paths() -> impl Iterator<Item = &'static str> {
         .into_iter()
         .chain(shares::routes().map(|(path, _)| path))
         .chain(volumes::routes().map(|(path, _)| path))
+        .chain(snapshots::routes().map(|(path, _)| path))
         .chain(webhooks)
         .chain(sign_in)
         .chain(public)
@@ -114,7 +115,7 @@ pub(super) fn public() -> Routes<5> {
 pub(super) fn router(interface: Arc<Interface>) -> Router {
     let authenticate = from_fn_with_state(Arc::clone(&interface), authenticate);
     let of_users = private().into_iter().chain(shares::routes());
-    let of_users = of_users.chain(volumes::routes());
+    let of_users = of_users.chain(volumes::routes()).chain(snapshots::routes());
     let private = with_routes(of_users.chain(webhooks::routes()))
         .fallback(async || HttpError::UnknownPath)
         .layer(authenticate);

@@ -3,17 +3,14 @@
 use super::entity_tags::{Conditions, Tags};
 use super::extract::{Call, IdempotencyHeader, InPath, Json, Named};
 use super::interface::Interface;
-use super::list::{self, on_worker};
+use super::list::answer_rows;
 use super::respond::{self, Response};
 use super::routes::Routes;
-use crate::api::list::Page;
-use crate::api::tag::tag;
-use crate::api::{Sight, attach, volume_shares, volumes};
+use crate::api::{attach, volume_shares, volumes};
 use axum::extract::State;
 use axum::routing::{delete as delete_method, get, post};
 use http::Uri;
 use std::sync::Arc;
-use wharf_domain::error::Error;
 use wharf_instances::volumes::VolumeCondition;
 
 type Shared = State<Arc<Interface>>;
@@ -44,26 +41,8 @@ async fn list_all(
     conditions: Conditions,
     call: Call,
 ) -> Response {
-    let query = uri.query().unwrap_or_default().as_bytes();
-    let page = match Page::parse(form_urlencoded::parse(query)) {
-        Ok(page) => page,
-        Err(errors) => return call.fail(&Error::from(errors)),
-    };
-    let caller = call.caller.clone();
-    let found = on_worker(interface, caller.user, move |interface| {
-        volumes::list(&interface.api, &caller, page)
-    });
-    match found.await {
-        Ok((body, next)) => {
-            let (tag, next) = (
-                tag(&body),
-                next.map(|next| list::link("/api/volume/?", next)),
-            );
-            let response = respond::list(body, next, &tag, Sight::WithoutPassword);
-            respond::conditional(response, &conditions)
-        }
-        Err(error) => call.fail(&error),
-    }
+    let path = "/api/volume/?".to_owned();
+    answer_rows(interface, &uri, &conditions, call, path, volumes::list).await
 }
 
 async fn create(

@@ -75,6 +75,14 @@ pub struct Schemas {
     pub volume_mount: RequestSchema,
     /// Schema of `POST /api/instance/{uuid}/detach-volume/`.
     pub volume_detachment: RequestSchema,
+    /// Schema of `POST /api/instance/{uuid}/snapshot/`.
+    pub snapshot: RequestSchema,
+    /// Schema of `PUT /api/instance/{uuid}/snapshot-plan/`.
+    pub snapshot_plan: RequestSchema,
+    /// Schema of `POST /api/snapshot/{id}/restore/`.
+    pub restore: RequestSchema,
+    /// Schema of `POST /api/snapshot/{id}/clone/`.
+    pub clone: RequestSchema,
 }
 
 impl Schemas {
@@ -165,6 +173,21 @@ impl Schemas {
         let of_volume = property_names(&json(include_str!(
             "../../../../schemas/generated/volume.json"
         ))?);
+        let snapshot = json(include_str!(
+            "../../../../schemas/generated/snapshot-request.json"
+        ))?;
+        let snapshot_plan = json(include_str!(
+            "../../../../schemas/generated/snapshot-plan-request.json"
+        ))?;
+        let restore = json(include_str!(
+            "../../../../schemas/generated/restore-request.json"
+        ))?;
+        let clone = json(include_str!(
+            "../../../../schemas/generated/clone-request.json"
+        ))?;
+        let of_snapshot = property_names(&json(include_str!(
+            "../../../../schemas/generated/snapshot.json"
+        ))?);
         // Fields of responses or of creation exist, but not every request can set them.
         let mut known = property_names(&instance);
         let parts = instance.get("allOf").and_then(Value::as_array);
@@ -203,6 +226,10 @@ impl Schemas {
             volume_share: RequestSchema::compile(&volume_share, &BTreeSet::new())?,
             volume_mount: RequestSchema::compile(&volume_mount, &BTreeSet::new())?,
             volume_detachment: RequestSchema::compile(&volume_detachment, &BTreeSet::new())?,
+            snapshot: RequestSchema::compile(&snapshot, &of_snapshot)?,
+            snapshot_plan: RequestSchema::compile(&snapshot_plan, &BTreeSet::new())?,
+            restore: RequestSchema::compile(&restore, &BTreeSet::new())?,
+            clone: RequestSchema::compile(&clone, &known)?,
         })
     }
 }

@@ -1,0 +1,306 @@
+//! `/api/snapshot/`: the caller's snapshots, with restores and clones; and the snapshots of one instance.
+
+use super::list::{Page, page_of};
+use super::tag::tag;
+use super::volumes::sight;
+use super::wire::{decimal, usd};
+use super::{Api, EndpointReply, Sight, create, render, wire};
+use crate::schema::{Body, CheckedBody};
+use bytes::Bytes;
+use serde::Serialize;
+use wharf_domain::draft::Field;
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::instance::ResourceType;
+use wharf_domain::kept::KeptStatus;
+use wharf_domain::name::Name;
+use wharf_domain::snapshot::PlanRequest;
+use wharf_ground::caller::Caller;
+use wharf_instances::snapshots::{PlanView, SnapshotCondition, SnapshotView};
+use wharf_instances::{IdempotencyKey, Selector};
+
+/// Approximate bytes of a snapshot.
+const SNAPSHOT_BYTES: usize = 512;
+
+#[derive(Serialize)]
+struct SnapshotWire<'a> {
+    id: uuid::Uuid,
+    instance: uuid::Uuid,
+    instance_name: &'a str,
+    name: &'a str,
+    state: &'static str,
+    reason: Option<&'static str>,
+    progress: Option<&'a str>,
+    size_gib: Option<u32>,
+    disk_size_gib: u32,
+    clonable: bool,
+    planned: bool,
+    created_at: String,
+    ready_at: Option<String>,
+    storage_cost_hourly_usd: f64,
+}
+
+impl<'a> From<&'a SnapshotView> for SnapshotWire<'a> {
+    fn from(view: &'a SnapshotView) -> Self {
+        let (snapshot, of) = (&view.snapshot, &view.snapshot.of);
+        Self {
+            id: snapshot.id.0,
+            instance: of.instance.0,
+            instance_name: &view.instance_name,
+            name: snapshot.name.as_str(),
+            state: snapshot.status().as_str(),
+            reason: snapshot.reason(),
+            progress: view.progress.as_deref(),
+            size_gib: snapshot.made.then_some(snapshot.size_gib),
+            disk_size_gib: of.disk_size_gib,
+            clonable: of.clonable && snapshot.status() == KeptStatus::Ready,
+            planned: of.planned.is_some(),
+            created_at: snapshot.created_at.to_rfc3339(),
+            ready_at: of.ready_at.map(|at| at.to_rfc3339()),
+            storage_cost_hourly_usd: decimal(snapshot.rate),
+        }
+    }
+}
+
+/// A snapshot for a caller without the scope `read`, which has taken it.
+#[derive(Serialize)]
+struct ChangedSnapshot {
+    id: uuid::Uuid,
+    state: &'static str,
+}
+
+fn snapshot(view: &SnapshotView, sight: Sight) -> Result<Bytes, Error> {
+    if sight == Sight::State {
+        let (id, state) = (view.snapshot.id.0, view.snapshot.status().as_str());
+        return render(&ChangedSnapshot { id, state }, 96);
+    }
+    render(&SnapshotWire::from(view), SNAPSHOT_BYTES)
+}
+
+/// The condition that the body of a snapshot has one of these tags.
+pub fn condition(tags: Vec<String>) -> SnapshotCondition {
+    SnapshotCondition::new(move |view| {
+        for sight in [Sight::WithoutPassword, Sight::State] {
+            if tags.contains(&tag(&snapshot(view, sight)?)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    })
+}
+
+/// The list or a page of it, and the page that follows, if any.
+pub fn list(
+    api: &Api,
+    caller: &Caller,
+    of: Option<&Selector>,
+    page: Option<Page>,
+) -> Result<(Bytes, Option<Page>), Error> {
+    let (views, next) = page_of(
+        page,
+        |view: &SnapshotView| view.snapshot.seq,
+        |after, limit| api.app.snapshots(caller, of, after, limit),
+    )?;
+    let wire: Vec<_> = views.iter().map(SnapshotWire::from).collect();
+    Ok((render(&wire, SNAPSHOT_BYTES * wire.len() + 2)?, next))
+}
+
+/// One snapshot.
+pub fn get(api: &Api, caller: &Caller, named: &str) -> Result<EndpointReply, Error> {
+    let view = api.app.snapshot(caller, named)?;
+    let sight = sight(caller);
+    Ok(EndpointReply::Instance(snapshot(&view, sight)?, sight))
+}
+
+/// A key belongs to the body and the path of its request.
+fn key_of(key: &str, named: &str, body: &[u8]) -> IdempotencyKey {
+    IdempotencyKey::new(key, &[named.as_bytes(), b"\0", body].concat())
+}
+
+/// Fails if fields are wrong. They are reported only for an instance that is the caller's.
+fn checked(
+    api: &Api,
+    caller: &Caller,
+    selector: &Selector,
+    errors: FieldErrors,
+) -> Result<(), Error> {
+    if let Err(errors) = errors.into_result() {
+        api.app.get(caller, selector)?;
+        return Err(errors.into());
+    }
+    Ok(())
+}
+
+/// Takes a snapshot of an instance. A retry with the idempotency key of an earlier request gets its answer.
+pub async fn take(
+    api: &Api,
+    caller: &Caller,
+    instance: &str,
+    body: &[u8],
+    key: Option<&str>,
+) -> Result<EndpointReply, Error> {
+    let key = key.map(|key| key_of(key, instance, body));
+    let sight = sight(caller);
+    let held = key.map(|key| api.app.hold_key(caller, &key)).transpose()?;
+    if let Some(key) = &key
+        && let Some(earlier) = api.app.snapshot_taken_earlier(caller, key)?
+    {
+        return Ok(EndpointReply::Created(snapshot(&earlier, sight)?, sight));
+    }
+    let mut read = api.schemas.snapshot.check(Body::parse(body)?);
+    let name = read.parse("name", |text| Name::parse(text).map_err(str::to_owned));
+    let selector = Selector::parse(instance);
+    checked(api, caller, &selector, read.errors)?;
+    let view = api.app.take_snapshot(caller, &selector, name, key).await?;
+    drop(held);
+    Ok(EndpointReply::Created(snapshot(&view, sight)?, sight))
+}
+
+/// Deletes a snapshot.
+pub async fn delete(
+    api: &Api,
+    caller: &Caller,
+    named: &str,
+    condition: &SnapshotCondition,
+) -> Result<EndpointReply, Error> {
+    api.app.delete_snapshot(caller, named, condition).await?;
+    Ok(EndpointReply::Gone)
+}
+
+/// Fails if fields are wrong. They are reported only for a snapshot that is the caller's.
+fn checked_of(api: &Api, caller: &Caller, named: &str, read: CheckedBody) -> Result<(), Error> {
+    if let Err(errors) = read.errors.into_result() {
+        api.app.snapshot(caller, named)?;
+        return Err(errors.into());
+    }
+    Ok(())
+}
+
+/// Restores the instance of a snapshot from it.
+pub async fn restore(
+    api: &Api,
+    caller: &Caller,
+    named: &str,
+    body: &[u8],
+) -> Result<EndpointReply, Error> {
+    let read = api.schemas.restore.check(Body::parse(body)?);
+    let first = read.is_true("snapshot_first");
+    checked_of(api, caller, named, read)?;
+    let view = api.app.restore(caller, named, first).await?;
+    let sight = Sight::of(caller.scopes);
+    Ok(EndpointReply::Instance(
+        wire::instance(&view, sight)?,
+        sight,
+    ))
+}
+
+/// Creates an instance from a snapshot.
+pub async fn clone(
+    api: &Api,
+    caller: &Caller,
+    named: &str,
+    body: &[u8],
+    key: Option<&str>,
+) -> Result<EndpointReply, Error> {
+    let key = key.map(|key| key_of(key, named, body));
+    create::answer(api, caller, key, || {
+        let source = api.app.clone_source(caller, named)?;
+        let mut draft = create::draft(api.schemas.clone.check(Body::parse(body)?));
+        draft.resource_type = Some(ResourceType::Container);
+        draft.flavor = Field::Right(source.of.flavor);
+        if matches!(draft.cpu_tier, Field::Absent) {
+            draft.cpu_tier = Field::Right(source.cpu_tier);
+        }
+        let mut request = create::finish(api, draft)?;
+        request.source = Some(source.id);
+        Ok(request)
+    })
+    .await
+}
+
+#[derive(Serialize)]
+struct EstimateWire {
+    seconds: u64,
+    frozen: bool,
+    size_gib: u32,
+    storage_cost_hourly_usd: f64,
+    hourly_usd: f64,
+}
+
+/// The time that a snapshot of an instance will take, and its cost.
+pub async fn estimate(
+    api: &Api,
+    caller: &Caller,
+    selector: &Selector,
+) -> Result<EndpointReply, Error> {
+    let estimate = api.app.estimate_snapshot(caller, selector).await?;
+    let rate = i128::from(estimate.rate.0);
+    let wire = EstimateWire {
+        seconds: estimate.seconds,
+        frozen: estimate.frozen,
+        size_gib: estimate.size_gib,
+        storage_cost_hourly_usd: decimal(estimate.rate),
+        hourly_usd: usd(rate.saturating_mul(estimate.size_gib.into())),
+    };
+    Ok(EndpointReply::Done(render(&wire, 160)?))
+}
+
+#[derive(Serialize)]
+struct PlanWire {
+    every_h: u32,
+    keep: u32,
+    keep_days: Option<u32>,
+    created_at: String,
+    next_at: String,
+}
+
+fn plan_reply(view: &PlanView) -> Result<EndpointReply, Error> {
+    let PlanRequest {
+        every_h,
+        keep,
+        keep_days,
+    } = view.request;
+    let wire = PlanWire {
+        every_h,
+        keep,
+        keep_days,
+        created_at: view.created_at.to_rfc3339(),
+        next_at: view.next_at.to_rfc3339(),
+    };
+    Ok(EndpointReply::Done(render(&wire, 160)?))
+}
+
+/// The plan of an instance.
+pub fn plan(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
+    plan_reply(&api.app.snapshot_plan(caller, selector)?)
+}
+
+/// Sets the plan of an instance.
+pub async fn set_plan(
+    api: &Api,
+    caller: &Caller,
+    selector: &Selector,
+    body: &[u8],
+) -> Result<EndpointReply, Error> {
+    let read = api.schemas.snapshot_plan.check(Body::parse(body)?);
+    let integers = ["every_h", "keep", "keep_days"].map(|field| read.integer(field));
+    checked(api, caller, selector, read.errors)?;
+    let [Some(every_h), Some(keep), keep_days] = integers else {
+        return Err(FieldErrors::one("every_h", "required").into());
+    };
+    let request = PlanRequest {
+        every_h,
+        keep,
+        keep_days,
+    };
+    plan_reply(&api.app.plan_snapshots(caller, selector, request).await?)
+}
+
+/// Ends the plan of an instance.
+pub async fn end_plan(
+    api: &Api,
+    caller: &Caller,
+    selector: &Selector,
+) -> Result<EndpointReply, Error> {
+    api.app.end_snapshot_plan(caller, selector).await?;
+    Ok(EndpointReply::Gone)
+}
