@@ -102,6 +102,13 @@ pub trait Read: Rows {
         Ok(())
     }
 
+    /// Whether an instance, a volume or a snapshot with this id is not purged.
+    fn has_row(&self, id: InstanceId) -> Result<bool, Error> {
+        Ok(self.instance(id)?.is_some()
+            || self.get(&t::VOLUMES, VolumeId(id.0))?.is_some()
+            || self.get(&t::SNAPSHOTS, SnapshotId(id.0))?.is_some())
+    }
+
     /// The claims of all volumes and snapshots that are not lost.
     fn kept_claims(&self) -> Result<Vec<KeptClaim>, Error> {
         let mut found = Vec::new();

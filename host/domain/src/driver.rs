@@ -177,6 +177,13 @@ pub enum DiskState<T> {
     Failed(String),
 }
 
+impl<T> DiskState<T> {
+    /// Whether the engine has all of it.
+    pub fn is_whole(&self) -> bool {
+        matches!(self, Self::Ready(_) | Self::InUse)
+    }
+}
+
 /// A driver's report on one volume or snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskReport<T> {

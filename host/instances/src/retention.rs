@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::interval;
 use wharf_config::RetentionConfig;
-use wharf_db::{Changes, CommitTimes, EventRow, RECORDED, Read, Rows as _, VOLUMES, View};
+use wharf_db::{Changes, CommitTimes, EventRow, RECORDED, Read, Rows as _, View};
 use wharf_domain::error::Error;
-use wharf_domain::ids::{InstanceId, UserId, VolumeId};
+use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::ledger::months;
 use wharf_domain::month::Month;
 use wharf_domain::time::Timestamp;
@@ -191,7 +191,7 @@ fn changes(
     cutoffs: Cutoffs,
 ) -> Result<Changes, Error> {
     let mut changes = Changes::none();
-    if rows.instance(id)?.is_some() || rows.get(&VOLUMES, VolumeId(id.0))?.is_some() {
+    if rows.has_row(id)? {
         return Ok(changes);
     }
     let (entries, corrections) = (rows.ledger(id)?, rows.corrections(id)?);

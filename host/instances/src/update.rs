@@ -3,7 +3,8 @@
 
 use super::find::{Selector, find};
 use super::{
-    App, InstanceCondition, InstanceView, SharedInventory, labels, moves, quota, suspension,
+    App, InstanceCondition, InstanceView, SharedInventory, labels, moves, quota, snapshots,
+    suspension,
 };
 use wharf_db::{Changes, Read, View};
 use wharf_domain::capacity::Size;
@@ -147,6 +148,7 @@ fn decide(
     }
     suspension::check(view.rows, &instance)?;
     moves::check(view.rows, &instance)?;
+    snapshots::refuse_restoring(view.rows, instance.id)?;
     check_state(&instance)?;
     let mut claim = view
         .rows

@@ -1,12 +1,14 @@
 //! Compares the database with the engines of the nodes, for `wharf fsck --engines`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use wharf_db::{Db, Read, Rows as _, VOLUMES, VOLUMES_ON};
-use wharf_domain::driver::{ObservedVolume, VolumeState};
+use wharf_db::{Db, KeptTable, Read, Rows as _};
+use wharf_domain::driver::PluginError;
 use wharf_domain::error::Error;
-use wharf_domain::ids::{InstanceId, NodeId};
+use wharf_domain::ids::NodeId;
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::kept::KeptStatus;
+use wharf_domain::snapshot::OfSnapshot;
+use wharf_domain::volume::OfVolume;
 use wharf_plugin::NodeDriver;
 
 /// One line for each object without a row, each row without its object, and each node that cannot be
@@ -57,47 +59,57 @@ pub async fn compare_engines(
                 row.id
             ));
         }
-        match driver.list_volumes().await {
-            Ok(listed) => lines.extend(compare_volumes(db, node, &listed)?),
-            Err(error) => lines.push(format!(
-                "node {node}: its volumes are not compared: {error}"
-            )),
-        }
+        let volumes = driver.list_volumes().await;
+        let volumes = volumes.map(|all| {
+            all.into_iter()
+                .map(|one| (one.volume, one.state.is_whole()))
+        });
+        lines.extend(compare_kept::<OfVolume>(db, node, volumes)?);
+        let snapshots = driver.list_snapshots().await;
+        let snapshots = snapshots.map(|all| {
+            all.into_iter()
+                .map(|one| (one.snapshot, one.state.is_whole()))
+        });
+        lines.extend(compare_kept::<OfSnapshot>(db, node, snapshots)?);
     }
     Ok(lines)
 }
 
-/// The lines of the volumes of a node.
-fn compare_volumes(
+/// The lines of the volumes or the snapshots of a node, from a list that says which are whole.
+fn compare_kept<K: KeptTable>(
     db: &Db,
     node: &NodeId,
-    listed: &[ObservedVolume],
+    listed: Result<impl Iterator<Item = (K::Id, bool)>, PluginError>,
 ) -> Result<Vec<String>, Error> {
+    let word = K::WORD;
+    let listed: BTreeMap<K::Id, bool> = match listed {
+        Ok(listed) => listed.collect(),
+        Err(error) => {
+            return Ok(vec![format!(
+                "node {node}: its {word}s are not compared: {error}"
+            )]);
+        }
+    };
     let mut lines = Vec::new();
-    let states: BTreeMap<_, _> = listed.iter().map(|one| (one.volume, &one.state)).collect();
     db.read(|rows| {
-        for id in states.keys() {
-            if rows.get(&VOLUMES, *id)?.is_some() {
+        for id in listed.keys() {
+            if rows.get(K::ROWS, *id)?.is_some() {
                 continue;
             }
-            let why = if rows.was_made(InstanceId(id.0))? {
-                "it was deleted, and the next start removes it"
+            let why = if rows.was_made((*id).into())? {
+                "it was deleted, and the next start removes it".to_owned()
             } else {
-                "no volume of this database; Wharf leaves it alone"
+                format!("no {word} of this database; Wharf leaves it alone")
             };
-            lines.push(format!("volume {id}: an orphan on node {node}: {why}"));
+            lines.push(format!("{word} {id}: an orphan on node {node}: {why}"));
         }
-        for id in rows.keys_under(&VOLUMES_ON, &node.0)? {
+        for id in rows.keys_under(K::ON_NODE, &node.0)? {
             let id = id?;
-            let row = rows.get(&VOLUMES, id)?;
+            let row = rows.get(K::ROWS, id)?;
             let is_ready = row.is_some_and(|row| row.status() == KeptStatus::Ready);
-            let is_there = matches!(
-                states.get(&id),
-                Some(VolumeState::Ready(()) | VolumeState::InUse)
-            );
-            if is_ready && !is_there {
+            if is_ready && listed.get(&id) != Some(&true) {
                 lines.push(format!(
-                    "volume {id}: a ghost: its row says that it is on node {node}, which does not have it"
+                    "{word} {id}: a ghost: its row says that it is on node {node}, which does not have it"
                 ));
             }
         }

@@ -24,4 +24,4 @@ pub use rows::TABLES;
 pub(crate) use clone::source;
 pub(crate) use delete::is_in_use;
 pub(crate) use retire::{retire, retire_for};
-pub(crate) use rows::{has_needed, is_needed, snapshots_of, tag};
+pub(crate) use rows::{has_needed, is_needed, refuse_restoring, snapshots_of, tag};

@@ -2,7 +2,7 @@
 //! answer; a restart meanwhile waits.
 
 use super::read::own;
-use super::rows::{RESTORES, RestoreRow};
+use super::rows::{RESTORES, RestoreRow, refuse_restoring};
 use crate::{App, InstanceView, moves, suspension};
 use wharf_db::{Changes, INSTANCES, Rows as _};
 use wharf_domain::error::Error;
@@ -38,11 +38,7 @@ impl App {
                     needed: "exited",
                 });
             }
-            if view.rows.get(&RESTORES, instance.id)?.is_some() {
-                return Err(Error::NotApplicable(
-                    "the disk of the instance is being restored already",
-                ));
-            }
+            refuse_restoring(view.rows, instance.id)?;
             if instance.intent == Intent::Start || instance.resize.is_some() {
                 return Err(Error::NotApplicable(
                     "an earlier change of this instance is still under way; try again shortly",

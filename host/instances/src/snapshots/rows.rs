@@ -2,6 +2,7 @@
 
 use crate::volumes::has_mounts;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use wharf_db::{
     Findings, INSTANCES, Read as _, ReadRows, Rows, SNAPSHOTS, SNAPSHOTS_OF, Table, tables,
 };
@@ -121,8 +122,46 @@ pub(crate) fn has_needed(rows: &impl Rows, id: InstanceId) -> Result<bool, Error
     Ok(false)
 }
 
-/// Each restore is of a stopped instance, from a snapshot of it.
+/// Fails while the disk of an instance is being restored.
+pub(crate) fn refuse_restoring(rows: &impl Rows, id: InstanceId) -> Result<(), Error> {
+    match rows.get(&RESTORES, id)? {
+        Some(_) => Err(Error::NotApplicable(
+            "the disk of the instance is being restored; try again when that is done",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Each restore is of a stopped instance, from a snapshot of it. Each snapshot that is not deleted has its
+/// instance, with which it shares the node unless that was lost, and a name of its own.
 fn check(rows: &ReadRows, findings: &mut Findings) -> Result<(), Error> {
+    let mut names = BTreeSet::new();
+    for row in rows.all(&SNAPSHOTS)? {
+        let Ok((id, (), row)) = row else {
+            continue;
+        };
+        if row.deleted {
+            continue;
+        }
+        let Ok(instance) = rows.instance(row.of.instance) else {
+            continue;
+        };
+        match instance.filter(|instance| instance.intent != Intent::Delete) {
+            None => findings.push(format!("snapshot {id}: its instance does not exist")),
+            Some(instance) if instance.owner != row.owner => {
+                findings.push(format!("snapshot {id}: its instance is another user's"));
+            }
+            Some(instance) if instance.node != row.node && !row.is_lost() => {
+                findings.push(format!("snapshot {id}: its instance is on another node"));
+            }
+            Some(_) => {}
+        }
+        if !names.insert((row.of.instance, row.name.as_str().to_owned())) {
+            findings.push(format!(
+                "snapshot {id}: another one of its instance has its name"
+            ));
+        }
+    }
     for row in rows.under(&RESTORES, &())? {
         let Ok((id, restore)) = row else {
             continue;

@@ -2,7 +2,7 @@
 //! entry. The reconciler takes the snapshot after the answer.
 
 use super::read::SnapshotView;
-use super::rows::{RESTORES, snapshots_of};
+use super::rows::{refuse_restoring, snapshots_of};
 use crate::find::{Selector, find};
 use crate::kept::next_seq;
 use crate::{App, IdempotencyKey, SharedInventory, moves, quota, suspension};
@@ -124,11 +124,7 @@ impl Taking {
                 needed: "running or exited",
             });
         }
-        if view.rows.get(&RESTORES, instance.id)?.is_some() {
-            return Err(Error::NotApplicable(
-                "the disk of the instance is being restored",
-            ));
-        }
+        refuse_restoring(view.rows, instance.id)?;
         let starts = instance.intent == Intent::Start
             || instance.intent == Intent::Run && instance.progress == Progress::Pending;
         if starts || instance.resize.is_some() {

@@ -2,7 +2,7 @@
 
 use super::find::{MISSING, Reader, of_owner, readable};
 use super::mounts::{MOUNTS, MountProgress, MountRow, check_files, claim, rows_of};
-use crate::{App, InstanceCondition, InstanceView, Selector, moves, suspension};
+use crate::{App, InstanceCondition, InstanceView, Selector, moves, snapshots, suspension};
 use wharf_db::{Changes, Read as _, Rows as _, VOLUMES, View};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::VolumeId;
@@ -219,6 +219,7 @@ fn ready_for_change(view: &View<'_>, instance: &Instance) -> Result<(), Error> {
         ));
     }
     moves::check(view.rows, instance)?;
+    snapshots::refuse_restoring(view.rows, instance.id)?;
     let state = instance.state();
     if !matches!(state, InstanceState::Running | InstanceState::Exited) {
         return Err(Error::State {
