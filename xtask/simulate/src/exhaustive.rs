@@ -120,7 +120,7 @@ fn scripts(scope: Scope) -> Vec<Vec<&'static str>> {
 
 /// The faults and the ends of the process at a call.
 fn strikes(scope: Scope) -> Vec<(Option<Fault>, Option<CrashAt>)> {
-    let mut strikes = vec![(None, Some(CrashAt::Before)), (None, Some(CrashAt::After))];
+    let mut strikes: Vec<_> = CrashAt::ALL.map(|crash| (None, Some(crash))).into();
     if scope == Scope::All {
         for fault in Fault::ALL {
             strikes.push((Some(fault), None));

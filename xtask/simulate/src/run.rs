@@ -100,6 +100,7 @@ pub fn script(seed: u64, script: &Script, faults: FaultPlan) -> Result<Outcome> 
         config: Mutex::new(0),
         keys: Mutex::default(),
         users: users(),
+        accepting: Mutex::default(),
         asks: Mutex::new(0),
         processes: Mutex::new(0),
     });

@@ -7,15 +7,17 @@ use crate::time::SimTime;
 use crate::trace::Trace;
 use crate::world::World;
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use wharf_accounts::Accounts;
-use wharf_db::{Db, Read as _};
+use wharf_db::{Db, Read as _, Rows as _};
 use wharf_domain::error::Error;
-use wharf_domain::ids::InstanceId;
+use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent};
 use wharf_ground::caller::Caller;
 use wharf_ground::config::SharedConfig;
+use wharf_instances::nodes::NODES;
 use wharf_instances::{App, Selector};
 
 /// What outlives a process of Wharf: the disk, the world, the users' knowledge, and the record of the run.
@@ -37,6 +39,8 @@ pub struct Outside {
     pub keys: Mutex<Vec<Vec<UserKey>>>,
     /// The users, who see their own through the use cases.
     pub users: Vec<Caller>,
+    /// The nodes whose engine the operator accepts, and whether Wharf has noted that.
+    pub accepting: Mutex<BTreeMap<NodeId, bool>>,
     /// The number of asks so far.
     pub asks: Mutex<u64>,
     /// The number of processes that have ended.
@@ -172,10 +176,26 @@ impl Sim {
         if outside.failure.get().is_some() || !self.db.takes_writes() {
             return;
         }
+        self.keep_accepted();
         let found = outside.model.lock().look(&self.look());
         if let Err(why) = found {
             outside.failure.set(why);
         }
+    }
+
+    /// Makes the stores that engines show their own, once Wharf has acted on the word of the operator.
+    fn keep_accepted(&self) {
+        let mut accepting = self.outside.accepting.lock();
+        accepting.retain(|node, was_noted| {
+            let row = self.db.read(|rows| rows.get(&NODES, &*node.0));
+            let is_noted = row.ok().flatten().is_some_and(|row| row.accepted);
+            let is_done = *was_noted && !is_noted;
+            if is_done {
+                self.outside.world.keep_shown(node);
+            }
+            *was_noted = is_noted;
+            !is_done
+        });
     }
 
     /// What the model looks at.

@@ -1,6 +1,7 @@
 //! Allocations that something outside Wharf holds on the node: a port, an address or a GPU.
 
 use super::attempt::{Attempt, NextAttempt};
+use super::tasks::until_certain;
 use super::writer::ObservationWriter;
 use crate::SharedInventory;
 use crate::moves;
@@ -67,7 +68,7 @@ impl Attempt<'_> {
             return NextAttempt::Retry(why);
         }
         // An earlier request may still make the instance with what it has now.
-        if let Some(wait) = self.until_answered() {
+        if let Some(wait) = until_certain(self.tasks.unanswered(self.instance.id).creation) {
             return NextAttempt::After(wait);
         }
         if let Err(next) = self.believe_failure().await {

@@ -49,9 +49,6 @@ pub struct History {
     /// The engine has or had the instance.
     pub seen: bool,
     pub first_absent: Option<Instant>,
-    /// The time of the last request to make the instance that got no answer. The engine may carry it out after a
-    /// later one.
-    pub unanswered: Option<Instant>,
     /// The driver is asked once more after an answer that another store may have given.
     pub doubted: bool,
     pub starts: u32,

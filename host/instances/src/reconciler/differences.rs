@@ -18,6 +18,8 @@ use wharf_domain::volume::OfVolume;
 pub struct Differences {
     /// Settled rows that the list contradicts.
     pub suspects: Vec<Instance>,
+    /// An instance that has run should run and does not, and its worker has not settled the row.
+    pub is_unsettled: bool,
     /// Objects whose row is gone.
     pub orphans: Vec<Tag>,
     /// Objects that this database never had.
@@ -37,6 +39,7 @@ impl Differences {
     /// Whether nothing needs an action.
     pub fn is_empty(&self) -> bool {
         self.suspects.is_empty()
+            && !self.is_unsettled
             && self.orphans.is_empty()
             && self.unknown.is_empty()
             && self.lost.is_empty()
@@ -88,8 +91,13 @@ pub fn differences(
             } else if row.intent == Intent::Run && row.provisioned {
                 found.lost.insert(id, row.generation);
             }
-            if row.progress == Progress::Settled && contradicts(&row, observed.as_ref()) {
-                found.suspects.push(row);
+            if contradicts(&row, observed.as_ref()) {
+                match row.progress {
+                    Progress::Settled => found.suspects.push(row),
+                    Progress::Pending => {
+                        found.is_unsettled |= row.provisioned && row.intent == Intent::Run;
+                    }
+                }
             }
         }
         // The rest has no row on this node. A row may be newer than the list, and only objects that

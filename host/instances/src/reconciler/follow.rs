@@ -1,6 +1,7 @@
 //! From a driver's report of a started instance to a reachable one.
 
 use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
+use super::tasks::until_certain;
 use super::{host_key, reach};
 use crate::private_ports::{has_private_page, has_shell};
 use std::convert::Infallible;
@@ -131,10 +132,23 @@ impl Attempt<'_> {
 
     /// Notes that the instance is reachable, and its host key.
     async fn ready(&mut self, key: Option<HostKey>) -> NextAttempt {
-        match self.believe().await {
-            Ok(()) => self.writer.ready(key).await.into(),
-            Err(next) => next,
+        if let Err(next) = self.believe().await {
+            return next;
         }
+        // The node is asked for the size again once no other one can follow.
+        match self.until_sized() {
+            Ok(None) => self.writer.ready(key).await.into(),
+            Ok(Some(wait)) => NextAttempt::After(wait),
+            Err(error) => error.into(),
+        }
+    }
+
+    /// The time until a larger claim is not needed any more for a size that the node was asked for and did not take.
+    fn until_sized(&self) -> Result<Option<Duration>, Error> {
+        let (id, size) = (self.instance.id, self.instance.size);
+        let claim = self.app.db.read(|rows| rows.claim(id))?;
+        let larger = claim.filter(|claim| claim.size != size);
+        Ok(larger.and_then(|_| until_certain(self.tasks.unanswered(id).size)))
     }
 
     /// The host key that the instance shows its user; `None` if it offers no SSH, or does not answer.

@@ -1,11 +1,18 @@
 //! The steps that make an instance run: creation and start.
 
 use super::attempt::{Attempt, NextAttempt};
-use tokio::time::Instant;
 use wharf_domain::driver::{DriverReport, Phase, PluginError};
 
 /// The number of early ends after which a start counts as failed.
 const MAX_STARTS: u32 = 5;
+
+/// Whether a request got no answer, so that the engine may still carry it out.
+pub fn is_lost(report: &Result<DriverReport, PluginError>) -> bool {
+    matches!(
+        report,
+        Err(PluginError::Unreachable(_) | PluginError::Fault(_))
+    )
+}
 
 impl Attempt<'_> {
     /// Moves a new instance a step on.
@@ -25,15 +32,15 @@ impl Attempt<'_> {
             Ok(never) => !never,
             Err(error) => return error.into(),
         };
-        self.tasks.requesting(id);
+        self.tasks.requesting(id, may_exist);
         let spec = match self.spec(may_exist) {
             Ok(spec) => spec,
             Err(error) => return error.into(),
         };
         let report = self.driver.ensure(&spec, &secrets).await;
         self.permit = None;
-        if let Err(PluginError::Unreachable(_) | PluginError::Fault(_)) = report {
-            self.history.unanswered = Some(Instant::now());
+        if is_lost(&report) {
+            self.tasks.not_answered(id, |last, now| last.creation = now);
         }
         // The instance ended before it was reachable: with the engine, or by itself.
         if let Ok(DriverReport {
@@ -68,6 +75,10 @@ impl Attempt<'_> {
             return next;
         }
         let report = self.driver.start(&self.target).await;
+        if is_lost(&report) {
+            let id = self.instance.id;
+            self.tasks.not_answered(id, |last, now| last.size = now);
+        }
         if let Ok(DriverReport {
             phase: Phase::Growing(_),
             ..

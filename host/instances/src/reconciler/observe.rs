@@ -139,12 +139,13 @@ impl Observer {
         if self.reachable != Some(true) {
             self.images.look_again();
         }
+        // Read before the list: if the store changes meanwhile, the answers may be of the earlier one.
+        let verified_at = self.driver.interruptions();
         let listed = Listed::of(&self.driver).await?;
         // Read after the list: another store in between is detected.
         let mark = self.driver.identify().await?;
-        let verified_at = self.driver.interruptions();
         let known = self.interruptions.replace(interruptions);
-        if known.is_some_and(|n| n != verified_at) {
+        if known.is_some_and(|n| n != self.driver.interruptions()) {
             tracing::info!(node = %self.node, "contact with the engine was lost since the last look");
             self.continuous = false;
         }
@@ -240,13 +241,15 @@ impl Observer {
         }
         let Differences {
             suspects,
+            is_unsettled,
             orphans,
             unknown,
             volumes,
             snapshots,
             ..
         } = judged.found;
-        let mut dealt_with = true;
+        // The worker may settle a row without bringing back what ended in the gap.
+        let mut dealt_with = self.continuous || !is_unsettled;
         for row in suspects {
             dealt_with &= self.examine(row, verified_at).await?;
         }

@@ -1,6 +1,8 @@
 //! The step that gives a running instance another size.
 
 use super::attempt::{Attempt, NextAttempt};
+use super::make::is_lost;
+use super::tasks::until_certain;
 use std::time::Duration;
 use tokio::time::Instant;
 use wharf_domain::capacity::Size;
@@ -12,6 +14,12 @@ impl Attempt<'_> {
     /// Resizes the instance: all quantities change, or none.
     pub async fn resize(&mut self, size: Size) -> NextAttempt {
         let may_wait = self.may_wait();
+        let id = self.instance.id;
+        // Another size could follow this one.
+        let wait = until_certain(self.tasks.unanswered(id).size);
+        if let Some(wait) = wait.filter(|_| may_wait) {
+            return NextAttempt::After(wait);
+        }
         self.target.size = size;
         let answer = match self.driver.resize(&self.target).await {
             Err(error @ (PluginError::RetryLater(_) | PluginError::Busy)) if may_wait => {
@@ -19,6 +27,9 @@ impl Attempt<'_> {
             }
             answer => answer,
         };
+        if is_lost(&answer) {
+            self.tasks.not_answered(id, |last, now| last.size = now);
+        }
         // After any other error the larger claim stays, and the node is asked for the old size.
         let settles = match &answer {
             Ok(_) => true,

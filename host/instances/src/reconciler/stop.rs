@@ -1,6 +1,7 @@
 //! The steps that stop and delete an instance.
 
 use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
+use super::tasks::until_certain;
 use crate::snapshots::has_needed;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -8,10 +9,6 @@ use wharf_db::Read as _;
 use wharf_domain::driver::{DriverReport, Phase, PluginError};
 use wharf_domain::error::Error;
 use wharf_domain::instance::ResourceType;
-
-/// An engine may still carry out a creation whose response was lost. Only a second absence, this much
-/// later, proves that it did not.
-const SECOND_LOOK: Duration = Duration::from_secs(5);
 
 impl Attempt<'_> {
     /// Stops the instance and releases its compute.
@@ -94,24 +91,18 @@ impl Attempt<'_> {
         }
     }
 
-    /// The time until an engine has carried out what it did not answer.
-    pub fn until_answered(&self) -> Option<Duration> {
-        let left = SECOND_LOOK.saturating_sub(self.history.unanswered?.elapsed());
-        (!left.is_zero()).then_some(left)
-    }
-
     /// The time until an absence proves that the instance will not appear any more.
     fn until_certain(&mut self) -> Option<Duration> {
         let instance = self.instance;
         if instance.provisioned || self.history.seen {
-            return self.until_answered();
+            return until_certain(self.tasks.unanswered(instance.id).creation);
         }
         let never = self.tasks.was_never_requested(&self.app.db, instance.id);
         if never.unwrap_or_default() {
             return None;
         }
-        let first = *self.history.first_absent.get_or_insert_with(Instant::now);
-        let left = SECOND_LOOK.saturating_sub(first.elapsed());
-        (!left.is_zero()).then_some(left)
+        until_certain(Some(
+            *self.history.first_absent.get_or_insert_with(Instant::now),
+        ))
     }
 }

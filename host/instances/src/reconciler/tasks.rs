@@ -3,10 +3,12 @@
 use super::worker::Worker;
 use crate::App;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use wharf_db::{Db, Read};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
@@ -19,12 +21,32 @@ const KEPT_FREE: usize = 8;
 /// The tasks, by instance.
 pub struct Tasks {
     running: Mutex<HashMap<InstanceId, Task>>,
-    /// Instances whose creation this process has requested from a driver.
-    requested: Mutex<HashSet<InstanceId>>,
+    /// Instances of which this process has requested something from a driver.
+    requested: Mutex<HashMap<InstanceId, Unanswered>>,
     /// The start of this process.
     started: Timestamp,
+    begun: Instant,
     /// Bound the new instances that begin at once, by node.
     beginning: BTreeMap<NodeId, Semaphore>,
+}
+
+/// The last requests that got no answer. The engine may carry each out after a later one that was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unanswered {
+    /// One to make the instance.
+    pub creation: Option<Instant>,
+    /// One that sets its size.
+    pub size: Option<Instant>,
+}
+
+/// An engine may still carry out a request whose response was lost. Only an absence this much later proves that it
+/// did not make an instance.
+pub const SECOND_LOOK: Duration = Duration::from_secs(5);
+
+/// The time until a request counts as answered, or as never carried out.
+pub fn until_certain(unanswered: Option<Instant>) -> Option<Duration> {
+    let left = SECOND_LOOK.saturating_sub(unanswered?.elapsed());
+    (!left.is_zero()).then_some(left)
 }
 
 struct Task {
@@ -60,6 +82,7 @@ impl Tasks {
             running: Mutex::default(),
             requested: Mutex::default(),
             started: app.clock.now(),
+            begun: Instant::now(),
             beginning: nodes.map(|node| (node, Semaphore::new(new))).collect(),
         }
     }
@@ -150,9 +173,33 @@ impl Tasks {
         self.beginning.get(node)
     }
 
-    /// Notes that a driver is about to be asked to create an instance.
-    pub fn requesting(&self, id: InstanceId) {
-        self.requested.lock().insert(id);
+    /// Notes that a driver is about to be asked to create an instance, which it may have been before this process.
+    pub fn requesting(&self, id: InstanceId, before: bool) {
+        let unanswered = Unanswered {
+            creation: before.then_some(self.begun),
+            size: None,
+        };
+        self.requested.lock().entry(id).or_insert(unanswered);
+    }
+
+    /// The requests about an instance that got no answer. An earlier process may have made one right before its end.
+    pub fn unanswered(&self, id: InstanceId) -> Unanswered {
+        let earlier = Unanswered {
+            creation: Some(self.begun),
+            size: None,
+        };
+        self.requested.lock().get(&id).copied().unwrap_or(earlier)
+    }
+
+    /// Notes a request that got no answer.
+    pub fn not_answered(
+        &self,
+        id: InstanceId,
+        note: impl FnOnce(&mut Unanswered, Option<Instant>),
+    ) {
+        let mut unanswered = self.unanswered(id);
+        note(&mut unanswered, Some(Instant::now()));
+        self.requested.lock().insert(id, unanswered);
     }
 
     /// Forgets a deleted instance.
@@ -163,14 +210,14 @@ impl Tasks {
     /// Whether no driver was ever asked to create the instance, by this process or an earlier one. The
     /// ledger tells the time of the creation by Wharf's own clock, which does not follow wrong clocks.
     pub fn was_never_requested(&self, db: &Db, id: InstanceId) -> Result<bool, Error> {
-        if self.requested.lock().contains(&id) {
+        if self.requested.lock().contains_key(&id) {
             return Ok(false);
         }
         let first = db
             .read(|rows| rows.ledger(id))?
             .first()
             .map(|entry| entry.at);
-        Ok(first.is_some_and(|at| at >= self.started))
+        Ok(first.is_some_and(|at| at > self.started))
     }
 }
 
@@ -179,6 +226,7 @@ mod tests {
     use super::Tasks;
     use parking_lot::Mutex;
     use std::collections::BTreeMap;
+    use tokio::time::Instant;
     use wharf_domain::ids::InstanceId;
     use wharf_domain::time::Timestamp;
 
@@ -188,6 +236,7 @@ mod tests {
             running: Mutex::default(),
             requested: Mutex::default(),
             started: Timestamp(0),
+            begun: Instant::now(),
             beginning: BTreeMap::new(),
         };
         let id = InstanceId(uuid::Uuid::nil());

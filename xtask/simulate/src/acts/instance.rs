@@ -196,7 +196,9 @@ async fn restart(sim: Sim, args: Args) {
 }
 
 async fn delete(sim: Sim, args: Args) {
-    let Some(of) = target(&sim, args, |_| true) else {
+    let is_new = args.is_one_in(3, 3);
+    let fits = |one: &Instance| !(is_new && one.provisioned);
+    let Some(of) = target(&sim, args, fits) else {
         return;
     };
     let deleted = sim.app.delete(&of.caller, &of.selector, &of.condition);

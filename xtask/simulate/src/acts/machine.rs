@@ -1,17 +1,21 @@
-//! Acts of the machine that Wharf runs on.
+//! Acts of machines: the one that Wharf runs on, and nodes.
 
 use crate::act::Args;
 use crate::acts;
 use crate::disk::DiskFault;
 use crate::sim::{EndOfProcess, Sim};
+use std::time::Duration;
+use wharf_domain::ids::NodeId;
 
 acts![
-    kill 2,
+    kill 4,
     cut_power 2,
     restart_server 1,
     break_disk 1,
     fill_disk 1,
     step_clock 3,
+    cut_off 3,
+    change_store 3,
 ];
 
 const WHO: &str = "machine";
@@ -65,4 +69,36 @@ async fn step_clock(sim: Sim, args: Args) {
         .trace
         .line(WHO, &format!("the system's clock steps by {step} ms"));
     sim.outside.time.step_wall(step);
+}
+
+/// A number of seconds: shorter and longer than those for which Wharf waits.
+const SPANS: [u64; 4] = [2, 20, 60, 300];
+
+/// A node, and a time.
+fn node_for(sim: &Sim, args: Args) -> Option<(NodeId, Duration)> {
+    let nodes = sim.outside.setup.nodes();
+    let n = args.number(0, nodes.len() as u64);
+    let node = nodes.into_iter().nth(usize::try_from(n).ok()?)?;
+    Some((node.name, Duration::from_secs(args.of(1, &SPANS)?)))
+}
+
+/// A node is out of reach for a while.
+async fn cut_off(sim: Sim, args: Args) {
+    if let Some((node, span)) = node_for(&sim, args) {
+        let words = format!("is out of reach for {} s", span.as_secs());
+        sim.outside.trace.line(&node.0, &words);
+        sim.outside.world.cut_off(&node, span);
+    }
+}
+
+/// The engine of a node shows another store for a while, which may have a mark.
+async fn change_store(sim: Sim, args: Args) {
+    if let Some((node, span)) = node_for(&sim, args) {
+        let mark = args
+            .is_one_in(2, 2)
+            .then(|| format!("other-{}", args.number(3, 1000)));
+        let words = format!("shows another store for {} s: {mark:?}", span.as_secs());
+        sim.outside.trace.line(&node.0, &words);
+        sim.outside.world.show_other(&node, mark.as_deref(), span);
+    }
 }

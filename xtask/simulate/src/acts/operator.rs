@@ -7,14 +7,15 @@ use crate::setup::USERS;
 use crate::sim::Sim;
 use wharf_domain::ids::NodeId;
 use wharf_domain::quota::{Amounts, UserLimit};
+use wharf_instances::NodeState;
 use wharf_operations::Operator;
 use wharf_operations::suspend::Suspended;
 
 acts![
     drain 4,
     end_drain 3,
-    lose 2,
-    accept 2,
+    lose 4,
+    accept 4,
     limit 4,
     disable 2,
     enable 4,
@@ -28,15 +29,20 @@ acts![
 
 const WHO: &str = "operator";
 
-fn node(sim: &Sim, args: Args) -> Option<String> {
+/// A node. Three of four are among those in a state that `fits` accepts, if there are any.
+fn node(sim: &Sim, args: Args, fits: impl Fn(&NodeState) -> bool) -> Option<String> {
     let config = sim.app.config();
-    let n = args.number(0, config.node.len() as u64);
-    let node = config.node.get(usize::try_from(n).ok()?)?;
-    Some(node.name.clone())
+    let mut names: Vec<_> = config.node.iter().map(|node| node.name.clone()).collect();
+    let fits = |name: &String| fits(&sim.app.nodes().state(&NodeId(name.clone())));
+    if names.iter().any(fits) && !args.is_one_in(0, 4) {
+        names.retain(fits);
+    }
+    let n = args.number(0, names.len() as u64);
+    names.into_iter().nth(usize::try_from(n).ok()?)
 }
 
 async fn drain_to(sim: Sim, args: Args, drained: bool) {
-    let Some(node) = node(&sim, args) else {
+    let Some(node) = node(&sim, args, |_| true) else {
         return;
     };
     let words = format!(
@@ -64,7 +70,8 @@ async fn end_drain(sim: Sim, args: Args) {
 }
 
 async fn lose(sim: Sim, args: Args) {
-    let Some(node) = node(&sim, args) else {
+    let fits = |state: &NodeState| matches!(state, NodeState::Unreachable(_));
+    let Some(node) = node(&sim, args, fits) else {
         return;
     };
     let operator = Operator::of(&sim.app, &sim.accounts);
@@ -75,21 +82,18 @@ async fn lose(sim: Sim, args: Args) {
 }
 
 async fn accept(sim: Sim, args: Args) {
-    let Some(node) = node(&sim, args) else {
+    let fits = |state: &NodeState| matches!(state, NodeState::Outage(_));
+    let Some(node) = node(&sim, args, fits) else {
         return;
     };
     let operator = Operator::of(&sim.app, &sim.accounts);
     let ask = Ask::Accept(NodeId(node.clone()));
     let words = format!("accepts the engine of {node}");
     let accepted = operator.accept_node(&node);
-    if sim
-        .ask(WHO, words, Some(ask), accepted, |()| None)
-        .await
-        .is_some()
-    {
-        // The operator tells the truth: the machine has this store from now on.
-        sim.outside.world.keep_shown(&NodeId(node));
-    }
+    // The operator tells the truth: the machine has the store that it shows when Wharf acts on this.
+    let of = NodeId(node.clone());
+    sim.outside.accepting.lock().insert(of, false);
+    sim.ask(WHO, words, Some(ask), accepted, |()| None).await;
 }
 
 fn user(args: Args) -> &'static str {

@@ -1,14 +1,16 @@
 //! Acts of users on the shares of pages and ports, and of their visitors.
 
+use super::instance::target;
 use crate::act::Args;
 use crate::acts;
 use crate::model::Ask;
 use crate::setup::USERS;
 use crate::sim::{Sim, selector};
-use wharf_domain::instance::Instance;
+use std::time::Duration;
+use wharf_domain::ids::InstanceId;
 use wharf_domain::share::ShareAccess;
 use wharf_ground::caller::Caller;
-use wharf_instances::ShareUpdate;
+use wharf_instances::{Selector, ShareUpdate};
 
 acts![
     share 6,
@@ -32,66 +34,78 @@ fn access(args: Args) -> ShareAccess {
 }
 
 /// A page of an instance of any user, whose owner asks.
-fn page(sim: &Sim, args: Args) -> Option<(&'static str, Caller, Instance, Option<u16>)> {
-    let instances = sim.all_instances();
-    let n = args.number(1, instances.len() as u64);
-    let instance = instances.into_iter().nth(usize::try_from(n).ok()?)?;
-    let (who, caller) = args.owner(sim, &instance)?;
-    Some((who, caller, instance, args.of(2, &PAGES)?))
+struct Page {
+    who: &'static str,
+    caller: Caller,
+    id: InstanceId,
+    selector: Selector,
+    port: Option<u16>,
+}
+
+impl Page {
+    fn of(sim: &Sim, args: Args) -> Option<Self> {
+        let of = target(sim, args, |_| true)?;
+        Some(Self {
+            who: of.who,
+            caller: of.caller,
+            id: of.instance.id,
+            selector: selector(&of.instance, false),
+            port: args.of(2, &PAGES)?,
+        })
+    }
+
+    fn words(&self) -> String {
+        format!("{:?} of {}", self.port, self.id)
+    }
+
+    fn ask(&self, shared: bool) -> Option<Ask> {
+        let (id, port) = (self.id, self.port);
+        Some(Ask::Share { id, port, shared })
+    }
 }
 
 async fn share(sim: Sim, args: Args) {
-    let Some((who, caller, instance, port)) = page(&sim, args) else {
+    let Some(page) = Page::of(&sim, args) else {
         return;
     };
-    let (id, access) = (instance.id, access(args));
+    let access = access(args);
     let expires_at = args.is_one_in(2, 3).then(|| {
-        let span = std::time::Duration::from_secs(1 + args.number(3, 3000));
+        let span = Duration::from_secs(1 + args.number(3, 3000));
         sim.app.clock().system().plus(span)
     });
-    let words = format!("shares {port:?} of {id} with {access}");
-    let selector = selector(&instance, false);
-    let shared = sim.app.share(&caller, &selector, port, access, expires_at);
-    let ask = Ask::Share {
-        id,
-        port,
-        shared: true,
-    };
-    sim.ask(who, words, Some(ask), shared, |_| None).await;
+    let words = format!("shares {} with {access}", page.words());
+    let shared = sim
+        .app
+        .share(&page.caller, &page.selector, page.port, access, expires_at);
+    sim.ask(page.who, words, page.ask(true), shared, |_| None)
+        .await;
 }
 
 async fn change_share(sim: Sim, args: Args) {
-    let Some((who, caller, instance, port)) = page(&sim, args) else {
+    let Some(page) = Page::of(&sim, args) else {
         return;
     };
-    let (id, access) = (instance.id, access(args));
-    let words = format!("changes the share of {port:?} of {id} to {access}");
-    let selector = selector(&instance, false);
+    let access = access(args);
+    let words = format!("changes the share of {} to {access}", page.words());
     let update = ShareUpdate {
         access: Some(access),
         expires_at: args.is_one_in(1, 3).then_some(None),
     };
-    let changed = sim.app.update_share(&caller, &selector, port, update);
-    let ask = Ask::Share {
-        id,
-        port,
-        shared: true,
-    };
-    sim.ask(who, words, Some(ask), changed, |_| None).await;
+    let changed = sim
+        .app
+        .update_share(&page.caller, &page.selector, page.port, update);
+    sim.ask(page.who, words, page.ask(true), changed, |_| None)
+        .await;
 }
 
 async fn withdraw_share(sim: Sim, args: Args) {
-    let Some((who, caller, instance, port)) = page(&sim, args) else {
+    let Some(page) = Page::of(&sim, args) else {
         return;
     };
-    let id = instance.id;
-    let words = format!("withdraws the share of {port:?} of {id}");
-    let selector = selector(&instance, false);
-    let withdrawn = sim.app.withdraw_share(&caller, &selector, port);
-    let ask = Ask::Share {
-        id,
-        port,
-        shared: false,
-    };
-    sim.ask(who, words, Some(ask), withdrawn, |()| None).await;
+    let words = format!("withdraws the share of {}", page.words());
+    let withdrawn = sim
+        .app
+        .withdraw_share(&page.caller, &page.selector, page.port);
+    sim.ask(page.who, words, page.ask(false), withdrawn, |()| None)
+        .await;
 }

@@ -185,7 +185,7 @@ impl Model {
                     .machines_of(id)
                     .filter(|(_, of, machine)| *of == key && machine.runs());
                 let fits = machines.all(|(_, _, machine)| machine.size.max(new.size) == new.size);
-                check(fits || !new.compute, || {
+                check(fits || !new.compute || truth.is_sized_late(key), || {
                     "its claim is smaller than its machine".to_owned()
                 })?;
             }
@@ -236,7 +236,11 @@ fn has_none(truth: &Truth<'_>, of: &Known, on: impl Fn(&NodeId) -> bool) -> Resu
     }
 }
 
-/// Checks that an instance did not count as dead because its node booted: it is to run again then.
+/// The reason of an end of an instance that its node does not have.
+const ABSENT: &str = "the engine no longer has the instance";
+
+/// Checks that an instance did not count as absent from a store that has it, nor as dead because its node booted: it is to
+/// run again then.
 fn explain_end(before: &Known, after: &Known, look: &Look<'_>) -> Result<(), Wrong> {
     let (id, new) = (
         after.row.id,
@@ -244,8 +248,22 @@ fn explain_end(before: &Known, after: &Known, look: &Look<'_>) -> Result<(), Wro
     );
     let events = look.app.db().read(|rows| rows.events(id));
     let events = events.map_err(|error| failed(&error))?.into_iter().rev();
+    let events: Vec<_> = events.take(new as usize).collect();
+    let is_absent = events.iter().any(|event| match &event.what {
+        EventKind::Died(why) | EventKind::RestartFailed(why) => why == ABSENT,
+        _ => false,
+    });
+    let key = (id, after.row.incarnation);
+    let has_it = |truth: &mut Truth<'_>| {
+        let node = truth.nodes().find(|node| node.setup.name == after.row.node);
+        let is_there = node.is_some_and(|node| node.own().machines.contains_key(&key));
+        is_there && !truth.ever_came_late(key)
+    };
+    check(!is_absent || !look.world.truth(has_it), || {
+        "it counts as absent, and its node has it".to_owned()
+    })?;
     let died = events
-        .take(new as usize)
+        .iter()
         .any(|event| matches!(event.what, EventKind::Died(_)));
     let is_of_node = Life::Stopped(Some(BOOTED.to_owned()));
     let booted = |truth: &mut Truth<'_>| {

@@ -50,6 +50,15 @@ pub enum Ask {
         size_gib: u32,
     },
     DeleteVolume(VolumeId),
+    RenameVolume {
+        id: VolumeId,
+        name: String,
+    },
+    /// Another user may attach the volume, to read it.
+    ShareVolume {
+        id: VolumeId,
+        reader: UserId,
+    },
     /// A volume is attached to the instance, or detached from it.
     Mounts(InstanceId),
     /// The operator's: a suspension and its end.
@@ -82,6 +91,8 @@ impl Ask {
             Self::Create { .. }
             | Self::CreateVolume { .. }
             | Self::DeleteVolume(_)
+            | Self::RenameVolume { .. }
+            | Self::ShareVolume { .. }
             | Self::Drain(_)
             | Self::Lose(_)
             | Self::Accept(_)
@@ -162,7 +173,9 @@ pub struct Model {
     shares: BTreeSet<(InstanceId, Option<u16>)>,
     volumes: BTreeMap<VolumeId, volume::KnownVolume>,
     mounts: volume::Mounts,
-    holdings: BTreeMap<UserId, rights::Holding>,
+    /// The users who could ever read a volume of another user.
+    readers: BTreeSet<(VolumeId, UserId)>,
+    holdings: BTreeMap<UserId, (rights::Holding, rights::Limits)>,
     /// Acknowledged requests by owner and operation, and those whose end is not known.
     made: BTreeSet<InstanceId>,
     acknowledged: BTreeMap<(UserId, &'static str), (u64, u64)>,
@@ -237,6 +250,11 @@ impl Model {
                 }
                 _ => {}
             }
+        }
+        if let Ask::ShareVolume { id, reader } = ask
+            && outcome != Outcome::Refused
+        {
+            self.readers.insert((id, reader));
         }
         match outcome {
             Outcome::Unknown => {

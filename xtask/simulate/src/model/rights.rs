@@ -11,7 +11,10 @@ use wharf_instances::labels::LABELS;
 use wharf_instances::quota;
 
 /// The holdings of an owner: instances, vCPUs, RAM, disk, GPUs, ports, volumes and their GiB.
-pub type Holding = [u64; 8];
+pub type Holding = [u64; 10];
+
+/// The limits of an owner.
+pub type Limits = [Option<u64>; 10];
 
 impl Model {
     pub(super) fn check_rights(&mut self, look: &Look<'_>) -> Result<(), Wrong> {
@@ -118,21 +121,31 @@ impl Model {
             [*count, *gib] = volumes;
         }
         let defaults = look.app.config().quota.limits();
-        for (owner, holding) in &holdings {
+        for user in look.users {
+            let owner = user.user;
             let limits = look
                 .app
                 .db()
-                .read(|rows| quota::limits(rows, *owner, defaults));
+                .read(|rows| quota::limits(rows, owner, defaults));
             let limits = limits.map_err(|error| failed(&error))?.fields();
-            let before = self.holdings.get(owner).copied().unwrap_or_default();
-            for ((held, before), (field, limit)) in holding.iter().zip(before).zip(limits) {
-                let within = limit.is_none_or(|limit| *held <= limit) || *held <= before;
+            let holding = holdings.get(&owner).copied().unwrap_or_default();
+            let now = limits.map(|(_, limit)| limit);
+            let (held_before, limits_before) = self
+                .holdings
+                .insert(owner, (holding, now))
+                .unwrap_or((Holding::default(), now));
+            // A limit may have become smaller right after the change, in one commit with it.
+            let is_within = |held: u64, limit: Option<u64>| limit.is_none_or(|limit| held <= limit);
+            for (n, (field, limit)) in limits.into_iter().enumerate() {
+                let [held, before] = [holding, held_before].map(|of| of.get(n).copied());
+                let (held, before) = (held.unwrap_or_default(), before.unwrap_or_default());
+                let earlier = limits_before.get(n).copied().flatten();
+                let within = held <= before || is_within(held, limit) || is_within(held, earlier);
                 check(within, || {
                     format!("user {} holds {held} {field}, above {limit:?}", owner.0)
                 })?;
             }
         }
-        self.holdings = holdings;
         Ok(())
     }
 

@@ -46,8 +46,34 @@ impl Model {
             let known = explained.map_err(|why| format!("volume {id}: {why}"))?;
             next.extend(known.map(|known| (id, known)));
         }
-        (self.volumes, self.mounts) = (next, mounts);
+        self.volumes = next;
+        self.explain_mounts(&mounts)?;
+        self.mounts = mounts;
         look.world.truth(|truth| self.check_mounts(truth))
+    }
+
+    /// An instance gets volumes of its owner, and for reading those that are shared with its owner.
+    fn explain_mounts(&self, mounts: &Mounts) -> Result<(), Wrong> {
+        let new = mounts
+            .iter()
+            .filter(|(key, _)| !self.mounts.contains_key(key));
+        for ((instance, volume), row) in new {
+            let of = self.instances.get(instance).map(|known| known.row.owner);
+            let volume_of = self.volumes.get(volume).map(|known| known.row.owner);
+            let (Some(reader), Some(owner)) = (of, volume_of) else {
+                return Err(format!("{instance}: its volume {volume} is not there"));
+            };
+            let share = Ask::ShareVolume {
+                id: *volume,
+                reader,
+            };
+            let is_shared =
+                self.readers.contains(&(*volume, reader)) || self.is_asked(|asked| *asked == share);
+            check(reader == owner || row.read_only && is_shared, || {
+                format!("{instance}: its owner has no right to volume {volume}")
+            })?;
+        }
+        Ok(())
     }
 
     /// Checks that the difference since the last look has a reason, and that the world has what the row promises.
@@ -99,7 +125,8 @@ impl Model {
         check(row.deleted || row.is_lost() && asked, || {
             "its row is gone, and nobody deleted it".to_owned()
         })?;
-        if row.is_lost() {
+        let is_given_up = self.is_asked(|asked| *asked == Ask::Lose(row.node.clone()));
+        if row.is_lost() || is_given_up {
             return Ok(());
         }
         // A store that the engine no longer shows may have what Wharf never saw there.
@@ -119,10 +146,17 @@ impl Model {
             && old.size_gib == new.size_gib
             && old.rate == new.rate
             && old.node == new.node
-            && old.created_at == new.created_at
-            && old.name == new.name;
+            && old.created_at == new.created_at;
         check(is_kept, || {
-            "its owner, size, rate, node, name or time of creation changed".to_owned()
+            "its owner, size, rate, node or time of creation changed".to_owned()
+        })?;
+        let rename = Ask::RenameVolume {
+            id: new.id,
+            name: new.name.as_str().to_owned(),
+        };
+        let renamed = old.name == new.name || self.is_asked(|asked| *asked == rename);
+        check(renamed, || {
+            format!("its name is {}, which nobody asked for", new.name.as_str())
         })?;
         check(old.made <= new.made && old.events <= new.events, || {
             "it went back".to_owned()

@@ -75,8 +75,14 @@ impl Fault {
 pub enum CrashAt {
     /// Before the call reaches the engine.
     Before,
+    /// Before the engine carries the call out, which it does nevertheless.
+    Late,
     /// After the call has taken effect, and before its answer.
     After,
+}
+
+impl CrashAt {
+    pub const ALL: [Self; 3] = [Self::Before, Self::Late, Self::After];
 }
 
 /// The choice of faults.
@@ -116,8 +122,8 @@ impl FaultPlan {
             } => {
                 let faults = if changes { *faults * 3 } else { *faults };
                 let fault = dice.chance(faults).then(|| dice.pick(&Fault::ALL).copied());
-                let crash = (*left > 0 && dice.chance(*crashes))
-                    .then(|| dice.pick(&[CrashAt::Before, CrashAt::After]).copied());
+                let crash =
+                    (*left > 0 && dice.chance(*crashes)).then(|| dice.pick(&CrashAt::ALL).copied());
                 *left -= u64::from(crash.is_some());
                 (fault.flatten(), crash.flatten())
             }

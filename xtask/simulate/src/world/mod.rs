@@ -55,6 +55,8 @@ struct State {
     late: BTreeSet<MachineKey>,
     /// All machines that an engine brought up after Wharf's second look.
     ever_late: BTreeSet<MachineKey>,
+    /// The machines that an engine gave another size after Wharf's second look, and none since.
+    late_sizes: BTreeSet<MachineKey>,
     /// The last moment at which an instance did not run.
     down: BTreeMap<InstanceId, Moment>,
     trace: Trace,
@@ -74,6 +76,23 @@ struct InFlight<'a>(&'a World, u64);
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.state.lock().in_flight.remove(&self.1);
+    }
+}
+
+/// A request on its way to an engine. If nobody waits for the answer any more, the engine carries it out a little later.
+struct Sent<'a> {
+    world: &'a World,
+    node: &'a NodeId,
+    request: Option<Request>,
+}
+
+impl Drop for Sent<'_> {
+    fn drop(&mut self) {
+        if let Some(request) = self.request.take() {
+            let after = self.world.state.lock().dice.below(LATE.as_millis() as u64);
+            let after = Duration::from_millis(after);
+            self.world.defer(self.node, request, after, false);
+        }
     }
 }
 
@@ -97,6 +116,7 @@ impl World {
             deferred: Vec::new(),
             late: BTreeSet::new(),
             ever_late: BTreeSet::new(),
+            late_sizes: BTreeSet::new(),
             down: BTreeMap::new(),
             trace,
         };
@@ -157,9 +177,26 @@ impl World {
 
     /// The store that a node shows is its own from now on. An earlier one is gone with its machines.
     pub fn keep_shown(&self, node: &NodeId) {
+        self.with(node, |node, _| node.keep_shown());
+    }
+
+    /// A node is out of reach for a while.
+    pub fn cut_off(&self, node: &NodeId, span: Duration) {
+        self.with(node, |node, now| {
+            node.away_until = node.away_until.max(now + span)
+        });
+    }
+
+    /// The engine of a node shows another store for a while, which has nothing of Wharf's.
+    pub fn show_other(&self, node: &NodeId, mark: Option<&str>, span: Duration) {
+        self.with(node, |node, now| node.show_other(mark, now + span));
+    }
+
+    /// Changes a node.
+    fn with(&self, node: &NodeId, change: impl FnOnce(&mut Node, Moment)) {
         self.truth(|truth| {
             if let Some(node) = truth.0.nodes.get_mut(node) {
-                node.keep_shown();
+                change(node, truth.1);
             }
             truth.0.note_down(truth.1);
         });
@@ -195,7 +232,16 @@ impl World {
         if crash == Some(CrashAt::Before) {
             return self.end_of_process().await;
         }
+        let mut sent = Sent {
+            world: self,
+            node,
+            request: request.changes().then(|| request.clone()),
+        };
+        if crash == Some(CrashAt::Late) {
+            return self.end_of_process().await;
+        }
         sleep(latency).await;
+        sent.request = None;
         // A stale answer is older than what an engine carried out since.
         let (tag, is_stale) = (request.tag(), fault == Some(Fault::Stale));
         let answered = self.answer(node, request, fault).await;
@@ -274,17 +320,7 @@ impl World {
             return Err(self.lost(node));
         }
         let late = |after, after_second_look| {
-            let deferred = |truth: &mut Truth<'_>| {
-                let shown = truth.0.nodes.get(node).map_or(0, |node| node.shown_number);
-                truth.0.deferred.push(Deferred {
-                    at: truth.1 + after,
-                    shown,
-                    node: node.clone(),
-                    request: request.clone(),
-                    after_second_look,
-                });
-            };
-            self.truth(deferred);
+            self.defer(node, request.clone(), after, after_second_look);
         };
         match fault {
             None => carried_out(&request),
@@ -329,6 +365,20 @@ impl World {
                 answer
             }
         }
+    }
+
+    /// Lets an engine carry a request out later.
+    fn defer(&self, node: &NodeId, request: Request, after: Duration, after_second_look: bool) {
+        self.truth(|truth| {
+            let shown = truth.0.nodes.get(node).map_or(0, |node| node.shown_number);
+            truth.0.deferred.push(Deferred {
+                at: truth.1 + after,
+                shown,
+                node: node.clone(),
+                request,
+                after_second_look,
+            });
+        });
     }
 
     /// Notes the loss of contact.
@@ -415,6 +465,9 @@ impl State {
             let line = format!("carries out {} only now", due.request.name());
             self.trace.line(&due.node.0, &line);
             drop(self.carry_out(&due.node, &due.request, now));
+            if due.after_second_look && due.request.sets_size() {
+                self.late_sizes.extend(due.request.tag().map(key));
+            }
             if due.after_second_look && due.request.brings_up() {
                 self.late.extend(due.request.tag().map(key));
                 self.ever_late.extend(due.request.tag().map(key));
@@ -431,6 +484,9 @@ impl State {
     ) -> Result<Answer, PluginError> {
         self.note_down(now);
         let of = request.tag().map(key);
+        if let Some(of) = of.filter(|_| request.sets_size()) {
+            self.late_sizes.remove(&of);
+        }
         let elsewhere = of.and_then(|of| self.elsewhere(name, of));
         let answer = match (request, elsewhere) {
             (Request::MoveHere(spec), elsewhere) => self.move_here(name, spec, elsewhere, now),

@@ -66,6 +66,12 @@ impl Node {
         if self.shows_other { other } else { own }
     }
 
+    /// The engine's own store.
+    pub fn own(&self) -> &Store {
+        let [own, _] = &self.stores;
+        own
+    }
+
     /// The own store, and the one that the engine shows.
     pub fn known(&self) -> impl Iterator<Item = &Store> {
         let [own, other] = &self.stores;
@@ -111,15 +117,16 @@ impl Node {
         self.interruptions += 1;
     }
 
-    /// Makes the store that is shown the own one.
+    /// Makes the store that is shown the own one. The other one is gone.
     pub fn keep_shown(&mut self) {
+        let [own, other] = &mut self.stores;
         if self.shows_other {
-            let [own, other] = &mut self.stores;
-            self.gone.extend(own.volumes.keys());
-            *own = std::mem::take(other);
-            self.shows_other = false;
-            self.other_until = None;
+            std::mem::swap(own, other);
         }
+        self.gone.extend(other.volumes.keys());
+        *other = Store::default();
+        self.shows_other = false;
+        self.other_until = None;
     }
 
     /// What ran has stopped.

@@ -119,6 +119,11 @@ impl Request {
         )
     }
 
+    /// Whether it sets the size of an instance.
+    pub fn sets_size(&self) -> bool {
+        matches!(self, Self::Resize(_) | Self::Start(_))
+    }
+
     /// Whether it may make an instance run, or make it exist.
     pub fn brings_up(&self) -> bool {
         matches!(self, Self::Ensure(_) | Self::Start(_) | Self::MoveHere(_))

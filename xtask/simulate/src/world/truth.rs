@@ -57,6 +57,11 @@ impl Truth<'_> {
         self.0.ever_late.contains(&of)
     }
 
+    /// Whether an engine gave a machine another size after Wharf's second look.
+    pub fn is_sized_late(&self, of: MachineKey) -> bool {
+        self.0.late_sizes.contains(&of)
+    }
+
     /// A volume in the store that a node shows, and in the one that it does not.
     pub fn volume(&self, node: &NodeId, id: VolumeId) -> [Option<StoredVolume>; 2] {
         let Some(node) = self.0.nodes.get(node) else {
