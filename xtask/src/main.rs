@@ -36,7 +36,7 @@ Tasks:
   images [NAME]...        Make the images of the standard flavors
   gpu-proof               Prove Wharf on this machine's GPU, or make a bundle that does so without a network
   dist                    Make an archive and a Debian package of the server in target/dist
-  schemas                 Generate schemas/generated from schemas/openapi.yaml
+  schemas                 Generate schemas/generated/openapi.json from schemas/openapi.yaml
     --check               Change nothing; fail if the generated files are out of date
   tidy                    Check file lengths and words
   ci                      Do everything that the continuous integration does

@@ -34,7 +34,7 @@ fn schemas(current_dir: &Path, package: Option<&Path>) -> bool {
 }
 
 fn is_generated(checkout: &TempDir) -> bool {
-    checkout.path().join("schemas/generated/ping.json").exists()
+    checkout.path().join("schemas/generated/openapi.json").exists()
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! URL. Only these may be refused by a parser alone.
 
 use super::{create, ports, public_key, s3_url, update};
-use crate::schema::Schemas;
+use crate::schema::{Document, Schemas};
 use jsonschema::Validator;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -13,22 +13,17 @@ use wharf_domain::draft::Field;
 use wharf_domain::name::Name;
 
 static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| Schemas::compile().unwrap());
-static CREATE: LazyLock<Value> = LazyLock::new(|| {
-    let text = include_str!("../../../../schemas/generated/create-request.json");
-    serde_json::from_str(text).unwrap()
-});
+static CREATE: LazyLock<Value> = LazyLock::new(|| schema("CreateRequest"));
 static CREATE_WHOLE: LazyLock<Validator> = LazyLock::new(|| validator(&CREATE));
-static UPDATE_WHOLE: LazyLock<Validator> = LazyLock::new(|| {
-    let text = include_str!("../../../../schemas/generated/update-request.json");
-    validator(&serde_json::from_str(text).unwrap())
-});
-static PORT_WHOLE: LazyLock<Validator> = LazyLock::new(|| {
-    let text = include_str!("../../../../schemas/generated/port-request.json");
-    validator(&serde_json::from_str(text).unwrap())
-});
+static UPDATE_WHOLE: LazyLock<Validator> = LazyLock::new(|| validator(&schema("UpdateRequest")));
+static PORT_WHOLE: LazyLock<Validator> = LazyLock::new(|| validator(&schema("PortRequest")));
 
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFIkGWuBbBTx9nTEHwsrBJV4jF7lFQyMDmE6pDnoO4Yg";
+
+fn schema(component: &str) -> Value {
+    Document::read().unwrap().schema(component).unwrap()
+}
 
 fn validator(schema: &Value) -> Validator {
     jsonschema::draft202012::new(schema).unwrap()
@@ -38,7 +33,7 @@ fn validator(schema: &Value) -> Validator {
 fn field_schema(field: &str) -> Validator {
     let mut root = CREATE.clone();
     let property = root["properties"][field].take();
-    validator(&json!({ "$defs": root["$defs"], "allOf": [property] }))
+    validator(&json!({ "components": root["components"], "allOf": [property] }))
 }
 
 /// Any JSON value that is no object with fields.

@@ -4,12 +4,11 @@ use super::asset::{Asset, Rules};
 use super::compress::{self, accepts_gzip};
 use super::respond::{self, HttpError, Response};
 use super::unsent::Static;
+use crate::schema::DOCUMENT;
 use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::{Value, json};
 use wharf_domain::flavor::Flavor;
-
-const DOCUMENT: &str = include_str!("../../../../schemas/generated/openapi.json");
 
 /// Allows scripts and images of this server only; the explorer sets styles in its elements.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \

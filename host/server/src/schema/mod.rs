@@ -1,11 +1,14 @@
 //! Validation of request bodies against their JSON Schemas. It reports all invalid fields at once,
-//! with messages for people. The schemas are generated from `schemas/openapi.yaml`.
+//! with messages for people. The schemas are those of the OpenAPI document.
 
 mod body;
+mod document;
 mod nearest;
 mod rule;
 
 pub use body::Body;
+pub(crate) use document::DOCUMENT;
+pub use document::Document;
 
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind as Kind;
@@ -18,220 +21,91 @@ use wharf_domain::error::FieldErrors;
 /// Unknown fields of one request that get a suggestion.
 const MAX_SUGGESTIONS: usize = 16;
 
-/// The compiled schemas of all request bodies.
-#[derive(Debug)]
-pub struct Schemas {
-    /// Schema of `POST /api/instance/`.
-    pub create: RequestSchema,
-    /// Schema of `PATCH /api/instance/{uuid}/`.
-    pub update: RequestSchema,
-    /// Schema of `add-port/` and `remove-port/`.
-    pub port: RequestSchema,
-    /// Schema of `POST /api/key/`.
-    pub key: RequestSchema,
-    /// Schema of `POST /api/ssh-key/`.
-    pub ssh_key: RequestSchema,
-    /// Schema of `PATCH /api/preferences/`.
-    pub preferences: RequestSchema,
-    /// Schema of `POST /api/webhook/`.
-    pub webhook: RequestSchema,
-    /// Schema of `POST /auth/invite/`.
-    pub invite: RequestSchema,
-    /// Schema of `POST /auth/invite/accept/`.
-    pub accept: RequestSchema,
-    /// Schema of `POST /auth/invite/passkey/`.
-    pub accept_passkey: RequestSchema,
-    /// Schema of `POST /auth/passkey/sign-in/`.
-    pub passkey_sign_in: RequestSchema,
-    /// Schema of `POST /auth/passkey/`.
-    pub passkey: RequestSchema,
-    /// Schema of `PATCH /auth/passkey/{id}/`.
-    pub passkey_name: RequestSchema,
-    /// Schema of `POST /auth/sign-in/`.
-    pub sign_in: RequestSchema,
-    /// Schema of `POST /auth/sign-out-everywhere/`.
-    pub sign_out_everywhere: RequestSchema,
-    /// Schema of `POST /auth/password/`.
-    pub password: RequestSchema,
-    /// Schema of `POST /auth/device/`.
-    pub device: RequestSchema,
-    /// Schema of `POST /auth/device/token/`.
-    pub device_token: RequestSchema,
-    /// Schema of `POST /auth/device/approve/`.
-    pub device_approval: RequestSchema,
-    /// Schema of `POST /auth/page/`.
-    pub page_entry: RequestSchema,
-    /// Schema of `POST /api/instance/{uuid}/share/`.
-    pub share: RequestSchema,
-    /// Schema of `PATCH /api/instance/{uuid}/share/{id}/`.
-    pub share_update: RequestSchema,
-    /// Schema of `POST /api/volume/`.
-    pub volume: RequestSchema,
-    /// Schema of `PATCH /api/volume/{id}/`.
-    pub volume_update: RequestSchema,
-    /// Schema of `POST /api/volume/{id}/share/`.
-    pub volume_share: RequestSchema,
-    /// Schema of `POST /api/instance/{uuid}/attach-volume/`.
-    pub volume_mount: RequestSchema,
-    /// Schema of `POST /api/instance/{uuid}/detach-volume/`.
-    pub volume_detachment: RequestSchema,
-    /// Schema of `POST /api/instance/{uuid}/snapshot/`.
-    pub snapshot: RequestSchema,
-    /// Schema of `PUT /api/instance/{uuid}/snapshot-plan/`.
-    pub snapshot_plan: RequestSchema,
-    /// Schema of `POST /api/snapshot/{id}/restore/`.
-    pub restore: RequestSchema,
-    /// Schema of `POST /api/snapshot/{id}/clone/`.
-    pub clone: RequestSchema,
+/// Declares a schema for each request body: its component in the document, and those whose fields exist, but
+/// cannot be set by this request.
+macro_rules! schemas {
+    ($($(#[$doc:meta])* $field:ident: $body:literal $(beside $($known:literal)+)?,)*) => {
+        /// The compiled schemas of all request bodies.
+        #[derive(Debug)]
+        pub struct Schemas {
+            $($(#[$doc])* pub $field: RequestSchema,)*
+        }
+
+        impl Schemas {
+            /// Compiles the schemas. The server calls this once at start.
+            pub fn compile() -> Result<Self, SchemaError> {
+                let document = Document::read()?;
+                Ok(Self {
+                    $($field: RequestSchema::compile(&document, $body, &[$($($known),+)?])?,)*
+                })
+            }
+        }
+    };
 }
 
-impl Schemas {
-    /// Compiles the schemas. The server calls this once at start.
-    pub fn compile() -> Result<Self, SchemaError> {
-        let create = json(include_str!(
-            "../../../../schemas/generated/create-request.json"
-        ))?;
-        let update = json(include_str!(
-            "../../../../schemas/generated/update-request.json"
-        ))?;
-        let port = json(include_str!(
-            "../../../../schemas/generated/port-request.json"
-        ))?;
-        let key = json(include_str!(
-            "../../../../schemas/generated/key-request.json"
-        ))?;
-        let ssh_key = json(include_str!(
-            "../../../../schemas/generated/ssh-key-request.json"
-        ))?;
-        let preferences = json(include_str!(
-            "../../../../schemas/generated/preferences-request.json"
-        ))?;
-        let webhook = json(include_str!(
-            "../../../../schemas/generated/webhook-request.json"
-        ))?;
-        let instance = json(include_str!("../../../../schemas/generated/instance.json"))?;
-        let invite = json(include_str!(
-            "../../../../schemas/generated/invite-request.json"
-        ))?;
-        let accept = json(include_str!(
-            "../../../../schemas/generated/accept-request.json"
-        ))?;
-        let accept_passkey = json(include_str!(
-            "../../../../schemas/generated/accept-passkey-request.json"
-        ))?;
-        let passkey_sign_in = json(include_str!(
-            "../../../../schemas/generated/passkey-sign-in-request.json"
-        ))?;
-        let passkey = json(include_str!(
-            "../../../../schemas/generated/passkey-request.json"
-        ))?;
-        let passkey_name = json(include_str!(
-            "../../../../schemas/generated/passkey-name-request.json"
-        ))?;
-        let sign_in = json(include_str!(
-            "../../../../schemas/generated/sign-in-request.json"
-        ))?;
-        let sign_out_everywhere = json(include_str!(
-            "../../../../schemas/generated/sign-out-everywhere-request.json"
-        ))?;
-        let password = json(include_str!(
-            "../../../../schemas/generated/password-request.json"
-        ))?;
-        let device = json(include_str!(
-            "../../../../schemas/generated/device-request.json"
-        ))?;
-        let device_token = json(include_str!(
-            "../../../../schemas/generated/device-token-request.json"
-        ))?;
-        let device_approval = json(include_str!(
-            "../../../../schemas/generated/device-approval.json"
-        ))?;
-        let page_entry = json(include_str!(
-            "../../../../schemas/generated/page-entry.json"
-        ))?;
-        let share = json(include_str!(
-            "../../../../schemas/generated/share-request.json"
-        ))?;
-        let share_update = json(include_str!(
-            "../../../../schemas/generated/share-update.json"
-        ))?;
-        let volume = json(include_str!(
-            "../../../../schemas/generated/volume-request.json"
-        ))?;
-        let volume_update = json(include_str!(
-            "../../../../schemas/generated/volume-update.json"
-        ))?;
-        let volume_share = json(include_str!(
-            "../../../../schemas/generated/volume-share-request.json"
-        ))?;
-        let volume_mount = json(include_str!(
-            "../../../../schemas/generated/volume-mount.json"
-        ))?;
-        let volume_detachment = json(include_str!(
-            "../../../../schemas/generated/volume-detachment.json"
-        ))?;
-        let of_volume = property_names(&json(include_str!(
-            "../../../../schemas/generated/volume.json"
-        ))?);
-        let snapshot = json(include_str!(
-            "../../../../schemas/generated/snapshot-request.json"
-        ))?;
-        let snapshot_plan = json(include_str!(
-            "../../../../schemas/generated/snapshot-plan-request.json"
-        ))?;
-        let restore = json(include_str!(
-            "../../../../schemas/generated/restore-request.json"
-        ))?;
-        let clone = json(include_str!(
-            "../../../../schemas/generated/clone-request.json"
-        ))?;
-        let of_snapshot = property_names(&json(include_str!(
-            "../../../../schemas/generated/snapshot.json"
-        ))?);
-        // Fields of responses or of creation exist, but not every request can set them.
-        let mut known = property_names(&instance);
-        let parts = instance.get("allOf").and_then(Value::as_array);
-        for part in parts.into_iter().flatten() {
-            let pointer = part.get("$ref").and_then(Value::as_str);
-            let part =
-                pointer.and_then(|pointer| instance.pointer(pointer.trim_start_matches('#')));
-            known.extend(part.map(property_names).unwrap_or_default());
-        }
-        known.extend(property_names(&create));
-        Ok(Self {
-            create: RequestSchema::compile(&create, &known)?,
-            update: RequestSchema::compile(&update, &known)?,
-            port: RequestSchema::compile(&port, &known)?,
-            key: RequestSchema::compile(&key, &BTreeSet::new())?,
-            ssh_key: RequestSchema::compile(&ssh_key, &BTreeSet::new())?,
-            preferences: RequestSchema::compile(&preferences, &BTreeSet::new())?,
-            webhook: RequestSchema::compile(&webhook, &BTreeSet::new())?,
-            invite: RequestSchema::compile(&invite, &BTreeSet::new())?,
-            accept: RequestSchema::compile(&accept, &BTreeSet::new())?,
-            accept_passkey: RequestSchema::compile(&accept_passkey, &BTreeSet::new())?,
-            passkey_sign_in: RequestSchema::compile(&passkey_sign_in, &BTreeSet::new())?,
-            passkey: RequestSchema::compile(&passkey, &BTreeSet::new())?,
-            passkey_name: RequestSchema::compile(&passkey_name, &BTreeSet::new())?,
-            sign_in: RequestSchema::compile(&sign_in, &BTreeSet::new())?,
-            sign_out_everywhere: RequestSchema::compile(&sign_out_everywhere, &BTreeSet::new())?,
-            password: RequestSchema::compile(&password, &BTreeSet::new())?,
-            device: RequestSchema::compile(&device, &BTreeSet::new())?,
-            device_token: RequestSchema::compile(&device_token, &BTreeSet::new())?,
-            device_approval: RequestSchema::compile(&device_approval, &BTreeSet::new())?,
-            page_entry: RequestSchema::compile(&page_entry, &BTreeSet::new())?,
-            share: RequestSchema::compile(&share, &BTreeSet::new())?,
-            share_update: RequestSchema::compile(&share_update, &BTreeSet::new())?,
-            volume: RequestSchema::compile(&volume, &of_volume)?,
-            volume_update: RequestSchema::compile(&volume_update, &of_volume)?,
-            volume_share: RequestSchema::compile(&volume_share, &BTreeSet::new())?,
-            volume_mount: RequestSchema::compile(&volume_mount, &BTreeSet::new())?,
-            volume_detachment: RequestSchema::compile(&volume_detachment, &BTreeSet::new())?,
-            snapshot: RequestSchema::compile(&snapshot, &of_snapshot)?,
-            snapshot_plan: RequestSchema::compile(&snapshot_plan, &BTreeSet::new())?,
-            restore: RequestSchema::compile(&restore, &BTreeSet::new())?,
-            clone: RequestSchema::compile(&clone, &known)?,
-        })
-    }
+schemas! {
+    /// `POST /api/instance/`.
+    create: "CreateRequest" beside "Instance" "CreateRequest",
+    /// `PATCH /api/instance/{uuid}/`.
+    update: "UpdateRequest" beside "Instance" "CreateRequest",
+    /// `add-port/` and `remove-port/`.
+    port: "PortRequest" beside "Instance" "CreateRequest",
+    /// `POST /api/key/`.
+    key: "KeyRequest",
+    /// `POST /api/ssh-key/`.
+    ssh_key: "SshKeyRequest",
+    /// `PATCH /api/preferences/`.
+    preferences: "PreferencesRequest",
+    /// `POST /api/webhook/`.
+    webhook: "WebhookRequest",
+    /// `POST /auth/invite/`.
+    invite: "InviteRequest",
+    /// `POST /auth/invite/accept/`.
+    accept: "AcceptRequest",
+    /// `POST /auth/invite/passkey/`.
+    accept_passkey: "AcceptPasskeyRequest",
+    /// `POST /auth/passkey/sign-in/`.
+    passkey_sign_in: "PasskeySignInRequest",
+    /// `POST /auth/passkey/`.
+    passkey: "PasskeyRequest",
+    /// `PATCH /auth/passkey/{id}/`.
+    passkey_name: "PasskeyNameRequest",
+    /// `POST /auth/sign-in/`.
+    sign_in: "SignInRequest",
+    /// `POST /auth/sign-out-everywhere/`.
+    sign_out_everywhere: "SignOutEverywhereRequest",
+    /// `POST /auth/password/`.
+    password: "PasswordRequest",
+    /// `POST /auth/device/`.
+    device: "DeviceRequest",
+    /// `POST /auth/device/token/`.
+    device_token: "DeviceTokenRequest",
+    /// `POST /auth/device/approve/`.
+    device_approval: "DeviceApproval",
+    /// `POST /auth/page/`.
+    page_entry: "PageEntry",
+    /// `POST /api/instance/{uuid}/share/`.
+    share: "ShareRequest",
+    /// `PATCH /api/instance/{uuid}/share/{id}/`.
+    share_update: "ShareUpdate",
+    /// `POST /api/volume/`.
+    volume: "VolumeRequest" beside "Volume",
+    /// `PATCH /api/volume/{id}/`.
+    volume_update: "VolumeUpdate" beside "Volume",
+    /// `POST /api/volume/{id}/share/`.
+    volume_share: "VolumeShareRequest",
+    /// `POST /api/instance/{uuid}/attach-volume/`.
+    volume_mount: "VolumeMount",
+    /// `POST /api/instance/{uuid}/detach-volume/`.
+    volume_detachment: "VolumeDetachment",
+    /// `POST /api/instance/{uuid}/snapshot/`.
+    snapshot: "SnapshotRequest" beside "Snapshot",
+    /// `PUT /api/instance/{uuid}/snapshot-plan/`.
+    snapshot_plan: "SnapshotPlanRequest",
+    /// `POST /api/snapshot/{id}/restore/`.
+    restore: "RestoreRequest",
+    /// `POST /api/snapshot/{id}/clone/`.
+    clone: "CloneRequest" beside "Instance" "CreateRequest",
 }
 
 /// An embedded schema does not compile.
@@ -248,21 +122,21 @@ pub struct RequestSchema {
 }
 
 impl RequestSchema {
-    fn compile(schema: &Value, known: &BTreeSet<String>) -> Result<Self, SchemaError> {
-        let validator =
-            jsonschema::draft202012::new(schema).map_err(|error| SchemaError(error.to_string()))?;
-        let rules: BTreeMap<String, Rule> = schema
-            .get("properties")
-            .and_then(Value::as_object)
+    fn compile(document: &Document, body: &str, known: &[&str]) -> Result<Self, SchemaError> {
+        let schema = document.schema(body)?;
+        let validator = jsonschema::draft202012::new(&schema)
+            .map_err(|error| SchemaError(error.to_string()))?;
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let rules: BTreeMap<String, Rule> = properties
             .into_iter()
             .flatten()
-            .map(|(name, property)| (name.clone(), Rule::read(property, schema)))
+            .map(|(name, property)| (name.clone(), Rule::read(property, &schema)))
             .collect();
-        let read_only = known
-            .iter()
-            .filter(|name| !rules.contains_key(*name))
-            .cloned()
-            .collect();
+        let mut read_only = BTreeSet::new();
+        for component in known {
+            read_only.append(&mut document.fields(component)?);
+        }
+        read_only.retain(|name| !rules.contains_key(name));
         Ok(Self {
             validator,
             rules,
@@ -399,19 +273,6 @@ impl CheckedBody {
             }
         }
     }
-}
-
-fn json(text: &str) -> Result<Value, SchemaError> {
-    serde_json::from_str(text).map_err(|error| SchemaError(error.to_string()))
-}
-
-fn property_names(schema: &Value) -> BTreeSet<String> {
-    let properties = schema.get("properties").and_then(Value::as_object);
-    properties
-        .into_iter()
-        .flatten()
-        .map(|(name, _)| name.clone())
-        .collect()
 }
 
 #[cfg(test)]

@@ -134,32 +134,27 @@ fn a_stopped_machine_and_the_list() {
 
 #[test]
 fn answers_are_what_the_document_says() {
+    let document = crate::schema::Document::read().unwrap();
     let view = machine();
     for (schema, body) in [
+        ("Instance", instance(&view, Sight::Whole)),
+        ("Instance", instance(&container(), Sight::Whole)),
         (
-            include_str!("../../../../../schemas/generated/instance.json"),
-            instance(&view, Sight::Whole),
-        ),
-        (
-            include_str!("../../../../../schemas/generated/instance.json"),
-            instance(&container(), Sight::Whole),
-        ),
-        (
-            include_str!("../../../../../schemas/generated/instance-list.json"),
+            "InstanceList",
             list(std::slice::from_ref(&view), Sight::Whole),
         ),
         (
-            include_str!("../../../../../schemas/generated/action-result-or-state.json"),
+            "ActionResultOrState",
             action(&view, Sight::Whole, "stopped", "shut_off"),
         ),
         (
-            include_str!("../../../../../schemas/generated/ports-result-or-state.json"),
+            "PortsResultOrState",
             ports(&view, Sight::Whole, String::new()),
         ),
     ] {
         let validator = jsonschema::draft202012::options()
             .should_validate_formats(true)
-            .build(&parse(schema.as_bytes()))
+            .build(&document.schema(schema).unwrap())
             .unwrap();
         let body = parse(&body.unwrap());
         let problems: Vec<_> = validator
