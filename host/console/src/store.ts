@@ -42,8 +42,8 @@ export const now = signal(Date.now());
 
 /** The hourly rate of all instances, volumes and snapshots. */
 export const totalRate = computed(() => {
-  const others = [...(usage.value?.volumes ?? []), ...(usage.value?.snapshots ?? [])];
-  const rest = others.reduce((sum, other) => sum + other.hourly_usd, 0);
+  const { volumes = [], snapshots = [] } = usage.value ?? {};
+  const rest = [...volumes, ...snapshots].reduce((sum, other) => sum + other.hourly_usd, 0);
   return instances.value.reduce((sum, i) => sum + rateNow(i), rest);
 });
 /** The latest event of each instance. */

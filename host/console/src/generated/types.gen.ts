@@ -382,7 +382,7 @@ export type Event = {
     /**
      * UUID of the snapshot; null in other events.
      */
-    snapshot?: string | null;
+    snapshot: string | null;
     /**
      * State of the instance after the event.
      */
@@ -802,10 +802,10 @@ export type Quota = {
     n_gpus: QuotaAmount;
     n_instances: QuotaAmount;
     n_ports: QuotaAmount;
-    n_snapshots?: QuotaAmount;
+    n_snapshots: QuotaAmount;
     n_vcpus: QuotaAmount;
     n_volumes: QuotaAmount;
-    snapshot_gib?: QuotaAmount;
+    snapshot_gib: QuotaAmount;
     volume_gib: QuotaAmount;
 };
 
@@ -1059,9 +1059,9 @@ export type SnapshotCost = {
     hourly_usd: number;
     id: Uuid;
     /**
-     * UUID of its instance.
+     * UUID of its instance; null once the events of a deleted snapshot are removed.
      */
-    instance: Uuid;
+    instance: Uuid | null;
     months: Array<MonthCost>;
     name: string;
     size_gib: number;
@@ -1235,7 +1235,7 @@ export type Usage = {
     hourly_usd: number;
     instances: Array<InstanceCost>;
     months: Array<MonthCost>;
-    snapshots?: Array<SnapshotCost>;
+    snapshots: Array<SnapshotCost>;
     to: Time;
     /**
      * Sum of the instances, volumes and snapshots.

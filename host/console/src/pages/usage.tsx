@@ -41,7 +41,7 @@ interface Billed {
 }
 
 /** Instances, volumes and snapshots alike. */
-function billed({ instances, volumes, snapshots = [] }: Usage): Billed[] {
+function billed({ instances, volumes, snapshots }: Usage): Billed[] {
   const ofInstances = instances.map((i) => ({
     ...i,
     id: i.uuid,
@@ -55,10 +55,11 @@ function billed({ instances, volumes, snapshots = [] }: Usage): Billed[] {
     detail: `volume · ${v.size_gib} GiB`,
   }));
   const ofSnapshots = snapshots.map((s) => {
-    const of = find(s.instance)?.name ?? instances.find((i) => i.uuid === s.instance)?.name;
+    const known = s.instance === null ? undefined : find(s.instance);
+    const of = known?.name ?? instances.find((i) => i.uuid === s.instance)?.name;
     return {
       ...s,
-      to: s.state === "deleted" || !find(s.instance) ? null : `/instances/${of}#snapshots`,
+      to: s.state === "deleted" || !known ? null : `/instances/${of}#snapshots`,
       detail: `snapshot${of ? ` of ${of}` : ""} · ${s.size_gib} GiB`,
     };
   });
