@@ -7,6 +7,7 @@ use super::message::{
 use super::node::EngineNode;
 use super::outgoing::Outgoing;
 use super::trace::traced;
+use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{debug, warn};
@@ -17,6 +18,8 @@ use wharf_requests::{CallScope, Purpose, Rendered, RenderedBody, RequestRefusal}
 const MARGIN: Duration = Duration::from_millis(250);
 /// Refusals of one call that are logged; more would let a guest fill the log.
 const LOGGED_REFUSALS: u32 = 20;
+/// The length of noise, in bytes.
+const NOISE: usize = 10 << 20;
 /// Logged characters of a name, and of the arguments.
 const MAX_LOGGED: usize = 500;
 
@@ -77,7 +80,10 @@ impl EngineAccess {
             target: rendered.target,
             body: match rendered.body {
                 RenderedBody::Json(text) => Some(text),
-                RenderedBody::None | RenderedBody::Archive(_) | RenderedBody::File(_) => None,
+                RenderedBody::None
+                | RenderedBody::Archive(_)
+                | RenderedBody::File(_)
+                | RenderedBody::Noise => None,
             },
         })
     }
@@ -142,6 +148,7 @@ impl EngineAccess {
         let rendered = self.render(request, purpose)?;
         let body = match rendered.body {
             RenderedBody::None => None,
+            RenderedBody::Noise => Some(("application/octet-stream", noise()?)),
             RenderedBody::Json(json) => Some(("application/json", json.into())),
             RenderedBody::Archive(files) => {
                 let tar = archive::build(&files, &self.secrets, &mut self.hashes)?;
@@ -204,6 +211,13 @@ impl EngineAccess {
             error
         })
     }
+}
+
+/// Bytes that no file system stores in less.
+fn noise() -> Result<Bytes, EngineError> {
+    let mut bytes = vec![0; NOISE];
+    getrandom::fill(&mut bytes).map_err(|error| EngineError::Refused(error.to_string()))?;
+    Ok(bytes.into())
 }
 
 fn shortened(text: &str) -> String {

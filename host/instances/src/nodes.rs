@@ -30,6 +30,12 @@ pub struct BrokenLimits {
     pub why: String,
 }
 
+impl fmt::Display for BrokenLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, since {}", self.why, self.since.to_rfc3339())
+    }
+}
+
 /// The nodes that do not hold the sizes of disks, and the signs.
 pub fn broken_limits(rows: &impl Rows) -> Result<BTreeMap<NodeId, BrokenLimits>, Error> {
     let nodes = rows.all(&BROKEN_LIMITS)?;

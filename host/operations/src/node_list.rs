@@ -91,9 +91,7 @@ impl Operator<'_> {
             let since = self.app.and_then(|app| app.nodes().since(&id));
             let capacity = node.capacity;
             let drained = drained.contains(&id);
-            let limits_broken = broken
-                .remove(&id)
-                .map(|broken| format!("{}, since {}", broken.why, broken.since.to_rfc3339()));
+            let limits_broken = broken.remove(&id).map(|broken| broken.to_string());
             let kept_out = kept_out.iter().filter(|kept| kept.node == id);
             let kept_out = kept_out.map(ToString::to_string).collect();
             lines.push(NodeLine {

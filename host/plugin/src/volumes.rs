@@ -6,9 +6,12 @@ use super::convert::volumes as convert;
 use super::driver::{CallOptions, GuestDriver};
 use super::driver_calls::DriverCalls as _;
 use async_trait::async_trait;
-use wharf_domain::driver::{DriverTarget, ObservedVolume, PluginError, VolumeReport};
+use wharf_domain::driver::{DriverTarget, Limits, ObservedVolume, PluginError, VolumeReport};
 use wharf_domain::ids::VolumeId;
 use wharf_engine::CallScope;
+
+/// The size of the disk of a proof.
+const PROVEN_GIB: u32 = 1;
 
 /// The functions of a driver for volumes.
 #[async_trait]
@@ -34,6 +37,9 @@ pub trait VolumeCalls {
 
     /// Gives an existing instance exactly the target's volumes, whether it runs or not.
     async fn set_volumes(&self, target: &DriverTarget) -> Result<(), PluginError>;
+
+    /// Proves that the node holds sizes, with a disk whose name has this id. `images` as in a creation.
+    async fn prove_limits(&self, id: VolumeId, images: &[String]) -> Result<Limits, PluginError>;
 }
 
 #[async_trait]
@@ -112,6 +118,24 @@ impl VolumeCalls for GuestDriver {
             },
         )
         .await
+    }
+
+    async fn prove_limits(&self, id: VolumeId, images: &[String]) -> Result<Limits, PluginError> {
+        let Some(pre) = self.plugin.with_volumes.clone() else {
+            return Err(unsupported());
+        };
+        let given = id.to_string();
+        let scope = CallScope::make_volume(&self.installation, id, PROVEN_GIB, images);
+        let images = images.to_vec();
+        let options = self.changes("prove-limits", scope);
+        let found = self.enter(options, |mut store, node| async move {
+            let guest = pre.instantiate_async(&mut store).await?;
+            let volumes = guest.wharf_plugin_volumes();
+            volumes
+                .call_prove_limits(&mut store, &node, &given, &images)
+                .await
+        });
+        Ok(convert::limits(found.await?))
     }
 }
 

@@ -86,7 +86,7 @@ impl Document {
         if request.path.as_str().contains('?') {
             return Err("path: its query stands in `query`".to_owned());
         }
-        let has_files = matches!(request.body, DeclaredBody::Archive | DeclaredBody::File);
+        let has_files = !matches!(request.body, DeclaredBody::None | DeclaredBody::Json(_));
         if request.job && (has_files || !request.learn.is_empty()) {
             return Err("job: takes no files, and learns nothing".to_owned());
         }
@@ -114,7 +114,7 @@ impl Document {
                 .map_err(|why| format!("headers.{name}: {why}"))?;
         }
         match &request.body {
-            DeclaredBody::None => {}
+            DeclaredBody::None | DeclaredBody::Noise => {}
             DeclaredBody::Archive => here
                 .calls_have("files")
                 .map_err(|why| format!("body: {why}"))?,

@@ -120,6 +120,7 @@ impl Lines {
             DeclaredBody::None => {}
             DeclaredBody::Archive => self.add(DETAIL, "with an archive of the blueprint's files"),
             DeclaredBody::File => self.add(DETAIL, "with one file of the blueprint"),
+            DeclaredBody::Noise => self.add(DETAIL, "with 10 MiB of random bytes"),
             DeclaredBody::Json(body) => self.node(DETAIL, "with the body", body),
         }
         for (name, learn) in &request.learn {

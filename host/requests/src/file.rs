@@ -109,6 +109,8 @@ pub enum DeclaredBody {
     Archive,
     /// The file of the argument that names one.
     File,
+    /// Bytes without a meaning, to fill a disk.
+    Noise,
     /// JSON.
     Json(BodyNode),
 }
@@ -120,8 +122,9 @@ impl TryFrom<toml::Value> for DeclaredBody {
         match value.as_str() {
             Some("archive") => Ok(Self::Archive),
             Some("file") => Ok(Self::File),
+            Some("noise") => Ok(Self::Noise),
             Some(text) if !text.contains('{') => Err(format!(
-                "{text:?} is not \"archive\", \"file\" or a JSON body"
+                "{text:?} is not \"archive\", \"file\", \"noise\" or a JSON body"
             )),
             _ => BodyNode::try_from(value).map(Self::Json),
         }

@@ -97,6 +97,8 @@ pub enum RenderedBody {
     Archive(Vec<BlueprintFile>),
     /// The content of one file.
     File(BlueprintFile),
+    /// 10 MiB of random bytes, which no file system stores in less.
+    Noise,
 }
 
 /// The reason of a refusal, for the driver and the operator.

@@ -117,7 +117,10 @@ impl Ties<'_> {
         }
         let body = match &request.body {
             DeclaredBody::Json(body) => Some(body),
-            DeclaredBody::None | DeclaredBody::Archive | DeclaredBody::File => None,
+            DeclaredBody::None
+            | DeclaredBody::Archive
+            | DeclaredBody::File
+            | DeclaredBody::Noise => None,
         };
         let mut headers = request.headers.values();
         headers.any(|text| self.text(text, seen)) || body.is_some_and(|body| self.node(body, seen))

@@ -117,6 +117,7 @@ impl RequestDeclaration {
     fn body<'a>(&'a self, writer: &mut Writer<'a>) -> Result<RenderedBody, Fault> {
         Ok(match &self.body {
             DeclaredBody::None => RenderedBody::None,
+            DeclaredBody::Noise => RenderedBody::Noise,
             DeclaredBody::Archive => RenderedBody::Archive(writer.values().files()?.to_vec()),
             DeclaredBody::File => {
                 let mut arguments = self.arguments.iter();

@@ -43,6 +43,7 @@ impl fmt::Display for Rendered {
         }
         match &self.body {
             RenderedBody::None => Ok(()),
+            RenderedBody::Noise => writeln!(f, "\n10 MiB of random bytes"),
             RenderedBody::Json(text) => {
                 let pretty = serde_json::from_str::<Value>(text).map(|body| format!("{body:#}"));
                 writeln!(f, "\n{}", pretty.as_ref().unwrap_or(text))

@@ -6,6 +6,7 @@ mod interrupted;
 mod life;
 mod moves;
 mod size;
+mod snapshots;
 mod volumes;
 
 use crate::subject::Subject;
@@ -55,6 +56,11 @@ pub const PROMISES: &[(&str, Check)] = promises![
     "a volume stays while an instance has it, and outlives the instance" => volumes::kept,
     "an instance gets and loses volumes, or that is unsupported" => volumes::late,
     "interrupted makes and removals of volumes are continued" => volumes::interrupted,
+    "a proof of limits succeeds and leaves nothing, also after an interrupted one" => volumes::proven,
+    "a snapshot is taken once, and belongs to its installation alone" => snapshots::taken,
+    "a restore brings a snapshot back, more than once" => snapshots::restored,
+    "a clone outlives its source" => snapshots::cloned,
+    "interrupted takes, restores, clones and removals of snapshots are continued" => snapshots::interrupted,
     "several instances come and go at once" => interrupted::at_once,
     "an interrupted ensure is continued" => interrupted::ensure,
     "interrupted starts, stops and deletions are continued" => interrupted::others,

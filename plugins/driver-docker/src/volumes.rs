@@ -11,11 +11,12 @@ use crate::api::Refusal;
 use crate::api::model::{Info, label};
 use crate::api::volume::{Volume as EngineVolume, VolumeCreation};
 use crate::context::Context;
+use crate::disk_limit;
 use crate::product::Product;
 use crate::settings::{BtrfsQuotas, DiskLimit};
 use std::collections::BTreeMap;
 use wharf_guest::{
-    During, Error, Mount, ObservedVolume, Spec, Volume, VolumeReport, VolumeState, log,
+    During, Error, Limits, Mount, ObservedVolume, Spec, Volume, VolumeReport, VolumeState, log,
 };
 
 /// Label: the installation that owns the volume, on its holder and on the engine's volume.
@@ -146,7 +147,7 @@ fn hold(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeRepor
             BtrfsQuotas::Simple => Ok(()),
         };
         let held = match held {
-            Ok(()) => ctx.api.make_holder(&image)?,
+            Ok(()) => ctx.api.make_holder(&image, false)?,
             Err(refusal) => Err(refusal),
         };
         match held {
@@ -181,6 +182,65 @@ fn hold(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeRepor
         },
         |why| format!("volumes: no image of the flavors holds one: {why}"),
     )))
+}
+
+/// The words of the command of a proof.
+const PROOF: [&str; 2] = ["wharf-limits-held", "wharf-limits-broken"];
+
+/// See the `volumes` interface. A container without a volume exceeds the size of its own disk.
+pub fn prove(ctx: &Context, images: &[String]) -> Result<Limits, Error> {
+    let info = ctx.api.info()?.during("reading the engine's storage")?;
+    if !ctx.settings.disk_limit.is_certain(disk_limit::of(&info)) {
+        return Err(Error::Unsupported(
+            "proofs: the engine limits no disks".to_owned(),
+        ));
+    }
+    // An interrupted call has left it.
+    remove_holder(ctx)?;
+    for image in images {
+        let image = ctx.settings.image(image);
+        let made = match ctx.settings.btrfs_quotas {
+            BtrfsQuotas::Full => ctx.api.measure_layers(&image)?,
+            BtrfsQuotas::Simple => Ok(()),
+        };
+        let made = match made {
+            Ok(()) => ctx.api.make_holder(&image, true)?,
+            Err(refusal) => Err(refusal),
+        };
+        match made {
+            Ok(()) => {}
+            Err(refusal) if refusal.is_no_image() => continue,
+            // Docker that runs while the quotas are switched off fails so.
+            Err(refusal)
+                if refusal.is_no_disk_limit() || refusal.says(&["failed to limit qgroup"]) =>
+            {
+                let why = format!("the engine refuses sizes of disks: {}", refusal.message);
+                return Ok(Limits::Broken(why));
+            }
+            Err(refusal) => return Err(refusal.during("creating the container of a proof")),
+        }
+        let ran = ctx.api.run_holder()?;
+        remove_holder(ctx)?;
+        let printed = match ran {
+            Ok(printed) => printed,
+            Err(refusal) if refusal.is_unable_to_run() => continue,
+            Err(refusal) => return Err(refusal.during("running the container of a proof")),
+        };
+        match PROOF.map(|word| printed.contains(word)) {
+            [true, _] => return Ok(Limits::Held),
+            [_, true] => {
+                let why = "a container wrote 1728 MiB on a disk of 1 GiB".to_owned();
+                return Ok(Limits::Broken(why));
+            }
+            _ => log!(
+                Info,
+                "{image} makes no proof: the node lacks space, or the image programs"
+            ),
+        }
+    }
+    Err(Error::Other(
+        "no image of the flavors on the node makes a proof of its limits".to_owned(),
+    ))
 }
 
 /// Whether a volume has the content of this creation.

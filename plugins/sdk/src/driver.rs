@@ -1,8 +1,8 @@
 //! The traits of a driver.
 
 use crate::types::{
-    Error, Health, Node, Observed, ObservedSnapshot, ObservedVolume, Report, SnapshotReport, Spec,
-    Surroundings, Tag, Target, Usage, Volume, VolumeReport,
+    Error, Health, Limits, Node, Observed, ObservedSnapshot, ObservedVolume, Report,
+    SnapshotReport, Spec, Surroundings, Tag, Target, Usage, Volume, VolumeReport,
 };
 
 /// A driver for one kind of engine.
@@ -100,6 +100,17 @@ pub trait Volumes: Driver {
     fn set_volumes(node: &Node, _: &Target) -> Result<(), Error> {
         Err(Error::Unsupported(format!(
             "existing instances of node {} keep their volumes",
+            node.name
+        )))
+    }
+
+    /// Proves that the engine holds sizes, by writing beyond one.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] in the default implementation.
+    fn prove_limits(node: &Node, _: &str, _: &[String]) -> Result<Limits, Error> {
+        Err(Error::Unsupported(format!(
+            "proofs of the limits of node {}",
             node.name
         )))
     }

@@ -2,7 +2,7 @@
 
 use crate::bindings::node_driver::exports::wharf::plugin::driver;
 use crate::types::{
-    Blueprint, BlueprintRequest, Error, Flavor, Health, Node, Observed, ObservedSnapshot,
+    Blueprint, BlueprintRequest, Error, Flavor, Health, Limits, Node, Observed, ObservedSnapshot,
     ObservedVolume, Report, SnapshotReport, Spec, Surroundings, Tag, Target, Usage, Volume,
     VolumeReport,
 };
@@ -91,6 +91,9 @@ impl<T: Volumes> volumes::exports::wharf::plugin::volumes::Guest for Exported<T>
     }
     fn set_volumes(node: Node, target: Target) -> Result<(), Error> {
         T::set_volumes(&node, &target)
+    }
+    fn prove_limits(node: Node, id: String, images: Vec<String>) -> Result<Limits, Error> {
+        T::prove_limits(&node, &id, &images)
     }
 }
 

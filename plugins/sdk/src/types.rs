@@ -20,5 +20,5 @@ pub use crate::bindings::snapshots::exports::wharf::plugin::snapshots::{
 };
 pub use crate::bindings::survey::exports::wharf::plugin::survey::{EngineNetwork, Surroundings};
 pub use crate::bindings::volumes::exports::wharf::plugin::volumes::{
-    ObservedVolume, Volume, VolumeReport, VolumeState,
+    Limits, ObservedVolume, Volume, VolumeReport, VolumeState,
 };

@@ -8,6 +8,7 @@ use crate::nodes::{BROKEN_LIMITS, BrokenLimits};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use uuid::Builder;
 use wharf_db::{Changes, Read as _, Rows as _, View};
 use wharf_domain::driver::{Limits, PluginError};
@@ -27,11 +28,18 @@ pub struct LimitsProver {
     app: Arc<App>,
     node: NodeId,
     driver: NodeDriver,
+    /// Permits for proofs.
+    proofs: Arc<Semaphore>,
 }
 
 impl LimitsProver {
-    pub fn new(app: Arc<App>, node: NodeId, driver: NodeDriver) -> Self {
-        Self { app, node, driver }
+    pub fn new(app: Arc<App>, node: NodeId, driver: NodeDriver, proofs: Arc<Semaphore>) -> Self {
+        Self {
+            app,
+            node,
+            driver,
+            proofs,
+        }
     }
 
     /// Runs until it is dropped.
@@ -66,7 +74,10 @@ impl LimitsProver {
             known = Arc::new(images(&self.app.plugins, &self.app.config().login_user).await);
         }
         let references = holders(&known, self.driver.engine_kind());
-        let found = match self.driver.prove_limits(id, &references).await {
+        let permit = self.proofs.acquire().await;
+        let proven = self.driver.prove_limits(id, &references).await;
+        drop(permit);
+        let found = match proven {
             Ok(found) => found,
             Err(PluginError::Unsupported(_)) => return Ok(None),
             Err(error) => return Err(error.to_string()),

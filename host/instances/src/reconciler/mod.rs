@@ -18,6 +18,7 @@ mod make;
 mod observe;
 mod on_node;
 mod plan;
+mod planner;
 mod reach;
 mod relocate;
 mod resize;
@@ -38,7 +39,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use supervise::supervise;
 use tasks::Tasks;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::interval;
 use wharf_db::Read;
@@ -50,6 +51,8 @@ pub use threads::Threads;
 
 /// How often the database is read for work whose nudge was lost.
 const TICK: Duration = Duration::from_secs(5);
+/// Proofs of limits at once, on all nodes. Each may have some MiB in memory.
+const PROOFS: usize = 4;
 
 /// Starts the keepers of one kind, one for each node.
 fn keep<K: OnNode>(app: &Arc<App>, observers: &mut JoinSet<()>) {
@@ -94,16 +97,18 @@ pub async fn run(
             supervise(&name, start).await;
         });
     }
+    let proofs = Arc::new(Semaphore::new(PROOFS));
     for (node, driver) in &app.drivers {
         if !driver.has_volumes() {
             continue;
         }
-        let (app, node, driver) = (Arc::clone(&app), node.clone(), driver.clone());
+        let (app, proofs) = (Arc::clone(&app), Arc::clone(&proofs));
+        let (node, driver) = (node.clone(), driver.clone());
         observers.spawn(async move {
             let name = format!("the prover of the limits of node {node}");
             let start = || {
-                let (app, node, driver) = (Arc::clone(&app), node.clone(), driver.clone());
-                limits::LimitsProver::new(app, node, driver).run()
+                let (app, proofs) = (Arc::clone(&app), Arc::clone(&proofs));
+                limits::LimitsProver::new(app, node.clone(), driver.clone(), proofs).run()
             };
             supervise(&name, start).await;
         });
@@ -112,6 +117,11 @@ pub async fn run(
     observers.spawn(async move {
         let start = || drainer::Drainer::new(Arc::clone(&drained)).run();
         supervise("the drainer", start).await;
+    });
+    let planned = Arc::clone(&app);
+    observers.spawn(async move {
+        let start = || planner::Planner::new(Arc::clone(&planned)).run();
+        supervise("the clock of plans", start).await;
     });
     let mut tick = interval(TICK);
     loop {

@@ -8,6 +8,7 @@ use wharf_db::{Db, Read, Rows as _};
 use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_ground::users::USERS;
+use wharf_instances::nodes::broken_limits;
 
 /// The part of a database that a configuration can contradict.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -26,6 +27,9 @@ pub struct Books {
     /// server knows them.
     #[serde(default)]
     pub kept_out: Vec<(String, String)>,
+    /// The nodes that do not hold the sizes of disks, with the signs.
+    #[serde(default)]
+    pub broken_limits: Vec<(String, String)>,
 }
 
 impl Books {
@@ -35,6 +39,10 @@ impl Books {
         db.read(|rows| {
             books.installation = rows.installation()?.hyphenated().to_string();
             books.users = rows.all(&USERS)?.count();
+            let broken = broken_limits(rows)?.into_iter();
+            books
+                .broken_limits
+                .extend(broken.map(|(node, broken)| (node.0, broken.to_string())));
             let kept = rows.kept_claims()?.into_iter();
             books
                 .kept
@@ -52,6 +60,19 @@ pub fn held_outside(books: &Books) -> impl Iterator<Item = ConfigFinding> {
         setting: format!("node.{node}.endpoint"),
         problem: format!("something outside Wharf holds {what}"),
         remedy: "end the program that holds it, or leave it out of the ranges of the configuration"
+            .to_owned(),
+    })
+}
+
+/// The findings about nodes that do not hold the sizes of disks.
+pub fn unlimited(books: &Books) -> impl Iterator<Item = ConfigFinding> {
+    books.broken_limits.iter().map(|(node, why)| ConfigFinding {
+        severity: Severity::Warning,
+        setting: format!("node.{node}.endpoint"),
+        problem: format!(
+            "the engine does not hold the sizes of disks and volumes, and the node takes nothing new: {why}"
+        ),
+        remedy: "mend the engine's storage; on btrfs, `btrfs quota rescan` mends inconsistent quotas"
             .to_owned(),
     })
 }

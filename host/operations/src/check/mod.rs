@@ -9,7 +9,7 @@ mod private_ports;
 pub use books::Books;
 pub use networks::MachineNetworks;
 
-use books::{contradictions, held_outside};
+use books::{contradictions, held_outside, unlimited};
 use networks::conflicts;
 
 use serde::Serialize;
@@ -129,6 +129,7 @@ pub async fn judge(
 ) -> CheckResult {
     let mut findings = contradictions(config, books);
     findings.extend(held_outside(books));
+    findings.extend(unlimited(books));
     let images = images(plugins, &config.login_user).await;
     let surveys = survey(drivers.values(), &by_engine(&images)).await;
     let features = nodes::features(drivers.values(), &surveys).await;

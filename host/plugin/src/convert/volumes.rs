@@ -3,7 +3,7 @@
 use super::driver::{again, rows};
 use super::short;
 use crate::bindings::{driver_types, volumes as wit};
-use wharf_domain::driver::{Mount, ObservedVolume, PluginError, VolumeReport, VolumeState};
+use wharf_domain::driver::{Limits, Mount, ObservedVolume, PluginError, VolumeReport, VolumeState};
 use wharf_domain::ids::{NodeId, VolumeId};
 
 /// To a guest.
@@ -30,6 +30,14 @@ fn state(state: wit::VolumeState) -> VolumeState {
         wit::VolumeState::Ready => VolumeState::Ready(()),
         wit::VolumeState::InUse => VolumeState::InUse,
         wit::VolumeState::Failed(why) => VolumeState::Failed(short(&why)),
+    }
+}
+
+/// From a guest.
+pub fn limits(found: wit::Limits) -> Limits {
+    match found {
+        wit::Limits::Held => Limits::Held,
+        wit::Limits::Broken(why) => Limits::Broken(short(&why)),
     }
 }
 

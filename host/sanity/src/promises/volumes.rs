@@ -4,7 +4,7 @@ use super::Verdict;
 use crate::subject::Subject;
 use anyhow::{Context, Result, bail, ensure};
 use std::time::{Duration, Instant};
-use wharf_domain::driver::{Mount, Phase, PluginError, Spec, VolumeState};
+use wharf_domain::driver::{Limits, Mount, Phase, PluginError, Spec, VolumeState};
 use wharf_domain::ids::VolumeId;
 
 /// The size of a volume.
@@ -133,6 +133,22 @@ pub async fn interrupted(subject: &Subject) -> Result<Verdict> {
         let _ = tokio::time::timeout(cut, driver.unmake_volume(id)).await;
         unmake(subject, id, &VolumeState::Absent).await?;
     }
+    nothing_is_left(subject).await
+}
+
+pub async fn proven(subject: &Subject) -> Result<Verdict> {
+    let (id, images) = (new_id(), [subject.sample.image.clone()]);
+    let prove = async || subject.driver().prove_limits(id, &images).await;
+    for cut in CUTS_MS.map(Duration::from_millis) {
+        let _ = tokio::time::timeout(cut, prove()).await;
+        match subject.retried(prove).await {
+            Ok(Limits::Held) => {}
+            Err(PluginError::Unsupported(_)) => return Ok(NONE),
+            proven => bail!("prove-limits reported {proven:?}"),
+        }
+    }
+    let instances = subject.listed().await?;
+    ensure!(instances.is_empty(), "left: {instances:?}");
     nothing_is_left(subject).await
 }
 

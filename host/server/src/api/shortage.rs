@@ -28,6 +28,7 @@ impl<'a> ShortageWire<'a> {
         let Shortfall {
             fields,
             freeing,
+            limits_broken,
             no_image,
             volumes,
         } = shortfall;
@@ -35,6 +36,12 @@ impl<'a> ShortageWire<'a> {
         let names = bottleneck.join(", ");
         let freeing = if *freeing {
             " Deleted instances are still being removed; try again shortly."
+        } else {
+            ""
+        };
+        let broken = if *limits_broken {
+            " A host takes nothing new at present, because it does not hold the sizes of disks. The operator has to \
+             mend it."
         } else {
             ""
         };
@@ -53,9 +60,9 @@ impl<'a> ShortageWire<'a> {
                     "volumes" => "takes no such instance".to_owned(),
                     short => format!("has not enough {short} {left}"),
                 };
-                format!("{what}: an instance with {bound}, which {why}.{freeing}")
+                format!("{what}: an instance with {bound}, which {why}.{freeing}{broken}")
             }
-            None => format!("{what}: not enough {names} {left}.{freeing}"),
+            None => format!("{what}: not enough {names} {left}.{freeing}{broken}"),
         };
         Self {
             message,

@@ -77,21 +77,28 @@ impl Api<'_> {
         self.send(&call.timeout_ms(DISK_WORK_MS))
     }
 
-    /// Creates the holder.
-    pub fn make_holder(&self, image: &str) -> Result<Reply<()>, Error> {
+    /// Creates the holder, or a container that makes a proof.
+    pub fn make_holder(&self, image: &str, proof: bool) -> Result<Reply<()>, Error> {
         let call = Call::named("create-holder").with("image", image);
+        let call = if proof {
+            call.with("proof", true)
+        } else {
+            call
+        };
         self.send(&call.timeout_ms(DISK_WORK_MS))
     }
 
-    /// Runs the holder's command, and tells the host the place of its disk.
-    pub fn run_holder(&self) -> Result<Reply<()>, Error> {
+    /// Runs the holder's command, and tells the host the place of its disk. Returns what the command has printed.
+    pub fn run_holder(&self) -> Result<Reply<String>, Error> {
+        let mut printed = String::new();
         for request in ["start-holder", "wait-for-holder", "read-root", "read-place"] {
             let answer = Call::named(request).timeout_ms(DISK_WORK_MS);
-            if let Err(refusal) = accepted(answer.send(self.engine)?) {
-                return Ok(Err(refusal));
+            match accepted(answer.send(self.engine)?) {
+                Ok(answer) => printed = String::from_utf8_lossy(&answer.body).into_owned(),
+                Err(refusal) => return Ok(Err(refusal)),
             }
         }
-        Ok(Ok(()))
+        Ok(Ok(printed))
     }
 
     /// The volume that [`Self::make_volume`] would make; none if its holder has not told a place.

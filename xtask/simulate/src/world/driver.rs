@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use std::time::Duration;
 use tokio::time::Instant;
 use wharf_domain::driver::{
-    DriverReport, DriverTarget, NodeHealth, Observed, ObservedSnapshot, ObservedVolume, Phase,
-    PluginError, ResourceUsage, SnapshotReport, Source, Spec, StoreMark, Surroundings, Tag,
+    DriverReport, DriverTarget, Limits, NodeHealth, Observed, ObservedSnapshot, ObservedVolume,
+    Phase, PluginError, ResourceUsage, SnapshotReport, Source, Spec, StoreMark, Surroundings, Tag,
     VolumeReport, VolumeState,
 };
 use wharf_domain::ids::{Generation, NodeId, SnapshotId, VolumeId};
@@ -218,6 +218,11 @@ impl VolumeCalls for WorldDriver {
         self.done(Request::SetVolumes(Box::new(target.clone())))
             .await
     }
+
+    /// The world has no blocks to write.
+    async fn prove_limits(&self, _: VolumeId, _: &[String]) -> Result<Limits, PluginError> {
+        Err(PluginError::Unsupported("proofs of limits".to_owned()))
+    }
 }
 
 /// The world takes no snapshots.
@@ -235,12 +240,7 @@ impl SnapshotCalls for WorldDriver {
         Err(no_snapshots())
     }
 
-    async fn restore_snapshot(
-        &self,
-        _: &Spec,
-        _: &InstanceSecrets,
-        _: SnapshotId,
-    ) -> Result<DriverReport, PluginError> {
+    async fn restore_snapshot(&self, _: &Spec, _: SnapshotId) -> Result<DriverReport, PluginError> {
         Err(no_snapshots())
     }
 

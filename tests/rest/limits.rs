@@ -1,0 +1,76 @@
+//! Nodes that do not hold the sizes of disks and volumes.
+
+use crate::{Expected, has, start_on, until_logged, until_says, wait_until, with};
+use serde_json::json;
+use std::fs;
+use wharf_tests::{Api, Server, lasting_node, metric};
+
+/// Starts a server with a node whose limits are broken while the file exists.
+fn start(settings: &str) -> (Server, Api, tempfile::TempDir, std::path::PathBuf) {
+    let (_, dir) = lasting_node("one", "").unwrap();
+    let broken = dir.path().join("broken");
+    fs::write(&broken, "").unwrap();
+    let settings = format!("break_limits_while = \"{}\"{settings}", broken.display());
+    let node = wharf_tests::simulated_node("one", &settings);
+    let (server, api) = start_on("", &node);
+    (server, api, dir, broken)
+}
+
+#[test]
+fn a_node_that_does_not_hold_sizes_takes_nothing_new_until_it_does() {
+    let (mut server, api, _dir, broken) = start("");
+    until_says(&server, &["node", "list"], "limits broken, reachable");
+    let list = server.cli(&["node", "list"]).unwrap();
+    has(
+        &list,
+        "node one does not hold the sizes of disks and volumes, and takes nothing new: simulated breach, since 2",
+    );
+    until_logged(&server, "the node does not hold the sizes");
+    has(
+        server.cli(&["check"]).unwrap(),
+        "`node.one.endpoint`: the engine does not hold the sizes",
+    );
+    let operator = server.user("op@example.com").unwrap();
+    let gauge = "wharf_node_limits_broken{node=\"one\"}";
+    assert_eq!(metric(&operator, gauge).unwrap(), 1.0);
+    let refused = api.create(&with("container", json!({}))).is(422);
+    has(
+        refused["detail"]["message"].as_str().unwrap(),
+        "A host takes nothing new at present, because it does not hold the sizes of disks.",
+    );
+    let volume = json!({ "name": "data", "size_gib": 1 });
+    let refused = api.send("POST", "/api/volume/", &volume).unwrap().is(400);
+    has(
+        refused["detail"].as_str().unwrap(),
+        "does not hold the sizes of disks",
+    );
+
+    // It is durable, and holds before the first proof of the next start.
+    server.kill().unwrap();
+    has(server.cli(&["node", "list"]).unwrap(), "limits broken");
+    server.run().unwrap();
+    let api = server.again(&api);
+    api.create(&with("container", json!({}))).is(422);
+
+    fs::remove_file(&broken).unwrap();
+    wait_until("a proof succeeds", || {
+        Ok((!server.cli(&["node", "list"])?.contains("broken")).then_some(()))
+    });
+    let operator = server.again(&operator);
+    assert_eq!(metric(&operator, gauge).unwrap(), 0.0);
+    let created = api.create(&with("container", json!({}))).is(201);
+    api.wait_for(crate::uuid(&created), "running").unwrap();
+    api.send("POST", "/api/volume/", &volume).unwrap().is(201);
+    until_logged(&server, "the node holds the sizes of disks");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_proof_without_a_result_says_nothing_of_the_limits() {
+    let faults = ", faults = [{ call = \"prove_limits\", error = \"error\" }]";
+    let (server, api, _dir, _broken) = start(faults);
+    let created = api.create(&with("container", json!({}))).is(201);
+    api.wait_for(crate::uuid(&created), "running").unwrap();
+    assert!(!server.cli(&["node", "list"]).unwrap().contains("broken"));
+    server.finish().unwrap();
+}
