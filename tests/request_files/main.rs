@@ -10,6 +10,7 @@
 
 mod promises;
 mod recorded;
+mod snapshots;
 mod volumes;
 mod walls;
 

@@ -28,12 +28,15 @@ impl PromiseCall {
     }
 
     pub fn incus(call: &str) -> Self {
-        let settings =
+        Self::incus_with(call, json!({}))
+    }
+
+    /// A call on Incus with these members of the sample.
+    pub fn incus_with(call: &str, mut sample: Value) -> Self {
+        sample["call"] = call.into();
+        sample["settings"] =
             json!({ "member": "one", "gateway": "10.80.0.1", "publish_address": "192.0.2.1" });
-        Self::new(
-            "driver-incus",
-            json!({ "call": call, "settings": settings }),
-        )
+        Self::new("driver-incus", sample)
     }
 
     /// The request, or the refusal.
@@ -63,8 +66,13 @@ impl PromiseCall {
         self.ask(name, arguments, Purpose::Send)
     }
 
+    /// The request as a job, or the refusal.
+    pub fn job(&self, name: &str, arguments: &[(&str, &str)]) -> Result<String, String> {
+        self.ask(name, arguments, Purpose::Job)
+    }
+
     /// Takes an answer to a request.
-    fn answer(&mut self, name: &str, arguments: &[(&str, &str)], status: u16, body: &Value) {
+    pub fn answer(&mut self, name: &str, arguments: &[(&str, &str)], status: u16, body: &Value) {
         let (arguments, body) = (texts(arguments), body.to_string());
         let body = body.as_bytes();
         self.requests

@@ -9,7 +9,6 @@ use wharf_domain::driver::{
     DriverReport, DriverTarget, ObservedSnapshot, PluginError, SnapshotReport, Source, Spec,
 };
 use wharf_domain::ids::SnapshotId;
-use wharf_domain::secret::InstanceSecrets;
 use wharf_engine::CallScope;
 
 /// The functions of a driver for snapshots.
@@ -25,11 +24,10 @@ pub trait SnapshotCalls {
     /// Removes a snapshot.
     async fn drop_snapshot(&self, of: Source) -> Result<SnapshotReport, PluginError>;
 
-    /// Gives a stopped instance the disk of a snapshot of it. `secrets` are for the blueprint's files.
+    /// Gives a stopped instance the disk of a snapshot of it.
     async fn restore_snapshot(
         &self,
         spec: &Spec,
-        secrets: &InstanceSecrets,
         id: SnapshotId,
     ) -> Result<DriverReport, PluginError>;
 
@@ -70,15 +68,11 @@ impl SnapshotCalls for GuestDriver {
     async fn restore_snapshot(
         &self,
         spec: &Spec,
-        secrets: &InstanceSecrets,
         id: SnapshotId,
     ) -> Result<DriverReport, PluginError> {
         let pre = supported(self.plugin.with_snapshots.as_ref())?;
         let scope = CallScope::restore(&self.installation, spec, self.engine_kind(), id);
-        let options = CallOptions {
-            secrets: secrets.clone(),
-            ..self.changes("restore", scope)
-        };
+        let options = self.changes("restore", scope);
         let (given, id) = (convert_driver::spec(spec), id.to_string());
         let report = self.enter(options, |mut store, node| async move {
             let guest = pre.instantiate_async(&mut store).await?;

@@ -39,7 +39,7 @@ enum LearnKind {
     Line(Regex),
     /// An absolute directory of the node, for bodies alone: no part of a path takes its slashes.
     Directory,
-    /// A number above zero. Later answers change nothing: a request of the call may be their cause.
+    /// A number above zero, also as a text. Later answers change nothing: a request of the call may be their cause.
     FirstNumber,
     /// The sum of the positive numbers in a list.
     Sum,
@@ -236,7 +236,9 @@ impl Learn {
                     );
                 }
                 (_, LearntValue::FirstNumber(sum) | LearntValue::Sum(sum)) => {
-                    *sum = sum.saturating_add(value.as_u64().unwrap_or_default());
+                    let written = || value.as_str()?.parse().ok();
+                    let number = value.as_u64().or_else(written);
+                    *sum = sum.saturating_add(number.unwrap_or_default());
                 }
                 _ => {}
             }

@@ -10,7 +10,7 @@ use crate::product::Product;
 use crate::pull::Pull;
 use crate::settings::{BtrfsQuotas, DiskLimit, Kvm, Lxcfs};
 use crate::start::{Started, start, start_sized};
-use crate::{ENGINE_KIND, digest, gpu, names, network, volumes};
+use crate::{ENGINE_KIND, digest, gpu, names, network, snapshots, volumes};
 use wharf_guest::{Error, Phase, Report, ResourceType, Spec, log};
 
 /// Attempts to create in one call: without a disk limit, without hardware virtualisation, without
@@ -48,8 +48,11 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         let reason = format!("volume {} is not on the node", mount.volume);
         return Ok(failed(spec, reason));
     }
+    if spec.source.is_some() && !snapshots::fits(ctx, spec)? {
+        return Ok(failed(spec, "the snapshot is not on the node".into()));
+    }
     for _ in 0..ROUNDS {
-        let refusal = match create(ctx, spec, None, options)? {
+        let refusal = match create(ctx, spec, Replaced::Nothing, options)? {
             Ok(()) => match first_start(ctx, spec, None)? {
                 First::Report(report) => return Ok(report),
                 First::Without(part) => {
@@ -77,7 +80,9 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         let Some(refusal) = refusal else {
             return Err(Error::RetryLater(LOOK_AGAIN_MS));
         };
-        if refusal.is_no_image() {
+        if refusal.is_no_image() && spec.source.is_some() {
+            return Ok(failed(spec, "the snapshot has gone from the node".into()));
+        } else if refusal.is_no_image() {
             match ctx.api.pull()? {
                 Pull::Done => {}
                 Pull::Running(progress) => {
@@ -155,19 +160,29 @@ pub(crate) fn image(ctx: &Context, spec: &Spec) -> Option<String> {
     Some(ctx.settings.image(&image.reference))
 }
 
-/// Creates the instance's container, or the replacement of one whose disk had the limit `grown_from`. If
-/// the image counts towards the disk's limit, the limit is raised by its size. A virtual machine's
-/// limit includes room for it.
+/// The container whose place a new one takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Replaced<'a> {
+    Nothing,
+    /// One whose disk has this limit, and is to grow.
+    Small(&'a str),
+    /// One whose disk is to be that of the call's snapshot.
+    Restored,
+}
+
+/// Creates the instance's container, or its replacement. If the image counts towards the disk's limit, the
+/// limit is raised by its size. A virtual machine's limit includes room for it.
 pub(crate) fn create(
     ctx: &Context,
     spec: &Spec,
-    grown_from: Option<&str>,
+    replaced: Replaced<'_>,
     options: Options,
 ) -> Result<Reply<()>, Error> {
+    let is_of_snapshot = spec.source.is_some() || replaced == Replaced::Restored;
     if options.disk_limit
         && spec.resource_type == ResourceType::Container
         && ctx.settings.btrfs_quotas == BtrfsQuotas::Full
-        && let Err(refusal) = ctx.api.measure_image()?
+        && let Err(refusal) = ctx.api.measure_image(is_of_snapshot)?
     {
         return Ok(Err(refusal));
     }
@@ -179,9 +194,10 @@ pub(crate) fn create(
     } else {
         "create"
     };
-    let name = match grown_from {
-        Some(_) => names::part(&spec.tag),
-        None => names::container(&spec.tag),
+    let (name, grown_from) = match replaced {
+        Replaced::Nothing => (names::container(&spec.tag), None),
+        Replaced::Small(limit) => (names::part(&spec.tag), Some(limit)),
+        Replaced::Restored => (names::part(&spec.tag), None),
     };
     // With `auto`, the host omits the limit only after the engine has refused one.
     let unlimited = !options.disk_limit && ctx.settings.disk_limit == DiskLimit::Auto;
@@ -190,6 +206,7 @@ pub(crate) fn create(
         .with("name", name)
         .with("digest", digest::of(spec))
         .with_some("grown-from", grown_from)
+        .flag("restored", replaced == Replaced::Restored)
         .flag("no-disk-limit", unlimited)
         .flag("kvm", options.kvm)
         .flag("own-view", options.own_view)

@@ -128,6 +128,18 @@ impl Found {
         phase::of_state(&self.details.state, &self.details.config.labels)
     }
 
+    /// Returns whether the processes stand still, mostly for a copy.
+    pub fn is_paused(&self) -> bool {
+        self.details.state.status == "paused"
+    }
+
+    /// Returns whether the container is made from this image and has never run.
+    pub fn is_new_from(&self, image: &str) -> bool {
+        let state = self.details.state.status.as_str();
+        matches!(state, "created" | "configured" | "initialized")
+            && self.details.config.image == image
+    }
+
     /// Returns whether the container's processes run.
     pub fn is_up(&self) -> bool {
         self.phase().is_up()

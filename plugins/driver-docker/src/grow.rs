@@ -15,18 +15,20 @@ use crate::api::Reply;
 use crate::api::model::label;
 use crate::api::transfer::Moving;
 use crate::context::Context;
-use crate::ensure::{Options, create, image};
+use crate::ensure::{Options, Replaced, create, image};
 use crate::found::{self, Found, is_called};
 use crate::product::Product;
 use crate::pull::Pull;
-use crate::settings::Lxcfs;
+use crate::settings::{DiskLimit, Lxcfs};
 use crate::vm::disk_size_of;
 use crate::{lxcfs, names, network, volumes};
-use wharf_guest::{During, Error, Phase, Report, ResourceType, Shortage, Size, Spec, Target, log};
+use wharf_guest::{
+    During, Error, Mount, Phase, Report, ResourceType, Shortage, Size, Spec, Target, log,
+};
 
-/// Attempts to create in one call: with the network, with the image, without lxcfs, and after a
-/// conflicting container.
-const ROUNDS: u32 = 5;
+/// Attempts to create in one call: with the network, with the image, without lxcfs, without a limit, and after
+/// a conflicting container.
+const ROUNDS: u32 = 6;
 /// Delay while content is copied, ms.
 const LOOK_AGAIN_MS: u32 = 500;
 
@@ -76,7 +78,9 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         give_up(ctx)?;
         return Ok(Report::settled(spec.generation, found.phase()));
     }
-    keeps_all_on_its_disk(&found, spec)?;
+    if let Some(path) = elsewhere(&found, &spec.volumes) {
+        return Err(keeps(&found, spec, &format!("{path} is on a volume")));
+    }
     if !Product::of(ctx)?.moves_content() {
         return Err(keeps(&found, spec, "this engine does not copy all content"));
     }
@@ -94,10 +98,7 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     })?;
     match moved {
         Moving::Under(progress) => Ok(growing(spec, progress.unwrap_or_default())),
-        Moving::Ended(Ok(())) => {
-            renamed(ctx.api.name_whole()?)?;
-            take_over(ctx, spec, Some(&old.id))
-        }
+        Moving::Ended(Ok(())) => replace(ctx, spec, &old.id),
         Moving::Ended(Err(refusal)) => {
             give_up(ctx)?;
             Err(if refusal.is_no_space() || refusal.is_immovable() {
@@ -110,7 +111,8 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
             if begun.is_some() {
                 removed(ctx.api.remove_part()?)?;
             }
-            if let Some(report) = make(ctx, spec, &found)? {
+            let from = found.label(names::DISK).unwrap_or_default();
+            if let Some(report) = make(ctx, spec, &found, Replaced::Small(from))? {
                 return Ok(report);
             }
             ctx.api.begin_transfer(&old.id)?;
@@ -128,23 +130,18 @@ pub fn give_up(ctx: &Context) -> Result<(), Error> {
     removed(ctx.api.remove_part()?)
 }
 
-/// Content on volumes would not be copied, and would be removed with the old container.
-fn keeps_all_on_its_disk(found: &Found, spec: &Spec) -> Result<(), Error> {
-    let mut mounts = found.details.mounts.iter().flatten();
+/// The path in a container whose content is on no disk of its own and no volume of the instance. It would not
+/// be copied, and would be removed with the container.
+pub(crate) fn elsewhere<'a>(found: &'a Found, volumes: &[Mount]) -> Option<&'a str> {
     let is_own = |name: &str| {
         let id = name.strip_prefix(volumes::PREFIX);
-        id.is_some_and(|id| spec.volumes.iter().any(|mount| mount.volume == id))
+        id.is_some_and(|id| volumes.iter().any(|mount| mount.volume == id))
     };
-    // The host keeps what is on the instance's volumes, which the new container has too.
-    match mounts.find(|mount| {
+    let mut mounts = found.details.mounts.iter().flatten();
+    let other = mounts.find(|mount| {
         !mount.source.starts_with(lxcfs::DIRECTORY) && !mount.name.as_deref().is_some_and(is_own)
-    }) {
-        Some(mount) => {
-            let why = format!("{} is on a volume", mount.destination);
-            Err(keeps(found, spec, &why))
-        }
-        None => Ok(()),
-    }
+    })?;
+    Some(&other.destination)
 }
 
 /// Reports that the disk can never grow.
@@ -161,32 +158,42 @@ fn keeps(found: &Found, spec: &Spec, why: &str) -> Error {
     }])
 }
 
-/// Creates the container with the larger disk; returns a report if that needs another call.
-fn make(ctx: &Context, spec: &Spec, old: &Found) -> Result<Option<Report>, Error> {
+/// Creates the replacement of a container; returns a report if that needs another call.
+pub(crate) fn make(
+    ctx: &Context,
+    spec: &Spec,
+    old: &Found,
+    replaced: Replaced<'_>,
+) -> Result<Option<Report>, Error> {
+    let is_restored = replaced == Replaced::Restored;
+    let cannot = |why: &str| {
+        if is_restored {
+            Error::invalid("snapshot", why)
+        } else {
+            keeps(old, spec, why)
+        }
+    };
     let Some(image) = image(ctx, spec) else {
-        return Err(keeps(old, spec, "its flavor no longer has an image"));
+        return Err(cannot("its flavor no longer has an image"));
     };
     let mut options = Options {
-        disk_limit: true,
+        disk_limit: !is_restored || ctx.settings.disk_limit != DiskLimit::Off,
         kvm: false,
         // The engine may be unable to start a container with lxcfs.
         own_view: ctx.settings.lxcfs != Lxcfs::Off
             && old.label(names::VIEW) != Some(lxcfs::MACHINE),
     };
     if let Some(mount) = volumes::missing(ctx, spec)? {
-        return Err(keeps(
-            old,
-            spec,
-            &format!("volume {} is gone", mount.volume),
-        ));
+        return Err(cannot(&format!("volume {} is gone", mount.volume)));
     }
-    let from = old.label(names::DISK).unwrap_or_default();
     for _ in 0..ROUNDS {
-        let refusal = match create(ctx, spec, Some(from), options)? {
+        let refusal = match create(ctx, spec, replaced, options)? {
             Ok(()) => return Ok(None),
             Err(refusal) => refusal,
         };
-        if refusal.is_no_image() {
+        if refusal.is_no_image() && (is_restored || spec.source.is_some()) {
+            return Err(cannot("the snapshot is not on the node"));
+        } else if refusal.is_no_image() {
             match ctx.api.pull()? {
                 Pull::Done => {}
                 Pull::Running(progress) => {
@@ -202,17 +209,29 @@ fn make(ctx: &Context, spec: &Spec, old: &Found) -> Result<Option<Report>, Error
             options.own_view = false;
         } else if refusal.is_name_taken() {
             removed(ctx.api.remove_part()?)?;
+        } else if refusal.is_no_disk_limit()
+            && is_restored
+            && options.disk_limit
+            && ctx.settings.disk_limit == DiskLimit::Auto
+        {
+            options.disk_limit = false;
         } else if refusal.is_no_disk_limit() {
-            return Err(keeps(old, spec, &refusal.message));
+            return Err(cannot(&refusal.message));
         } else {
-            return Err(refusal.during("creating the container with the larger disk"));
+            return Err(refusal.during("creating the container that replaces the old one"));
         }
     }
     Err(Error::RetryLater(LOOK_AGAIN_MS))
 }
 
-/// Replaces the instance's container by the complete one.
-fn take_over(ctx: &Context, spec: &Spec, old: Option<&str>) -> Result<Report, Error> {
+/// Replaces the instance's container by one that has all of its content.
+pub(crate) fn replace(ctx: &Context, spec: &Spec, old: &str) -> Result<Report, Error> {
+    renamed(ctx.api.name_whole()?)?;
+    take_over(ctx, spec, Some(old))
+}
+
+/// Replaces the instance's container by the one that is named as complete.
+pub(crate) fn take_over(ctx: &Context, spec: &Spec, old: Option<&str>) -> Result<Report, Error> {
     if let Some(old) = old {
         removed(ctx.api.remove(old)?)?;
     }

@@ -5,8 +5,8 @@
 //! A virtual machine runs inside its container ([`vm`]).
 //!
 //! `requests.toml` has the requests, and [`api`] names them. Reading order: [`names`] (the objects on
-//! the engine), [`ensure`] (their creation), [`lifecycle`], [`grow`], [`ports`], [`delete`], then the
-//! queries: [`inspect`], [`stats`], [`probe`], [`identity`], [`survey`].
+//! the engine), [`ensure`] (their creation), [`lifecycle`], [`grow`], [`snapshots`], [`ports`], [`delete`],
+//! then the queries: [`inspect`], [`stats`], [`probe`], [`identity`], [`survey`].
 //!
 //! Paths carry no version unless the setting `api_version` names one, so engines use their newest.
 //! No single version suits all engines: Podman supports 1.41, and Docker 29 nothing below 1.44. The
@@ -35,6 +35,7 @@ pub mod product;
 pub mod pull;
 pub mod resize;
 pub mod settings;
+pub mod snapshots;
 pub mod start;
 pub mod stats;
 pub mod survey;
@@ -44,8 +45,9 @@ pub mod volumes;
 use context::Context;
 use wharf_guest::HostEngine;
 use wharf_guest::{
-    Driver, Error, Health, Identity, Node, Observed, ObservedVolume, Ports, Report, Spec,
-    Surroundings, Survey, Tag, Target, Usage, Volume, VolumeReport, Volumes,
+    Driver, Error, Health, Identity, Limits, Node, Observed, ObservedSnapshot, ObservedVolume,
+    Ports, Report, SnapshotReport, Snapshots, Spec, Surroundings, Survey, Tag, Target, Usage,
+    Volume, VolumeReport, Volumes,
 };
 
 /// The kind of engine, in blueprints and in `requests.toml`.
@@ -134,6 +136,28 @@ impl Volumes for Docker {
     fn list_volumes(node: &Node) -> Result<Vec<ObservedVolume>, Error> {
         volumes::list(&Context::new(node, &HostEngine)?)
     }
+
+    fn prove_limits(node: &Node, _: &str, images: &[String]) -> Result<Limits, Error> {
+        volumes::prove(&Context::new(node, &HostEngine)?, images)
+    }
 }
 
-wharf_guest::export!(Docker: Driver + Ports + Identity + Survey + Volumes);
+impl Snapshots for Docker {
+    fn take(node: &Node, target: &Target, _: &str) -> Result<SnapshotReport, Error> {
+        snapshots::take(&Context::new(node, &HostEngine)?, target)
+    }
+
+    fn drop(node: &Node, instance: &Tag, _: &str) -> Result<SnapshotReport, Error> {
+        snapshots::drop(&Context::new(node, &HostEngine)?, instance)
+    }
+
+    fn restore(node: &Node, spec: &Spec, snapshot: &str) -> Result<Report, Error> {
+        snapshots::restore(&Context::new(node, &HostEngine)?, spec, snapshot)
+    }
+
+    fn list_snapshots(node: &Node) -> Result<Vec<ObservedSnapshot>, Error> {
+        snapshots::list(&Context::new(node, &HostEngine)?)
+    }
+}
+
+wharf_guest::export!(Docker: Driver + Ports + Identity + Survey + Volumes + Snapshots);

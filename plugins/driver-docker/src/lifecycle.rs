@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::found;
 use crate::grow;
+use crate::snapshots;
 use crate::start::{self, Started};
 use wharf_guest::{Error, Phase, Report, Target};
 
@@ -21,6 +22,7 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
         }
         Phase::Stopped(_) => {}
         phase @ (Phase::Ready | Phase::Booting) => {
+            snapshots::is_copied(ctx, &found)?;
             // An earlier call may have ended between the start and the resize. A change that failed
             // may still be in effect.
             start::resize(ctx, &found, &limits)?;
@@ -57,6 +59,8 @@ pub fn stop(ctx: &Context, target: &Target, grace_ms: u32) -> Result<Report, Err
             reason
         }
         Phase::Creating => Some("never started".into()),
+        // Processes that stand still could not end in order.
+        _ if snapshots::is_copied(ctx, &found)? => return Err(Error::RetryLater(LOOK_AGAIN_MS)),
         _ => match ctx.api.stop(&found.name, grace_ms)? {
             Ok(()) => None,
             Err(refusal) if refusal.is_not_found() => {

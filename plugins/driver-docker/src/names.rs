@@ -22,9 +22,14 @@ pub const DISK: &str = "io.wharf.disk";
 /// Label: whether the container shows its own CPUs and memory (`own`), or the machine's (`machine`).
 pub const VIEW: &str = "io.wharf.view";
 
-/// Label: the container is the replacement of one whose disk had this limit. It counts as having
-/// run, though the engine has never started it.
+/// Label: the container is the replacement of one whose disk had this limit, or was restored. It counts as
+/// having run, though the engine has never started it. A clone has [`NONE`].
 pub const GROWN_FROM: &str = "io.wharf.grown-from";
+/// The value of a label in place of that of the container's image.
+pub const NONE: &str = "none";
+
+/// The names of snapshots begin with it, and have a tag.
+pub const SNAPSHOT: &str = "localhost/wharf-snapshot/";
 
 /// Label: the mark of the engine's store, on the installation's volume.
 pub const MARK: &str = "io.wharf.mark";
@@ -32,6 +37,11 @@ pub const MARK: &str = "io.wharf.mark";
 /// The first character of ids of public networks. Some engines route outgoing traffic over the
 /// network whose name sorts first; this makes it the public one.
 pub const PUBLIC_ID: char = '0';
+
+/// The name of a snapshot.
+pub fn snapshot(id: &str) -> String {
+    format!("{SNAPSHOT}{id}:1")
+}
 
 /// The name of an instance's container.
 pub fn container(tag: &Tag) -> String {

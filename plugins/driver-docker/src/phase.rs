@@ -27,10 +27,10 @@ pub fn of_summary(summary: &Summary) -> Phase {
 /// stopped instance instead. An unknown state means that the container exists.
 fn phase(word: &str, labels: &Labels, reason: impl FnOnce() -> String) -> Phase {
     match word {
-        "created" | "configured" | "initialized" if label(labels, names::GROWN_FROM).is_some() => {
-            Phase::Stopped(None)
-        }
-        "created" | "configured" | "initialized" => Phase::Creating,
+        "created" | "configured" | "initialized" => match label(labels, names::GROWN_FROM) {
+            None | Some(names::NONE) => Phase::Creating,
+            Some(_) => Phase::Stopped(None),
+        },
         "running" | "paused" | "stopping" => Phase::Ready,
         "exited" | "stopped" => Phase::Stopped(Some(reason())),
         "removing" | "dead" => Phase::Stopped(Some("being removed".into())),
@@ -70,9 +70,13 @@ mod tests {
 
     #[test]
     fn a_replacement_container_counts_as_stopped() {
-        let labels = [(names::GROWN_FROM.to_owned(), "10G".to_owned())];
-        let phase = super::of_state(&state("created"), &Some(labels.into()));
-        assert!(matches!(phase, Phase::Stopped(None)));
+        let phase = |from: &str| {
+            let labels = [(names::GROWN_FROM.to_owned(), from.to_owned())];
+            super::of_state(&state("created"), &Some(labels.into()))
+        };
+        assert!(matches!(phase("10G"), Phase::Stopped(None)));
+        assert!(matches!(phase("snapshot"), Phase::Stopped(None)));
+        assert!(matches!(phase(names::NONE), Phase::Creating));
     }
 
     #[test]

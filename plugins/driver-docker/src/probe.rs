@@ -6,8 +6,8 @@ use crate::disk_limit;
 use crate::gpu;
 use crate::product::Product;
 use crate::settings::DiskLimit;
-use crate::{vm, volumes};
-use wharf_guest::{DiskGrow, During, Error, Features, GIB, Health, SnapshotKind, version_numbers};
+use crate::{snapshots, vm, volumes};
+use wharf_guest::{DiskGrow, During, Error, Features, GIB, Health, version_numbers};
 
 /// The oldest version of the interface with all required features: Docker 20.10, Podman 4.
 const OLDEST_API: (u32, u32) = (1, 41);
@@ -59,7 +59,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             kvm: vm::have_kvm(ctx)?,
             volumes: volumes::are_made(ctx, &product, &info),
             late_attach: false,
-            snapshots: SnapshotKind::None,
+            snapshots: snapshots::kind(&info),
         },
         n_vcpus: info.ncpu,
         mem_gib: u32::try_from(info.mem_total / GIB).unwrap_or(u32::MAX),
@@ -71,7 +71,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
 }
 
 /// Engines without root on cgroups v1 silently ignore limits of CPU and memory.
-fn takes_no_limits(info: &Info) -> bool {
+pub(crate) fn takes_no_limits(info: &Info) -> bool {
     info.is_rootless() && info.cgroup_version == "1"
 }
 

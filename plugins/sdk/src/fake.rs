@@ -280,7 +280,9 @@ impl<'a> Host<'a> {
             path: rendered.target,
             headers: rendered.headers,
             body: match rendered.body {
-                wharf_requests::RenderedBody::None => Body::Empty,
+                wharf_requests::RenderedBody::None | wharf_requests::RenderedBody::Noise => {
+                    Body::Empty
+                }
                 wharf_requests::RenderedBody::Json(text) => Body::Json(text),
                 wharf_requests::RenderedBody::Archive(files) => {
                     Body::Archive(files.into_iter().map(given).collect())

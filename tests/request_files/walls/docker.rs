@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 const MACHINE: u64 = 384 << 20;
 /// The owner's network: its first address, and the end of the installation's id.
 const NETWORK: &str = "n0a500100045";
+const SNAPSHOT: &str = "9c9e6679-7425-40de-944b-e07fc1f90ae7";
 
 /// A container with everything that a node's settings can add.
 fn container() -> Value {
@@ -58,6 +59,61 @@ fn all_addresses(
         sample,
         walls: vec![(at, ports)],
     }]
+}
+
+/// Containers that are made from a snapshot: the members of the body with their image, labels and limit.
+fn snapshots([image_at, labels_at, limit_at]: [&'static str; 3]) -> Vec<Call> {
+    let call = |name, arguments: &[_], mut sample: Value, limit, disk: &str, ran: &str| {
+        sample["snapshot"] = json!({
+            "id": SNAPSHOT, "instance": "5d1c5a5e-8e7c-4a57-9f0e-2f4b8f1f6a11", "incarnation": 1,
+        });
+        let image = json!(format!("localhost/wharf-snapshot/{SNAPSHOT}:1"));
+        let more = json!({
+            "io.wharf.view": "machine", "io.wharf.disk": disk, "io.wharf.grown-from": ran,
+        });
+        let walls = vec![
+            (image_at, image),
+            (labels_at, labels(more)),
+            (limit_at, limit),
+        ];
+        Call {
+            name,
+            arguments: [&[DIGEST], arguments].concat(),
+            sample,
+            walls,
+        }
+    };
+    let (limited, counted) = (json!({ "size": "10G" }), json!({ "size": "10474M" }));
+    let measured = json!({ "learnt": { "image_bytes": 160 << 20 } });
+    let off = json!({ "settings": { "disk_limit": "off" } });
+    let restore = json!({ "call": "restore" });
+    vec![
+        call("a clone", &[], measured, counted, "10G", "none"),
+        call(
+            "a clone without a limit",
+            &[],
+            off,
+            Value::Null,
+            "none",
+            "none",
+        ),
+        call(
+            "a restored one",
+            &[("restored", "true")],
+            restore,
+            limited.clone(),
+            "10G",
+            "snapshot",
+        ),
+        call(
+            "a clone that grows",
+            &[("grown-from", "5G")],
+            json!({}),
+            limited,
+            "10G",
+            "5G",
+        ),
+    ]
 }
 
 /// Containers with other limits of their disk: the member of the body, and the label. The network of one has
@@ -263,6 +319,7 @@ pub fn docker() -> Creation {
                 },
             ],
             disks("/Labels", "/HostConfig/StorageOpt"),
+            snapshots(["/Image", "/Labels", "/HostConfig/StorageOpt"]),
             all_addresses(
                 &[("podman", "true")],
                 "/HostConfig/PortBindings",
@@ -332,6 +389,7 @@ pub fn docker() -> Creation {
                 vec!["seccomp=unconfined"].into(),
             ),
             ("request/create/body/User", "root".into()),
+            ("values/snapshot", "localhost/other/{snapshot.id}".into()),
             ("request/create/body/Volumes", toml::Table::new().into()),
             ("values/mounted/item/Type", "bind".into()),
             ("values/mounted/item/ReadOnly", false.into()),
@@ -441,6 +499,7 @@ pub fn podman() -> Creation {
                 },
             ],
             disks("/labels", "/storage_opts"),
+            snapshots(["/image", "/labels", "/storage_opts"]),
             all_addresses(
                 &[],
                 "/portmappings",

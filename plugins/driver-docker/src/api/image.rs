@@ -10,15 +10,18 @@ use wharf_guest::{Error, Job};
 const BUSY_MS: u32 = 60_000;
 
 impl Api<'_> {
-    /// Tells the host the size of the blueprint's image, if that counts towards the limit of a
-    /// container's disk. The image's own size would be wrong: Podman includes its copies for user
-    /// namespaces.
-    pub fn measure_image(&self) -> Result<Reply<()>, Error> {
-        let image: Reply<Image> = self.read(&Call::named("read-image").timeout_ms(BUSY_MS))?;
+    /// Tells the host the size of the blueprint's image, or of that below the snapshot of the call, if that
+    /// counts towards the limit of a container's disk. The image's own size would be wrong: Podman includes
+    /// its copies for user namespaces.
+    pub fn measure_image(&self, is_of_snapshot: bool) -> Result<Reply<()>, Error> {
+        let [read, measure] = if is_of_snapshot {
+            ["read-snapshot", "measure-snapshot"]
+        } else {
+            ["read-image", "read-image-history"]
+        };
+        let image: Reply<Image> = self.read(&Call::named(read).timeout_ms(BUSY_MS))?;
         match image {
-            Ok(image) if image.is_counted() => {
-                self.send(&Call::named("read-image-history").timeout_ms(BUSY_MS))
-            }
+            Ok(image) if image.is_counted() => self.send(&Call::named(measure).timeout_ms(BUSY_MS)),
             Ok(_) => Ok(Ok(())),
             Err(refusal) => Ok(Err(refusal)),
         }

@@ -9,6 +9,7 @@ pub mod image;
 pub mod model;
 pub mod network;
 pub mod refusal;
+pub mod snapshot;
 pub mod system;
 pub mod transfer;
 pub mod volume;

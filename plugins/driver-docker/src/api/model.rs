@@ -21,6 +21,8 @@ pub struct Details {
     pub state: State,
     /// The configuration at creation.
     pub config: Config,
+    /// The id of its image.
+    pub image: String,
     /// The limits.
     pub host_config: Limits,
     /// Mounts, which are not on the container's own disk.
@@ -62,6 +64,8 @@ pub struct State {
 pub struct Config {
     /// The labels.
     pub labels: Labels,
+    /// The name of its image.
+    pub image: String,
 }
 
 /// Limits of a container.
@@ -114,6 +118,42 @@ pub struct Image {
 
 /// The label of an image in which an SSH server starts.
 const SSH: &str = "io.wharf.ssh";
+/// The label of an image whose first start can be repeated on the disk of another instance.
+const CLONABLE: &str = "io.wharf.clonable";
+/// The label of a snapshot: the size of the image below it, in bytes.
+const IMAGE_BYTES: &str = "io.wharf.image-bytes";
+
+/// One entry of `GET /images/json`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ImageSummary {
+    /// The names; null if it has none.
+    pub repo_tags: Option<Vec<String>>,
+    pub labels: Labels,
+    /// Bytes of all layers.
+    pub size: u64,
+}
+
+impl ImageSummary {
+    /// Whether instances can be made from it.
+    pub fn is_clonable(&self) -> bool {
+        label(&self.labels, CLONABLE).is_some()
+    }
+}
+
+/// One entry of `GET /images/NAME/history`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Layer {
+    pub size: u64,
+}
+
+/// A line of `GET /events`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Event {
+    pub action: String,
+}
 
 /// The settings of an image's containers.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -131,10 +171,23 @@ pub struct Storage {
 }
 
 impl Image {
+    fn label(&self, key: &str) -> Option<&str> {
+        label(&self.config.as_ref()?.labels, key)
+    }
+
     /// Whether it has the label of an SSH server.
     pub fn has_ssh(&self) -> bool {
-        let config = self.config.as_ref();
-        config.is_some_and(|config| label(&config.labels, SSH).is_some())
+        self.label(SSH).is_some()
+    }
+
+    /// Whether instances can be made from its snapshots.
+    pub fn is_clonable(&self) -> bool {
+        self.label(CLONABLE).is_some()
+    }
+
+    /// The size of the image below a snapshot.
+    pub fn image_bytes(&self) -> Option<u64> {
+        self.label(IMAGE_BYTES)?.parse().ok()
     }
 
     /// Returns whether the image counts towards the limit of a container's disk. It does if a

@@ -4,10 +4,13 @@ use crate::fake::Fake;
 use driver_docker::context::Context;
 use driver_docker::{
     delete, ensure, grow, identity, inspect, lifecycle, lxcfs, network, ports, probe, resize,
-    stats, survey,
+    snapshots, stats, survey,
 };
 use wharf_guest::fake::Host;
-use wharf_guest::{Error, Health, Node, Observed, Report, Spec, Surroundings, Tag, Target, Usage};
+use wharf_guest::{
+    Error, Health, Node, Observed, ObservedSnapshot, Report, SnapshotReport, Source, Spec,
+    Surroundings, Tag, Target, Usage,
+};
 
 const FILE: &str = include_str!("../../requests.toml");
 
@@ -64,6 +67,25 @@ impl<'a> Calls<'a> {
 
     pub fn list(&self) -> Result<Vec<Observed>, Error> {
         self.call(&Host::node(FILE, self.node, self.fake), inspect::list)
+    }
+
+    pub fn take(&self, target: &Target, id: &str) -> Result<SnapshotReport, Error> {
+        let host = Host::take(FILE, self.node, target, id, self.fake);
+        self.call(&host, |ctx| snapshots::take(ctx, target))
+    }
+
+    pub fn drop_snapshot(&self, of: &Source) -> Result<SnapshotReport, Error> {
+        let host = Host::drop(FILE, self.node, of, self.fake);
+        self.call(&host, |ctx| snapshots::drop(ctx, &of.instance))
+    }
+
+    pub fn restore(&self, spec: &Spec, id: &str) -> Result<Report, Error> {
+        let host = Host::restore(FILE, self.node, spec, id, self.fake);
+        self.call(&host, |ctx| snapshots::restore(ctx, spec, id))
+    }
+
+    pub fn list_snapshots(&self) -> Result<Vec<ObservedSnapshot>, Error> {
+        self.call(&Host::node(FILE, self.node, self.fake), snapshots::list)
     }
 
     pub fn probe(&self) -> Result<Health, Error> {

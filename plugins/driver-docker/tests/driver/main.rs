@@ -15,6 +15,7 @@ mod fake;
 mod growing;
 mod identity;
 mod podman;
+mod snapshots;
 mod survey;
 mod vms;
 mod volumes;

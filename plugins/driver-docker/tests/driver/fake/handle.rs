@@ -29,6 +29,9 @@ pub fn handle(world: &mut World, request: &Sent) -> Answer {
         (method, ["v4.0.0", "libpod", rest @ ..]) if world.podman => {
             libpod(world, method, rest, &body)
         }
+        (Method::Get, ["images", "json"]) => (200, world.listed_snapshots()),
+        (Method::Delete, ["images", name @ ..]) => world.drop_snapshot(&name.join("/"), query),
+        (Method::Get, ["events"]) => (200, world.pauses(query)),
         (Method::Get, ["images", name @ .., what]) => image(world, &name.join("/"), what),
         (Method::Get, ["containers", "json"]) => list(world, query),
         (Method::Post, ["containers", "create"]) => {
@@ -107,13 +110,21 @@ fn libpod(world: &mut World, method: Method, rest: &[&str], body: &Value) -> Ans
 }
 
 fn image(world: &World, name: &str, what: &str) -> Answer {
+    if let Some(snapshot) = world.snapshot(name) {
+        return (200, snapshot.told(what, world));
+    }
+    let name = if *name == *super::snapshot::ID {
+        "localhost/wharf/base:1"
+    } else {
+        name
+    };
     if !world.images.contains(name) {
         return no(404, &format!("No such image: {name}"));
     }
     let size = world.image_bytes / 2;
     match what {
         "json" => {
-            let labels = json!({ "io.wharf.ssh": "1" });
+            let labels = json!({ "io.wharf.ssh": "1", "io.wharf.clonable": "1" });
             let labels = if name.contains("earlier") {
                 Value::Null
             } else {
@@ -135,7 +146,7 @@ fn image(world: &World, name: &str, what: &str) -> Answer {
 
 fn create(world: &mut World, name: &str, body: Value) -> Answer {
     let image = body["Image"].as_str().unwrap();
-    if !world.images.contains(image) {
+    if !world.images.contains(image) && world.snapshot(image).is_none() {
         return no(404, &format!("No such image: {image}"));
     }
     if world.containers.contains_key(name) {
@@ -152,10 +163,12 @@ fn create(world: &mut World, name: &str, body: Value) -> Answer {
         return no(400, NO_LXCFS);
     }
     world.next_container += 1;
+    let copied = world.snapshot(image).map(|snapshot| snapshot.files.clone());
     world.containers.insert(
         world.renamed_to.unwrap_or(name).into(),
         Container {
             id: format!("{:064x}", world.next_container),
+            files: copied.unwrap_or_default(),
             body,
             ..Container::default()
         },
@@ -203,6 +216,9 @@ fn list(world: &World, query: &str) -> Answer {
 }
 
 fn state(container: &Container) -> &'static str {
+    if container.paused {
+        return "paused";
+    }
     match (container.running, container.started) {
         (true, _) => "running",
         (_, true) => "exited",
@@ -216,6 +232,7 @@ fn container(world: &mut World, request: &Sent, name: &str, rest: &[&str], body:
         .as_str()
         .unwrap();
     let network = world.networks.get(wanted).map(|(id, _)| *id);
+    let image_id = world.image_id(&world.containers[name].body["Image"]);
     let (kvm, lxcfs, no_bridge) = (world.kvm, world.lxcfs, world.no_bridge);
     let locked = world.locked;
     let made = |(_, made): &(u64, Value)| made["Options"]["com.docker.network.bridge.name"].clone();
@@ -227,7 +244,9 @@ fn container(world: &mut World, request: &Sent, name: &str, rest: &[&str], body:
             200,
             json!({
                 "State": { "Status": state(container), "ExitCode": 0, "Error": "" },
-                "Config": { "Labels": container.body["Labels"] },
+                "Config": { "Labels": container.body["Labels"], "Image": container.body["Image"] },
+                "Image": image_id,
+                "Mounts": container.body["Mounts"],
                 "HostConfig": container.body["HostConfig"], "Name": format!("/{name}"),
                 "SizeRw": 12345,
             }),
@@ -237,7 +256,11 @@ fn container(world: &mut World, request: &Sent, name: &str, rest: &[&str], body:
             let Body::Archive(files) = &request.body else {
                 panic!("no archive")
             };
-            container.files = files.iter().map(|file| file.path.clone()).collect();
+            for file in files {
+                if !container.files.contains(&file.path) {
+                    container.files.push(file.path.clone());
+                }
+            }
             (200, Value::Null)
         }
         (Method::Post, ["start"]) => {
@@ -277,7 +300,13 @@ fn container(world: &mut World, request: &Sent, name: &str, rest: &[&str], body:
             container.limit = container.body["HostConfig"]["Memory"].as_u64().unwrap();
             (204, Value::Null)
         }
+        (Method::Post, ["unpause"]) if !container.paused => no(409, "Container is not paused"),
+        (Method::Post, ["unpause"]) => {
+            container.paused = false;
+            (204, Value::Null)
+        }
         (Method::Post, ["stop"]) => {
+            assert!(!container.paused, "it could not end in order");
             let code = if container.running { 204 } else { 304 };
             container.running = false;
             (code, Value::Null)

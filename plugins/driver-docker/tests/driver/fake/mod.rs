@@ -12,6 +12,7 @@
 
 pub mod given;
 mod handle;
+mod snapshot;
 
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
@@ -41,6 +42,8 @@ pub struct Container {
     pub body: Value,
     pub files: Vec<String>,
     pub running: bool,
+    /// Whether its processes stand still.
+    pub paused: bool,
     pub started: bool,
     /// The memory limit in effect while it runs.
     pub limit: u64,
@@ -59,6 +62,16 @@ pub struct World {
     pub containers: BTreeMap<String, Container>,
     /// Labels of the volumes.
     pub volumes: BTreeMap<String, Value>,
+    /// Snapshots by their names.
+    pub snapshots: BTreeMap<String, snapshot::Image>,
+    /// The copy in progress.
+    pub copy: Option<snapshot::Copy>,
+    /// Whether the host waits for that copy.
+    pub job: bool,
+    /// Whether the engine knows that it paused a container itself.
+    pub holds: bool,
+    /// The answer to each copy that fails.
+    pub copies_fail: Option<(u16, &'static str)>,
     pub next_network: u64,
     pub next_container: u64,
     /// The bridges of all networks have vanished; a new network has one.
@@ -171,7 +184,11 @@ impl Http for Fake {
         let headers = if self.world.borrow().headless {
             Vec::new()
         } else {
-            vec![header("server", server), header("api-version", "1.41")]
+            vec![
+                header("server", server),
+                header("api-version", "1.41"),
+                header("date", "Fri, 27 Nov 2026 18:40:19 GMT"),
+            ]
         };
         Ok(Response {
             status,
@@ -233,6 +250,9 @@ impl Http for Fake {
     }
 
     fn job(&self, request: &Sent) -> Result<JobState, EngineError> {
+        if request.name == "commit" {
+            return Ok(self.world.borrow_mut().commit(request));
+        }
         let image = request.path.strip_prefix("/images/create?fromImage=");
         let image = image.unwrap().replace("%2F", "/").replace("%3A", ":");
         let mut world = self.world.borrow_mut();

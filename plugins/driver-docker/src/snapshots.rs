@@ -1,0 +1,262 @@
+//! Snapshots. The engine commits a container: it copies all data since the container's image into an image of
+//! its own, which has its name once it is complete. The processes stand still meanwhile.
+//!
+//! - A clone is created from that image in place of the blueprint's.
+//! - A restored instance gets a new container from it, by the names of [`grow`]: `…-part` is created, and becomes
+//!   `…-whole` at once. Only then is the old container removed.
+//!
+//! An engine that is killed in a copy leaves the processes standing, and no image. The next call lets them go on.
+
+use crate::api::Refusal;
+use crate::api::model::{Info, label};
+use crate::context::Context;
+use crate::ensure::Replaced;
+use crate::found::{self, Found, is_called};
+use crate::product::Product;
+use crate::settings::{BtrfsQuotas, DiskLimit};
+use crate::{grow, names, probe};
+use wharf_guest::{
+    Complete, During, Error, GIB, ObservedSnapshot, Phase, Report, Shortage, SnapshotKind,
+    SnapshotReport, SnapshotState, Spec, Tag, Target, log,
+};
+
+/// Delay while the engine copies, ms.
+const LOOK_AGAIN_MS: u32 = 500;
+
+/// How the node takes snapshots. An engine that cannot limit processes cannot hold them for a copy either.
+pub fn kind(info: &Info) -> SnapshotKind {
+    if probe::takes_no_limits(info) {
+        SnapshotKind::None
+    } else {
+        SnapshotKind::Copied
+    }
+}
+
+/// A complete snapshot.
+struct Copy {
+    complete: Complete,
+    /// Whether limits of disks count the data of images.
+    is_counted: bool,
+}
+
+/// The snapshot of the call, once it is complete.
+fn copy(ctx: &Context) -> Result<Option<Copy>, Error> {
+    let image = match ctx.api.snapshot()? {
+        Ok(image) => image,
+        Err(refusal) if refusal.is_absent() => return Ok(None),
+        Err(refusal) => return Err(refusal.during("reading the snapshot")),
+    };
+    let layers = match ctx.api.snapshot_layers()? {
+        Ok(layers) => layers,
+        Err(refusal) if refusal.is_absent() => return Ok(None),
+        Err(refusal) => return Err(refusal.during("reading the size of the snapshot")),
+    };
+    let all = layers
+        .iter()
+        .fold(0u64, |sum, layer| sum.saturating_add(layer.size));
+    Ok(Some(Copy {
+        complete: Complete {
+            bytes: all.saturating_sub(image.image_bytes().unwrap_or(0)),
+            clonable: image.is_clonable(),
+        },
+        is_counted: image.is_counted(),
+    }))
+}
+
+/// See the `snapshots` interface.
+pub fn take(ctx: &Context, target: &Target) -> Result<SnapshotReport, Error> {
+    let found = found::find(ctx, &target.tag, false)?;
+    let is_copied = match &found {
+        Some(found) => is_copied(ctx, found)?,
+        None => false,
+    };
+    match copy(ctx)? {
+        Some(copy) if !is_copied => return Ok(settled(SnapshotState::Ready(copy.complete))),
+        // The engine names the image before it lets the processes go on.
+        Some(_) => return Ok(copying()),
+        None if is_copied => return Ok(copying()),
+        None => {}
+    }
+    let found = found.ok_or(Error::NotFound)?;
+    if !matches!(
+        found.phase(),
+        Phase::Ready | Phase::Booting | Phase::Stopped(_)
+    ) {
+        return Err(Error::Conflict("the instance never ran".to_owned()));
+    }
+    if let Some(path) = grow::elsewhere(&found, &target.volumes) {
+        return Ok(failed(target, format!("{path} is on a volume")));
+    }
+    let measured = ctx.api.measure_below(&found.details.image)?;
+    measured.during("reading the size of the image")?;
+    match ctx.api.commit(&found.name)? {
+        None => Ok(copying()),
+        Some(Ok(())) => Ok(
+            copy(ctx)?.map_or_else(copying, |copy| settled(SnapshotState::Ready(copy.complete)))
+        ),
+        Some(Err(refusal)) if refusal.is_no_container() => Err(Error::NotFound),
+        Some(Err(refusal)) if refusal.is_no_space() || refusal.is_final() => {
+            Ok(failed(target, refusal.message.clone()))
+        }
+        Some(Err(refusal)) => Err(refusal.during("copying the data")),
+    }
+}
+
+/// Whether the engine copies a container now. One that an interrupted copy has left standing goes on.
+///
+/// Podman answers no question about a container while it copies it. Docker knows the pauses since its own start, and
+/// completes a copy whose client has gone.
+pub fn is_copied(ctx: &Context, found: &Found) -> Result<bool, Error> {
+    if !found.is_paused() {
+        return Ok(false);
+    }
+    let step = "reading why the processes stand still";
+    if !Product::of(ctx)?.is_podman() && ctx.api.holds(&found.name)?.during(step)? {
+        return Ok(true);
+    }
+    log!(
+        Warn,
+        "{}: an interrupted copy has left it standing",
+        found.name
+    );
+    match ctx.api.unpause(&found.name)? {
+        Ok(()) => Ok(false),
+        Err(refusal) if refusal.is_running() || refusal.is_not_found() => Ok(false),
+        Err(refusal) => Err(refusal.during("letting the processes go on")),
+    }
+}
+
+/// See the `snapshots` interface. The engine keeps an image from which a container is made.
+pub fn drop(ctx: &Context, instance: &Tag) -> Result<SnapshotReport, Error> {
+    let is_copied = match found::find(ctx, instance, false)? {
+        Some(found) => is_copied(ctx, &found)?,
+        None => false,
+    };
+    match ctx.api.drop_snapshot()? {
+        Err(refusal) if refusal.is_needed() => Ok(settled(SnapshotState::InUse)),
+        Err(refusal) if !refusal.is_absent() => Err(refusal.during("removing the snapshot")),
+        // It may be the copy that is under way.
+        _ if is_copied => Ok(copying()),
+        _ => Ok(settled(SnapshotState::Absent)),
+    }
+}
+
+/// Whether the engine has the snapshot of the call.
+///
+/// # Errors
+/// [`Error::Insufficient`] if the disk would be too small for it.
+pub fn fits(ctx: &Context, spec: &Spec) -> Result<bool, Error> {
+    let Some(copy) = copy(ctx)? else {
+        return Ok(false);
+    };
+    let is_part_of_size = copy.is_counted
+        && ctx.settings.btrfs_quotas == BtrfsQuotas::Full
+        && ctx.settings.disk_limit != DiskLimit::Off;
+    let (needed, size) = (
+        copy.complete.bytes.div_ceil(GIB),
+        spec.size.disk_size_gib.into(),
+    );
+    if is_part_of_size && needed > size {
+        return Err(Error::Insufficient(vec![Shortage {
+            field: "disk_size_gib".into(),
+            requested: needed,
+            available: size,
+        }]));
+    }
+    Ok(true)
+}
+
+/// See the `snapshots` interface.
+pub fn restore(ctx: &Context, spec: &Spec, id: &str) -> Result<Report, Error> {
+    let listed = found::listed(ctx, &spec.tag)?;
+    let named = |name: &str| listed.iter().find(|one| is_called(one, name));
+    let (part, whole) = (names::part(&spec.tag), names::whole(&spec.tag));
+    if named(&whole).is_some() {
+        let old = listed
+            .iter()
+            .find(|one| !is_called(one, &part) && !is_called(one, &whole));
+        grow::take_over(ctx, spec, old.map(|old| old.id.as_str()))?;
+    }
+    let old = found::find(ctx, &spec.tag, false)?.ok_or(Error::NotFound)?;
+    if old.is_up() || old.is_new_from(&names::snapshot(id)) {
+        return Ok(Report::settled(spec.generation, old.phase()));
+    }
+    if let Some(path) = grow::elsewhere(&old, &spec.volumes) {
+        let why = format!("{path} is on a volume, and would be lost");
+        return Err(Error::Conflict(why));
+    }
+    if !fits(ctx, spec)? {
+        return Err(Error::invalid("snapshot", "the node does not have it"));
+    }
+    grow::give_up(ctx)?;
+    match grow::make(ctx, spec, &old, Replaced::Restored)? {
+        Some(report) => Ok(report),
+        None => grow::replace(ctx, spec, &old.name),
+    }
+}
+
+/// See the `snapshots` interface. The data of the image below a snapshot is included.
+pub fn list(ctx: &Context) -> Result<Vec<ObservedSnapshot>, Error> {
+    let images = ctx.api.own_images()?.during("listing the snapshots")?;
+    let observed = images.iter().flat_map(|image| {
+        let state = || {
+            SnapshotState::Ready(Complete {
+                bytes: image.size,
+                clonable: image.is_clonable(),
+            })
+        };
+        let ids = image.repo_tags.iter().flatten();
+        let ids = ids.filter_map(|tag| tag.strip_prefix(names::SNAPSHOT)?.strip_suffix(":1"));
+        ids.filter_map(move |id| {
+            Some(ObservedSnapshot {
+                id: id.to_owned(),
+                instance: Tag {
+                    instance: label(&image.labels, names::INSTANCE)?.to_owned(),
+                    incarnation: label(&image.labels, names::INCARNATION)?.parse().ok()?,
+                },
+                state: state(),
+            })
+        })
+    });
+    Ok(observed.collect())
+}
+
+fn settled(state: SnapshotState) -> SnapshotReport {
+    SnapshotReport {
+        state,
+        again_ms: None,
+    }
+}
+
+fn copying() -> SnapshotReport {
+    SnapshotReport {
+        state: SnapshotState::Copying(String::new()),
+        again_ms: Some(LOOK_AGAIN_MS),
+    }
+}
+
+fn failed(target: &Target, why: String) -> SnapshotReport {
+    log!(
+        Warn,
+        "a snapshot of instance {}: {why}",
+        target.tag.instance
+    );
+    settled(SnapshotState::Failed(why))
+}
+
+impl Refusal {
+    /// The engine has no such image.
+    fn is_absent(&self) -> bool {
+        self.status == 404 || self.is_no_image()
+    }
+
+    /// A container is made from the image, or another image is.
+    fn is_needed(&self) -> bool {
+        self.status == 409 || self.says(&["image is in use", "image used by"])
+    }
+
+    /// The container does not stand still. Docker and Podman differ in the status.
+    fn is_running(&self) -> bool {
+        self.status == 409 || self.says(&["is not paused"])
+    }
+}

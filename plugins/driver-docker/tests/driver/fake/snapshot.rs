@@ -1,0 +1,163 @@
+//! The fake engine's copies of containers.
+
+use super::World;
+use serde_json::{Value, json};
+use wharf_guest::fake::Sent;
+use wharf_guest::{JobState, Response};
+
+/// The id of the blueprint's image.
+pub const ID: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+/// The data of each copy.
+pub const COPIED: u64 = 3 << 30;
+
+/// A snapshot.
+#[derive(Debug, Clone)]
+pub struct Image {
+    pub files: Vec<String>,
+    labels: Value,
+    /// Bytes of data in the snapshots below it.
+    below: u64,
+}
+
+/// A copy in progress.
+#[derive(Debug, Clone)]
+pub struct Copy {
+    container: String,
+    name: String,
+    image_bytes: String,
+}
+
+impl Image {
+    /// The answer to a question about it.
+    pub fn told(&self, what: &str, world: &World) -> Value {
+        match what {
+            "json" => json!({
+                "GraphDriver": { "Name": world.storage }, "Config": { "Labels": self.labels },
+            }),
+            _ => json!([{ "Size": COPIED }, { "Size": self.below }, { "Size": world.image_bytes }]),
+        }
+    }
+}
+
+impl World {
+    /// The snapshot with this name or id.
+    pub fn snapshot(&self, called: &str) -> Option<&Image> {
+        let mut all = self.snapshots.iter();
+        let found = all.find(|(name, _)| *name == called || self.image_id(&json!(name)) == *called);
+        found.map(|(_, snapshot)| snapshot)
+    }
+
+    /// The id of an image.
+    pub fn image_id(&self, name: &Value) -> String {
+        let all = self.snapshots.keys();
+        let mut all = all.enumerate();
+        let found = all.find(|(_, known)| *name == known.as_str());
+        found.map_or(ID.to_owned(), |(at, _)| format!("{at:064x}"))
+    }
+
+    /// Starts a copy, or reports its state.
+    pub fn commit(&mut self, request: &Sent) -> JobState {
+        let (_, query) = request.path.split_once('?').unwrap();
+        let value = |key: &str| {
+            let mut pairs = query.split('&').map(|pair| pair.split_once('=').unwrap());
+            let found = pairs.find(|(name, _)| *name == key);
+            let text = found.unwrap().1.replace("%2F", "/").replace("%20", " ");
+            text.replace("%3D", "=")
+        };
+        let done = |status: u16, message: &str| {
+            JobState::Done(Response {
+                status,
+                headers: Vec::new(),
+                body: json!({ "message": message }).to_string().into_bytes(),
+            })
+        };
+        if let Some((status, message)) = self.copies_fail {
+            return done(status, message);
+        }
+        if self.job {
+            return match self.copy {
+                Some(_) => JobState::Running(None),
+                None => {
+                    self.job = false;
+                    done(201, "")
+                }
+            };
+        }
+        assert!(self.copy.is_none(), "a second copy beside the first one");
+        assert_eq!(value("pause"), "true");
+        let container = self.name_of(&value("container"));
+        let held = self.containers.get_mut(&container).unwrap();
+        assert!(
+            !held.paused,
+            "another copy lets it go on before this one ends"
+        );
+        held.paused = held.running;
+        let image_bytes = value("changes").split_once('=').unwrap().1.to_owned();
+        self.copy = Some(Copy {
+            container,
+            name: format!("{}:{}", value("repo"), value("tag")),
+            image_bytes,
+        });
+        (self.job, self.holds) = (true, true);
+        JobState::Running(None)
+    }
+
+    /// Completes the copy in progress.
+    pub fn finish(&mut self) {
+        let copy = self.copy.take().unwrap();
+        let container = &self.containers[&copy.container];
+        let below = self.snapshot(container.body["Image"].as_str().unwrap());
+        let below = below.map_or(0, |below| below.below + COPIED);
+        let mut labels = container.body["Labels"].clone();
+        labels["io.wharf.clonable"] = "1".into();
+        labels["io.wharf.image-bytes"] = copy.image_bytes.into();
+        let files = container.files.clone();
+        let image = Image {
+            files,
+            labels,
+            below,
+        };
+        self.snapshots.insert(copy.name, image);
+        self.containers.get_mut(&copy.container).unwrap().paused = false;
+        self.holds = false;
+    }
+
+    /// The engine is killed in a copy.
+    pub fn kill(&mut self) {
+        self.copy = None;
+        (self.job, self.holds) = (false, false);
+    }
+
+    pub fn pauses(&self, query: &str) -> Value {
+        assert!(query.contains("since=0&until=1795804819"), "{query}");
+        if self.holds {
+            json!({ "Action": "pause" })
+        } else {
+            Value::Null
+        }
+    }
+
+    pub fn listed_snapshots(&self) -> Value {
+        let foreign = [json!({ "RepoTags": null }), json!({ "RepoTags": ["x:1"] })];
+        let own = self
+            .snapshots
+            .iter()
+            .map(|(name, image)| json!({ "RepoTags": [name], "Labels": image.labels, "Size": 5 }));
+        own.chain(foreign).collect()
+    }
+
+    pub fn drop_snapshot(&mut self, name: &str, query: &str) -> (u16, Value) {
+        assert!(!query.contains("force"), "the data would stay for ever");
+        let mut containers = self.containers.values();
+        if containers.any(|container| container.body["Image"] == name) {
+            return (
+                409,
+                json!({ "message": "container 12 is using its referenced image" }),
+            );
+        }
+        match self.snapshots.remove(name) {
+            Some(_) => (200, json!([])),
+            None => (404, json!({ "message": "No such image" })),
+        }
+    }
+}

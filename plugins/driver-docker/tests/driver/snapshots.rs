@@ -1,0 +1,307 @@
+//! Snapshots, restores and clones on an engine that is killed in a copy, or loses calls and answers.
+
+use crate::calls::Calls;
+use crate::fake::given::{node, spec, target};
+use crate::fake::{Break, Fake};
+use wharf_guest::{Error, Phase, SnapshotState, Source, Spec};
+
+const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+const OTHER: &str = "1b671a64-40d5-491e-99b0-da01ff1f3341";
+const NAME: &str = "wharf-00000000-0000-4000-8000-000000000001";
+
+/// An engine with a running instance.
+fn running() -> Fake {
+    let fake = Fake::new();
+    let node = node("{}");
+    Calls::new(&node, &fake).ensure(&spec(1)).unwrap();
+    fake
+}
+
+/// A snapshot of the first instance.
+fn of(id: &str) -> Source {
+    Source {
+        snapshot: id.to_owned(),
+        instance: spec(1).tag,
+    }
+}
+
+fn state(calls: &Calls<'_>, id: &str) -> SnapshotState {
+    calls.take(&target(&spec(1)), id).unwrap().state
+}
+
+/// Takes a snapshot of the first instance.
+fn taken(calls: &Calls<'_>, fake: &Fake, id: &str) {
+    assert!(matches!(state(calls, id), SnapshotState::Copying(_)));
+    fake.world.borrow_mut().finish();
+    assert!(matches!(state(calls, id), SnapshotState::Ready(_)));
+    fake.world.borrow_mut().job = false;
+}
+
+/// The specification of a clone of the first instance.
+fn clone() -> Spec {
+    Spec {
+        source: Some(of(ID)),
+        ..spec(2)
+    }
+}
+
+fn stands_still(fake: &Fake) -> bool {
+    fake.world.borrow().containers[NAME].paused
+}
+
+#[test]
+fn an_instance_that_stands_still_for_a_copy_counts_as_running() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    for _ in 0..3 {
+        assert!(matches!(state(&calls, ID), SnapshotState::Copying(_)));
+        assert!(stands_still(&fake));
+        assert!(matches!(calls.list().unwrap()[0].phase, Phase::Ready));
+        assert!(matches!(
+            calls.inspect(&spec(1).tag).unwrap().phase,
+            Phase::Ready
+        ));
+        let start = calls.start(&target(&spec(1))).unwrap();
+        assert!(matches!(start.phase, Phase::Ready) && stands_still(&fake));
+        let stop = calls.stop(&target(&spec(1)), 0);
+        assert!(matches!(stop, Err(Error::RetryLater(_))), "{stop:?}");
+    }
+    fake.world.borrow_mut().finish();
+    let SnapshotState::Ready(complete) = state(&calls, ID) else {
+        panic!("it is complete");
+    };
+    assert_eq!((complete.bytes, complete.clonable), (3 << 30, true));
+    let listed = calls.list_snapshots().unwrap();
+    assert!(matches!(&listed[..], [one] if one.id == ID && one.instance.incarnation == 1));
+}
+
+#[test]
+fn the_size_of_the_image_is_known_below_several_snapshots() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    taken(&calls, &fake, ID);
+    calls.ensure(&clone()).unwrap();
+    let of_clone = target(&clone());
+    calls.take(&of_clone, OTHER).unwrap();
+    fake.world.borrow_mut().finish();
+    let report = calls.take(&of_clone, OTHER).unwrap();
+    assert!(matches!(report.state, SnapshotState::Ready(complete) if complete.bytes == 6 << 30));
+}
+
+#[test]
+fn a_copy_goes_on_without_the_host() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    state(&calls, ID);
+    fake.world.borrow_mut().job = false;
+    for _ in 0..2 {
+        assert!(matches!(state(&calls, ID), SnapshotState::Copying(_)));
+    }
+    let dropped = calls.drop_snapshot(&of(ID)).unwrap();
+    assert!(
+        matches!(dropped.state, SnapshotState::Copying(_)),
+        "it would come up later"
+    );
+    fake.world.borrow_mut().finish();
+    assert!(matches!(state(&calls, ID), SnapshotState::Ready(_)));
+}
+
+#[test]
+fn an_engine_that_was_killed_in_a_copy_lets_the_instance_go_on() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    let halted = || {
+        state(&calls, ID);
+        fake.world.borrow_mut().kill();
+        assert!(stands_still(&fake));
+    };
+    halted();
+    calls.start(&target(&spec(1))).unwrap();
+    assert!(!stands_still(&fake));
+    halted();
+    calls.drop_snapshot(&of(ID)).unwrap();
+    assert!(!stands_still(&fake));
+    halted();
+    // Nothing of the first copy is ready: another one begins.
+    assert!(matches!(state(&calls, ID), SnapshotState::Copying(_)));
+    fake.world.borrow_mut().finish();
+    assert!(matches!(state(&calls, ID), SnapshotState::Ready(_)) && !stands_still(&fake));
+    fake.world.borrow_mut().job = false;
+    calls.take(&target(&spec(1)), OTHER).unwrap();
+    fake.world.borrow_mut().kill();
+    calls.stop(&target(&spec(1)), 0).unwrap();
+    assert!(!fake.world.borrow().containers[NAME].running);
+}
+
+#[test]
+fn podman_answers_about_no_container_that_it_copies() {
+    let fake = Fake::new();
+    fake.world.borrow_mut().podman = true;
+    let node = node("{}");
+    let calls = Calls::new(&node, &fake);
+    calls.ensure(&spec(1)).unwrap();
+    state(&calls, ID);
+    let mut world = fake.world.borrow_mut();
+    world.kill();
+    // Its events would say so too.
+    world.holds = true;
+    drop(world);
+    calls.start(&target(&spec(1))).unwrap();
+    assert!(!stands_still(&fake));
+}
+
+#[test]
+fn a_full_node_and_data_on_other_volumes_fail() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    fake.world.borrow_mut().copies_fail = Some((500, "write: no space left on device"));
+    assert!(matches!(state(&calls, ID), SnapshotState::Failed(_)));
+    fake.world.borrow_mut().copies_fail = Some((500, "something else"));
+    assert!(calls.take(&target(&spec(1)), ID).is_err());
+    fake.world.borrow_mut().copies_fail = None;
+    let mount = serde_json::json!([{ "Name": "anonymous", "Destination": "/var/lib/x" }]);
+    let mut world = fake.world.borrow_mut();
+    world.containers.get_mut(NAME).unwrap().body["Mounts"] = mount;
+    drop(world);
+    assert!(matches!(state(&calls, ID), SnapshotState::Failed(why) if why.contains("/var/lib/x")));
+}
+
+#[test]
+fn a_clone_has_the_files_of_both() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    let mut world = fake.world.borrow_mut();
+    let source = world.containers.get_mut(NAME).unwrap();
+    source.files = vec!["/home/user/a".into()];
+    // The labels of its image, which the clone would have too.
+    source.body["Labels"]["io.wharf.grown-from"] = "10G".into();
+    drop(world);
+    taken(&calls, &fake, ID);
+    calls.ensure(&clone()).unwrap();
+    let world = fake.world.borrow();
+    let made = &world.containers["wharf-00000000-0000-4000-8000-000000000002"];
+    assert_eq!(
+        made.files,
+        ["/home/user/a", "/etc/wharf/first-boot/password"]
+    );
+    assert!(made.running && world.started_bare.is_empty());
+    assert_eq!(made.body["Labels"]["io.wharf.grown-from"], "none");
+    // The image is 512 MiB large; the snapshot's data is a part of the size.
+    assert_eq!(made.body["HostConfig"]["StorageOpt"]["size"], "21088M");
+}
+
+#[test]
+fn a_clone_needs_its_snapshot_and_a_disk_for_it() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    let gone = calls.ensure(&clone()).unwrap();
+    assert!(matches!(gone.phase, Phase::Failed(_)), "{gone:?}");
+    taken(&calls, &fake, ID);
+    let mut small = clone();
+    small.size.disk_size_gib = 2;
+    let refused = calls.ensure(&small).unwrap_err();
+    assert!(
+        matches!(&refused, Error::Insufficient(short) if short[0].requested == 3),
+        "{refused:?}"
+    );
+    // Simple quotas do not count it.
+    let simple = crate::fake::given::node(r#"{"btrfs_quotas":"simple"}"#);
+    Calls::new(&simple, &fake).ensure(&small).unwrap();
+}
+
+/// Acts as the host until the instance is restored. At no point may its only data be gone.
+fn restored(fake: &Fake) -> Result<(), Error> {
+    let node = node("{}");
+    let report = Calls::new(&node, fake).restore(&spec(1), ID);
+    let world = fake.world.borrow();
+    assert!(world.containers.values().any(|one| !one.files.is_empty()));
+    assert!(matches!(report?.phase, Phase::Stopped(_)));
+    Ok(())
+}
+
+/// A stopped instance that had the file `a` at its snapshot, and has `b` now.
+fn changed() -> Fake {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    let file = |name: &str| {
+        let mut world = fake.world.borrow_mut();
+        world.containers.get_mut(NAME).unwrap().files = vec![name.to_owned()];
+    };
+    file("a");
+    taken(&calls, &fake, ID);
+    file("b");
+    calls.stop(&target(&spec(1)), 0).unwrap();
+    fake
+}
+
+#[test]
+fn a_restore_completes_after_any_failed_call() {
+    for when in [Break::Before, Break::After] {
+        for nth in 0.. {
+            let fake = changed();
+            fake.break_call(nth, when);
+            let mut rounds = 0;
+            while restored(&fake).is_err() {
+                rounds += 1;
+                assert!(rounds < 10, "{when:?} {nth}");
+            }
+            let broke = fake.broke();
+            fake.break_call(1000, when);
+            // Another call finds nothing to do.
+            let before = fake.world.borrow().next_container;
+            restored(&fake).unwrap();
+            let world = fake.world.borrow();
+            assert_eq!(world.next_container, before);
+            let names: Vec<_> = world.containers.keys().map(String::as_str).collect();
+            assert_eq!(names, [NAME], "{when:?} {nth}");
+            assert_eq!(world.containers[NAME].files, ["a"]);
+            drop(world);
+            let node = node("{}");
+            Calls::new(&node, &fake).start(&target(&spec(1))).unwrap();
+            assert!(fake.world.borrow().containers[NAME].running);
+            if !broke {
+                assert!(nth > 8, "{nth} calls");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_restore_that_cannot_be_keeps_the_disk() {
+    let (fake, node) = (changed(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    let gone = calls.restore(&spec(1), OTHER).unwrap_err();
+    assert!(
+        matches!(&gone, Error::Invalid(wrong) if wrong.field == "snapshot"),
+        "{gone:?}"
+    );
+    let mut small = spec(1);
+    small.size.disk_size_gib = 2;
+    let refused = calls.restore(&small, ID);
+    assert!(
+        matches!(refused, Err(Error::Insufficient(_))),
+        "{refused:?}"
+    );
+    assert_eq!(fake.world.borrow().containers[NAME].files, ["b"]);
+    calls.start(&target(&spec(1))).unwrap();
+    let up = calls.restore(&spec(1), ID).unwrap();
+    assert!(matches!(up.phase, Phase::Ready), "it runs: {up:?}");
+    assert_eq!(fake.world.borrow().containers[NAME].files, ["b"]);
+}
+
+#[test]
+fn a_snapshot_goes_once_no_instance_is_made_from_it() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    taken(&calls, &fake, ID);
+    calls.ensure(&clone()).unwrap();
+    let dropped = || calls.drop_snapshot(&of(ID)).unwrap().state;
+    assert!(matches!(dropped(), SnapshotState::InUse));
+    calls.delete(&target(&clone())).unwrap();
+    calls.delete(&target(&spec(1))).unwrap();
+    for _ in 0..2 {
+        assert!(matches!(dropped(), SnapshotState::Absent));
+    }
+    assert!(calls.list_snapshots().unwrap().is_empty());
+}
