@@ -130,7 +130,12 @@ fn rows<T>(reply: &Reply<T>) -> Vec<(&str, String)> {
     if let Some(volumes) = reply.value().get(VOLUMES).and_then(Value::as_array) {
         rows.push((VOLUMES, joined(volumes.iter().filter_map(mounted))));
     }
-    let place = |name: &str| FIRST.iter().position(|first| *first == name);
-    rows.sort_by_key(|(name, _)| place(name).unwrap_or(FIRST.len()));
+    put_first(&mut rows, &FIRST);
     rows
+}
+
+/// Puts the rows with these names first.
+pub fn put_first(rows: &mut [(&str, String)], first: &[&str]) {
+    let place = |name: &str| first.iter().position(|first| *first == name);
+    rows.sort_by_key(|(name, _)| place(name).unwrap_or(first.len()));
 }

@@ -10,7 +10,7 @@ use crate::output::{
     fields, hourly_usd, json, line, list as print_list, note, or_none, table, time,
 };
 use crate::remove::{Confirmation, Kind};
-use crate::show::{cost_rows, instance_as};
+use crate::show::{cost_rows, instance_as, put_first};
 use crate::wait::{Look, NewestEvent, WaitLimit, Words, until};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
@@ -62,8 +62,8 @@ pub enum SnapshotCommand {
 #[derive(Args)]
 pub struct Create {
     /// Name of the snapshot, unique among those of the instance; default: the time
-    #[arg(long)]
-    name: Option<String>,
+    #[arg(long = "name", value_name = "SNAPSHOT")]
+    snapshot: Option<String>,
     #[command(flatten)]
     wait: Waiting,
     #[command(flatten)]
@@ -157,7 +157,7 @@ impl Create {
         let InstanceArgs { name, connection } = &self.of;
         let client = connection.client()?;
         let mut body = SnapshotRequest::new();
-        body.name = self.name;
+        body.name = self.snapshot;
         let estimate = client.estimate_snapshot(name).fetch().await?;
         note(&estimated(name, &estimate));
         let created = retried(|| client.create_snapshot(name, &body)).await?;
@@ -300,6 +300,9 @@ fn print_plan(plan: &Reply<SnapshotPlan>) -> Result<()> {
     print_list(&fields(plan).collect::<Vec<_>>())
 }
 
+/// The fields that are shown first.
+const FIRST: [&str; 4] = ["name", "state", "instance_name", "size_gib"];
+
 async fn show(given: &str, connection: &Connection) -> Result<()> {
     let client = connection.client()?;
     let id = id_of(&client, given).await?;
@@ -310,6 +313,7 @@ async fn show(given: &str, connection: &Connection) -> Result<()> {
     let usage = client.get_usage(None, None).fetch().await?;
     let cost = usage.snapshots.iter().find(|cost| *cost.id == id);
     let mut rows: Vec<_> = fields(&reply).collect();
+    put_first(&mut rows, &FIRST);
     rows.extend(cost_rows(
         cost.map(|cost| (cost.hourly_usd, cost.total_usd)),
     ));

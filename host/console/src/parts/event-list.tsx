@@ -5,15 +5,22 @@ import { useEffect } from "preact/hooks";
 import { pages } from "../api";
 import { clock, exact, shortId } from "../format";
 import type { Happening } from "../shapes";
-import { end, now, onEvent } from "../store";
+import { end, find, now, onEvent } from "../store";
 
 /** The types of events after which there is no page of the thing. */
 const GONE = ["deleted", "volume-deleted"];
 
 /** The page of the thing of an event; none if it is gone. */
-function pageOf({ instance, volume, name, type }: Happening): string | null {
+function pageOf({ instance, volume, snapshot, type }: Happening): string | null {
   if (GONE.includes(type)) return null;
-  return instance ? `/instances/${name}` : volume ? `/volumes/${volume}` : null;
+  if (!instance) return volume ? `/volumes/${volume}` : null;
+  return `/instances/${find(instance)?.name ?? instance}${snapshot ? "#snapshots" : ""}`;
+}
+
+/** The name of the thing of an event. That of a snapshot is unique for its instance alone. */
+function nameOf({ instance, snapshot, name }: Happening): string | null {
+  const of = snapshot && instance ? find(instance)?.name : undefined;
+  return of ? `${of}/${name}` : name;
 }
 
 const ACTORS: Record<string, string> = {
@@ -70,11 +77,14 @@ export function EventList({ events, named = true }: { events: Happening[]; named
             {clock(event.at, now.value)}
           </time>
           {named && (event.name && pageOf(event) ? (
-            <a href={pageOf(event) ?? ""}>{event.name}</a>
+            <a href={pageOf(event) ?? ""}>{nameOf(event)}</a>
           ) : (
-            <span>{event.name}</span>
+            <span>{nameOf(event)}</span>
           ))}
-          <span class="message">{event.message}</span>
+          <span class="message">
+            {!named && event.snapshot && `${event.name}: `}
+            {event.message}
+          </span>
           <span class="muted actor">{actor(event)}</span>
         </li>
       ))}

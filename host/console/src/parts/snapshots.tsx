@@ -174,12 +174,13 @@ function RestoreDialog({ instance: i, of, onClose }: DialogProps) {
       }}
     >
       <p>
-        The disk of {i.name} becomes that of <Ago at={of.created_at} />. <b>All changes since then are lost</b>
+        The disk of {i.name} becomes that of the snapshot (<Ago at={of.created_at} />).{" "}
+        <b>All changes since then are lost</b>
         {first.value ? ", but for the snapshot that is taken first" : ", and nobody can bring them back"}. Volumes stay as
         they are.
       </p>
       <fieldset class="checks">
-        <legend>Before</legend>
+        <legend>Before the restore</legend>
         <label>
           <input
             type="checkbox"
