@@ -62,7 +62,7 @@ pub struct Options {
     #[arg(long)]
     quick: bool,
     /// Only measurements whose name contains this: engine, page, tunnel, vm, peers, read, create,
-    /// start, idle, gateway, scale.
+    /// start, idle, gateway, bystander, scale.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// The directory of the table, bench.json [default: target/bench].

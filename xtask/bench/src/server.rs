@@ -3,8 +3,10 @@
 use crate::data::Data;
 use crate::process;
 use anyhow::{Context, Result};
+use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use wharf_testkit::http::Request;
 use wharf_testkit::server::Server;
 
 /// A running Wharf.
@@ -49,9 +51,16 @@ impl Wharf {
         self.server.kill()
     }
 
+    /// Creates an instance.
+    pub fn create(&self, wanted: Value, key: &str) -> Result<Value> {
+        let request = Request::new("POST", "/api/instance/").key(key).json(wanted);
+        let response = self.server.client()?.send(request)?.ok()?;
+        Ok(serde_json::from_slice(&response.body)?)
+    }
+
     /// The body of a response; fails unless the status is 2xx.
     pub fn body(&self, path: &str, key: &str) -> Result<Vec<u8>> {
-        let request = wharf_testkit::http::Request::new("GET", path).key(key);
+        let request = Request::new("GET", path).key(key);
         Ok(self.server.client()?.send(request)?.ok()?.body)
     }
 }

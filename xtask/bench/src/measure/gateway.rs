@@ -21,11 +21,11 @@ const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 const PIECE: usize = 256 << 10;
 
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-type Connection = BufReader<Box<dyn Stream>>;
+pub(super) type Connection = BufReader<Box<dyn Stream>>;
 
 /// The sizes of a run.
 struct GatewaySizes {
@@ -64,7 +64,7 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let page = runtime.block_on(page(sizes.body))?;
+    let page = runtime.block_on(page(0, sizes.body))?;
     let gateway = GatewayProcess::start(page)?;
     let mut roots = RootCertStore::empty();
     roots.add(gateway.certificate.clone())?;
@@ -208,7 +208,7 @@ async fn open(ways: &Routes, count: usize) -> Result<Vec<Connection>> {
 }
 
 /// Reads the head of a response, and returns the length of its body.
-async fn response(io: &mut Connection) -> Result<usize> {
+pub(super) async fn response(io: &mut Connection) -> Result<usize> {
     let head = head(io).await?.context("the connection ended")?;
     let status = head.split(' ').nth(1).unwrap_or_default();
     ensure!(matches!(status, "200" | "101"), "{head}");
@@ -237,7 +237,7 @@ fn length(head: &str) -> usize {
         .unwrap_or(0)
 }
 
-async fn skip(io: &mut Connection, mut length: usize) -> Result<()> {
+pub(super) async fn skip(io: &mut Connection, mut length: usize) -> Result<()> {
     while length > 0 {
         let read = io.fill_buf().await?.len().min(length);
         if read == 0 {
@@ -260,9 +260,9 @@ async fn write(io: &mut Connection, mut length: usize) -> Result<()> {
     Ok(())
 }
 
-/// Starts the page, and returns its port.
-async fn page(size: usize) -> Result<u16> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
+/// Starts the page at a port, or at a free one with 0, and returns the port.
+pub(super) async fn page(port: u16, size: usize) -> Result<u16> {
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let port = listener.local_addr()?.port();
     tokio::spawn(async move {
         while let Ok((io, _)) = listener.accept().await {

@@ -1,5 +1,6 @@
 //! The measurements, in the order of the table.
 
+mod bystander;
 mod create;
 mod engine;
 mod gateway;
@@ -19,7 +20,7 @@ use wharf_testkit::progress;
 
 type Measurement = fn(&Options, &mut Table) -> Result<()>;
 
-const ALL: [(&str, Measurement); 11] = [
+const ALL: [(&str, Measurement); 12] = [
     ("engine", engine::run),
     ("page", page::run),
     ("tunnel", tunnel::run),
@@ -30,6 +31,7 @@ const ALL: [(&str, Measurement); 11] = [
     ("start", start::run),
     ("idle", idle::run),
     ("gateway", gateway::run),
+    ("bystander", bystander::run),
     ("scale", scale::run),
 ];
 
