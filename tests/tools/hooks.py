@@ -56,6 +56,14 @@ CHANGED = [
     (400, r"An earlier change of this instance is still under way; try again shortly\."),
 ]
 
+# The reasons for which an instance has no snapshot now.
+SNAPSHOT = [
+    (400, r"Cannot take a snapshot of an instance that is \w+; it must be running or exited\."),
+    (400, r"Snapshots can be taken of containers only; this instance is a VM\."),
+    (400, r"The disk of the instance is being restored; try again when that is done\."),
+    (400, r"An earlier change of this instance is still under way; try again shortly\."),
+]
+
 # Operation -> (status, the whole text of the refusal). Field errors read "field: message".
 REASONS = {
     "createInstance": REFUSED + [
@@ -96,6 +104,28 @@ REASONS = {
     ],
     "attachVolume": CHANGED,
     "detachVolume": CHANGED,
+    "createSnapshot": SNAPSHOT + [
+        (400, r"name: is already taken"),
+        (400, r"An instance has at most \d+ snapshots; delete one first\."),
+        (422, SHORT),
+        (422, r"This Idempotency-Key belongs to a request with another body\."),
+    ],
+    "estimateSnapshot": SNAPSHOT,
+    "setSnapshotPlan": SNAPSHOT,
+    "deleteSnapshot": [
+        (400, r"The disk of the instance is being restored from snapshot .*; try again later\."),
+    ],
+    "restoreSnapshot": SNAPSHOT + [
+        (400, r"Cannot restore an instance that is \w+; it must be exited\."),
+        (400, r"The state of snapshot .* is \w+\."),
+        (422, SHORT),
+    ],
+    "cloneSnapshot": REFUSED + [
+        (400, r"The state of snapshot .* is \w+\."),
+        (400, r"disk_size_gib: must be at least \d+, the disk of the snapshot"),
+        (422, SHORT),
+        (422, r"This Idempotency-Key belongs to a request with another body\."),
+    ],
     "createKey": [
         # A format would exclude `never`; the field's description has both.
         (400, r"expires_at: must be an ISO 8601 time or date, such as 2027-01-01T00:00:00Z, or never"),
