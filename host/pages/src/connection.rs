@@ -43,7 +43,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const STOP: Duration = Duration::from_secs(3);
 
 /// The other end of a connection, and Wharf's interest in it.
-pub struct Accepted {
+pub struct AcceptedConnection {
     /// The address of the other end, which may be a proxy.
     pub peer: IpAddr,
     /// Is called when a visitor with a right is there, so that the connection is no stranger's.
@@ -140,11 +140,11 @@ pub(crate) fn builder() -> Builder<TokioExecutor> {
 
 impl Gateway {
     /// Serves a connection to its end, after its TLS handshake if there is one.
-    pub async fn serve<I>(self: &Arc<Self>, io: I, accepted: Accepted)
+    pub async fn serve<I>(self: &Arc<Self>, io: I, accepted: AcceptedConnection)
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Accepted {
+        let AcceptedConnection {
             peer,
             welcome,
             mut stopped,

@@ -73,19 +73,19 @@ pub struct Answered<'a> {
 }
 
 /// Opens a TCP connection to a port of a node.
-pub async fn connect_tcp(host: String, port: u16) -> io::Result<Box<dyn Stream>> {
+pub async fn connect_tcp(host: String, port: u16) -> io::Result<Box<dyn PageStream>> {
     let stream = TcpStream::connect((host, port)).await?;
     stream.set_nodelay(true)?;
     Ok(Box::new(stream))
 }
 
 /// A connection to the server of a page, in the making.
-pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>>;
+pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn PageStream>>> + Send>>;
 
 /// A connection to the server of a page.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+pub trait PageStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
-impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> PageStream for T {}
 
 /// A page: the server in an instance that a label names.
 #[derive(Debug, Clone, PartialEq, Eq)]

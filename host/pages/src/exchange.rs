@@ -31,14 +31,14 @@ type Party = (UserId, bool);
 
 /// The bounds on exchanges.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct PageLimits {
     pub connections_per_page: usize,
     pub connections_per_user: usize,
 }
 
 /// All open exchanges.
 pub(crate) struct Exchanges {
-    limits: Limits,
+    limits: PageLimits,
     open: Mutex<OpenExchanges>,
 }
 
@@ -153,7 +153,7 @@ impl Drop for Held {
 }
 
 impl Exchanges {
-    pub(crate) fn new(limits: Limits) -> Arc<Self> {
+    pub(crate) fn new(limits: PageLimits) -> Arc<Self> {
         Arc::new(Self {
             limits,
             open: Mutex::default(),
@@ -256,7 +256,7 @@ impl OpenExchanges {
 
 #[cfg(test)]
 mod tests {
-    use super::{Exchanges, Held, Limits, SLOW_OF_USER};
+    use super::{Exchanges, Held, PageLimits, SLOW_OF_USER};
     use crate::directory::{Page, PageState, Right, Upstream, UpstreamAddress, Visitor};
     use crate::flow::SLOW as SLOW_BYTES;
     use crate::one_page::OnePage;
@@ -292,7 +292,7 @@ mod tests {
 
     /// Looks until the exchange ends, and calls `between` after each look. Returns the number of looks.
     fn looks(between: impl Fn(&Held, u32)) -> u32 {
-        let exchanges = Exchanges::new(Limits {
+        let exchanges = Exchanges::new(PageLimits {
             connections_per_page: 1,
             connections_per_user: 1,
         });
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_user_has_a_share_of_the_exchanges_with_a_slow_side() {
-        let exchanges = Exchanges::new(Limits {
+        let exchanges = Exchanges::new(PageLimits {
             connections_per_page: 1_000,
             connections_per_user: 1_000,
         });
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn nothing_stays_counted() {
-        let exchanges = Exchanges::new(Limits {
+        let exchanges = Exchanges::new(PageLimits {
             connections_per_page: 1,
             connections_per_user: 1,
         });

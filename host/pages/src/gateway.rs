@@ -9,7 +9,7 @@ use crate::directory::{
     Directory, NoVisitor, Page, PageClient, PageState, Right, Upstream, Visitor,
 };
 use crate::entrance::{self, Entrance};
-use crate::exchange::{self, Exchanges, Held, Limits};
+use crate::exchange::{self, Exchanges, Held, PageLimits};
 use crate::from_page::FromPage;
 use crate::provenance::Provenance;
 use crate::report::Report;
@@ -41,11 +41,11 @@ const MAX_HEAD: usize = 64 * 1024;
 const CHALLENGES: [&str; 2] = ["/.well-known/acme-challenge", "/.well-known/pki-validation"];
 
 /// The settings of the gateway.
-pub struct Settings {
+pub struct GatewaySettings {
     pub addresses: Addresses,
     /// The address of the console's sign-in for pages.
     pub sign_in: String,
-    pub limits: Limits,
+    pub limits: PageLimits,
     pub cookie_key: CookieKey,
     /// Returns the address of the client of a request: the peer, or the one that a trusted proxy names.
     pub client: ClientAddress,
@@ -90,7 +90,7 @@ struct Passing {
 }
 
 impl Gateway {
-    pub fn new(directory: Arc<dyn Directory>, settings: Settings) -> Self {
+    pub fn new(directory: Arc<dyn Directory>, settings: GatewaySettings) -> Self {
         Self {
             directory,
             addresses: settings.addresses,

@@ -24,6 +24,6 @@ mod web_socket;
 mod wire;
 
 pub use address::Addresses;
-pub use connection::Accepted;
-pub use exchange::Limits;
-pub use gateway::{ClientAddress, CookieKey, Gateway, Settings};
+pub use connection::AcceptedConnection;
+pub use exchange::PageLimits;
+pub use gateway::{ClientAddress, CookieKey, Gateway, GatewaySettings};

@@ -1,6 +1,6 @@
 //! A report as JUnit XML, which continuous integrations read.
 
-use crate::{CheckedPromise, Outcome, ProofReport};
+use crate::{CheckedPromise, ProofOutcome, ProofReport};
 use std::fmt::{Display, Formatter, Result, Write};
 
 /// Writes a report as one suite with a case for each promise.
@@ -12,7 +12,7 @@ impl Display for JUnit<'_> {
             driver, promises, ..
         } = self.0;
         let count =
-            |is: fn(&Outcome) -> bool| promises.iter().filter(|one| is(&one.outcome)).count();
+            |is: fn(&ProofOutcome) -> bool| promises.iter().filter(|one| is(&one.outcome)).count();
         let total = promises.iter().map(|checked| checked.duration_ms).sum();
         f.write_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n")?;
         writeln!(
@@ -20,8 +20,8 @@ impl Display for JUnit<'_> {
             "<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"{}\">",
             Escaped(&format!("{driver} on {}", self.0.engine_version)),
             promises.len(),
-            count(Outcome::is_broken),
-            count(Outcome::is_not_applicable),
+            count(ProofOutcome::is_broken),
+            count(ProofOutcome::is_not_applicable),
             Seconds(total),
         )?;
         for CheckedPromise {
@@ -38,11 +38,11 @@ impl Display for JUnit<'_> {
                 Seconds(*duration_ms)
             )?;
             match outcome {
-                Outcome::Kept => f.write_str("/>\n")?,
-                Outcome::NotApplicable(why) => {
+                ProofOutcome::Kept => f.write_str("/>\n")?,
+                ProofOutcome::NotApplicable(why) => {
                     writeln!(f, "><skipped message=\"{}\"/></testcase>", Escaped(why))?;
                 }
-                Outcome::Broken(why) => {
+                ProofOutcome::Broken(why) => {
                     let why = Escaped(why);
                     // Readers show one or the other.
                     writeln!(f, "><failure message=\"{why}\">{why}</failure></testcase>")?;

@@ -31,14 +31,14 @@ use wharf_domain::driver::PluginError;
 pub struct CheckedPromise {
     pub promise: String,
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: ProofOutcome,
     pub duration_ms: u64,
 }
 
 /// The outcome of a check.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "result", content = "reason", rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum ProofOutcome {
     Kept,
     /// The driver does not make the promise, for this reason.
     NotApplicable(String),
@@ -46,7 +46,7 @@ pub enum Outcome {
     Broken(String),
 }
 
-impl Outcome {
+impl ProofOutcome {
     pub fn is_broken(&self) -> bool {
         matches!(self, Self::Broken(_))
     }
@@ -84,7 +84,7 @@ pub async fn prove(
         Err(error @ PluginError::Unreachable(_)) => return Err(error).context("probe"),
         Err(error) => {
             let (probe, _) = PROMISES.first().context("no promise")?;
-            add(probe, begin, Outcome::Broken(error.to_string()));
+            add(probe, begin, ProofOutcome::Broken(error.to_string()));
             return Ok((String::new(), all));
         }
     };
@@ -98,12 +98,12 @@ pub async fn prove(
             }
         };
         let outcome = match verdict {
-            Ok(Verdict::Kept) => Outcome::Kept,
-            Ok(Verdict::NotApplicable(why)) => Outcome::NotApplicable(why.to_owned()),
+            Ok(Verdict::Kept) => ProofOutcome::Kept,
+            Ok(Verdict::NotApplicable(why)) => ProofOutcome::NotApplicable(why.to_owned()),
             Err(error) => {
                 // Remains of this check would fail later ones.
                 drop(subject.remove_all().await);
-                Outcome::Broken(format!("{error:#}"))
+                ProofOutcome::Broken(format!("{error:#}"))
             }
         };
         add(promise, begin, outcome);

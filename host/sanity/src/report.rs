@@ -1,7 +1,7 @@
 //! The report of a proof, and the facts that it holds for.
 
 use crate::promises::PROMISES;
-use crate::{CheckedPromise, Outcome};
+use crate::{CheckedPromise, ProofOutcome};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use wharf_plugin::LoadedDriver;
@@ -101,7 +101,7 @@ impl ProofReport {
         let (found, needed) = (self.suite.to_string(), VERSION.to_string());
         same("the suite of version", &found, &needed)?;
         for checked in &self.promises {
-            if let Outcome::Broken(why) = &checked.outcome {
+            if let ProofOutcome::Broken(why) = &checked.outcome {
                 return Err(Unproven::Broken {
                     promise: checked.promise.clone(),
                     why: why.clone(),

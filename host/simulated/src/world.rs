@@ -42,7 +42,7 @@ pub type Answer = (u16, Value);
 
 /// A page of a list in order of id, with the last id if more pages follow.
 #[derive(Debug, Serialize)]
-pub struct Page<'a> {
+pub struct MachinePage<'a> {
     rows: Vec<(&'a Uuid, MachineRow<'a>)>,
     next: Option<&'a Uuid>,
 }
@@ -140,7 +140,7 @@ impl World {
     }
 
     /// `GET /instances`
-    pub fn list(&self, route: &Route<'_>, now: Millis) -> Page<'_> {
+    pub fn list(&self, route: &Route<'_>, now: Millis) -> MachinePage<'_> {
         let after = route
             .parameter("after")
             .and_then(|id| Uuid::try_parse(id).ok());
@@ -154,7 +154,7 @@ impl World {
             .map(|(id, machine)| (id, machine.row(now)))
             .collect();
         let last = rows.last().map(|(id, _)| *id);
-        Page {
+        MachinePage {
             next: last.filter(|_| rows.len() == PAGE),
             rows,
         }

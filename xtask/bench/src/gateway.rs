@@ -17,7 +17,7 @@ use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::secret::SecretText;
 use wharf_pages::directory::{Page, PageState, Right, Upstream, UpstreamAddress};
 use wharf_pages::one_page::OnePage;
-use wharf_pages::{Accepted, Addresses, Gateway, Limits, Settings};
+use wharf_pages::{AcceptedConnection, Addresses, Gateway, GatewaySettings, PageLimits};
 use wharf_testkit::child::KilledOnDrop;
 
 /// The host of the page.
@@ -45,14 +45,14 @@ pub fn serve(port: u16, directory: &Path) -> Result<()> {
         }),
         is_public: true,
     };
-    let settings = Settings {
+    let settings = GatewaySettings {
         addresses: Addresses {
             is_https: true,
             domain: "pages.example".to_owned(),
             port: 443,
         },
         sign_in: String::new(),
-        limits: Limits {
+        limits: PageLimits {
             connections_per_page: CONNECTIONS,
             connections_per_user: CONNECTIONS,
         },
@@ -83,7 +83,7 @@ pub fn serve(port: u16, directory: &Path) -> Result<()> {
             loop {
                 let (io, peer) = listener.accept().await?;
                 io.set_nodelay(true)?;
-                let accepted = Accepted {
+                let accepted = AcceptedConnection {
                     peer: peer.ip(),
                     welcome: Box::new(|| {}),
                     stopped: stopped.clone(),

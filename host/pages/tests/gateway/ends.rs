@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wharf_domain::ids::UserId;
 use wharf_domain::secret::SecretText;
 use wharf_pages::directory::PageState;
-use wharf_pages::{Accepted, Limits};
+use wharf_pages::{AcceptedConnection, PageLimits};
 
 /// A right that has ended ends connections within this time.
 const BOUND: Duration = Duration::from_secs(2);
@@ -148,7 +148,7 @@ async fn the_end_of_one_session_leaves_others() {
 async fn a_page_and_a_user_have_a_number_of_connections() {
     let server = Server::start(endless).await;
     for (connections_per_page, connections_per_user) in [(2, 100), (100, 2)] {
-        let limits = Limits {
+        let limits = PageLimits {
             connections_per_page,
             connections_per_user,
         };
@@ -209,7 +209,7 @@ async fn a_connection_that_stays_open_is_no_use_of_its_session() {
 #[tokio::test]
 async fn a_socket_that_ends_before_its_answer_was_sent_counts_no_more() {
     let server = Server::start(endless).await;
-    let limits = Limits {
+    let limits = PageLimits {
         connections_per_page: 1,
         connections_per_user: 1,
     };
@@ -217,7 +217,7 @@ async fn a_socket_that_ends_before_its_answer_was_sent_counts_no_more() {
     let cookie = running.cookie("owner").await;
     let (mut visitor, io) = tokio::io::duplex(1);
     let (_stop, stopped) = tokio::sync::watch::channel(false);
-    let accepted = Accepted {
+    let accepted = AcceptedConnection {
         peer: [127, 0, 0, 1].into(),
         welcome: Box::new(|| {}),
         stopped,
@@ -246,7 +246,7 @@ async fn a_socket_that_ends_before_its_answer_was_sent_counts_no_more() {
 async fn the_visitors_of_a_public_page_shut_out_its_owner_from_no_page() {
     let server = Server::start(endless).await;
     for (connections_per_page, connections_per_user) in [(4, 100), (100, 3)] {
-        let limits = Limits {
+        let limits = PageLimits {
             connections_per_page,
             connections_per_user,
         };

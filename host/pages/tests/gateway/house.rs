@@ -17,7 +17,7 @@ use wharf_domain::secret::SecretText;
 use wharf_pages::directory::{
     Answered, Directory, NoVisitor, Page, PageState, Right, Upstream, UpstreamAddress, Visitor,
 };
-use wharf_pages::{Accepted, Addresses, Gateway, Limits, Settings};
+use wharf_pages::{AcceptedConnection, Addresses, Gateway, GatewaySettings, PageLimits};
 
 /// The domain of the pages.
 pub const DOMAIN: &str = "pages.example";
@@ -141,14 +141,14 @@ pub struct Running {
 
 impl Running {
     pub async fn start(server: &Server) -> Self {
-        let limits = Limits {
+        let limits = PageLimits {
             connections_per_page: 500,
             connections_per_user: 2_000,
         };
         Self::start_with(server, limits).await
     }
 
-    pub async fn start_with(server: &Server, limits: Limits) -> Self {
+    pub async fn start_with(server: &Server, limits: PageLimits) -> Self {
         let house = Arc::<House>::default();
         let owner = UserId(1);
         {
@@ -161,7 +161,7 @@ impl Running {
         }
         let gateway = Arc::new(Gateway::new(
             Arc::clone(&house) as Arc<dyn Directory>,
-            Settings {
+            GatewaySettings {
                 addresses: Addresses {
                     is_https: true,
                     domain: DOMAIN.to_owned(),
@@ -279,7 +279,7 @@ async fn accept(
         };
         let (io, peer) = accepted.unwrap();
         io.set_nodelay(true).unwrap();
-        let accepted = Accepted {
+        let accepted = AcceptedConnection {
             peer: peer.ip(),
             welcome: {
                 let house = Arc::clone(&house);

@@ -1,6 +1,6 @@
 //! `GET /api/audit/`: the changes of the caller's instances and keys.
 
-use super::list::Page;
+use super::list::ListPage;
 use super::{Api, render};
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -33,14 +33,14 @@ pub fn page(
     api: &Api,
     caller: &Caller,
     order: AuditOrder,
-    page: Page,
-) -> Result<(Bytes, Option<Page>), Error> {
+    page: ListPage,
+) -> Result<(Bytes, Option<ListPage>), Error> {
     // An extra row shows whether a page follows.
     let mut records = page_of(api.app.db(), caller.user, order, page.after, page.limit + 1)?;
     let more = records.len() > page.limit;
     records.truncate(page.limit);
     let last = records.last().filter(|_| more);
-    let next = last.map(|record| Page {
+    let next = last.map(|record| ListPage {
         after: Some(record.id),
         ..page
     });

@@ -13,14 +13,14 @@ const MAX_LIMIT: usize = 1000;
 
 /// A part of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
+pub struct ListPage {
     /// The largest number of instances.
     pub limit: usize,
     /// The position after which the page begins, from the preceding page.
     pub after: Option<u64>,
 }
 
-impl Page {
+impl ListPage {
     /// The first and largest page.
     pub fn first() -> Self {
         Self {
@@ -66,17 +66,17 @@ impl Page {
 /// The rows of a page, or all, and the page that follows, if any. `fetch` gets the place after which they begin,
 /// and the most.
 pub fn page_of<V>(
-    page: Option<Page>,
+    page: Option<ListPage>,
     place: impl Fn(&V) -> u64,
     fetch: impl FnOnce(Option<u64>, usize) -> Result<Vec<V>, Error>,
-) -> Result<(Vec<V>, Option<Page>), Error> {
+) -> Result<(Vec<V>, Option<ListPage>), Error> {
     let limit = page.map_or(usize::MAX - 1, |page| page.limit);
     // An extra row shows whether a page follows.
     let mut views = fetch(page.and_then(|page| page.after), limit + 1)?;
     let more = views.len() > limit;
     views.truncate(limit);
     let last = views.last().filter(|_| more);
-    let next = page.zip(last).map(|(page, last)| Page {
+    let next = page.zip(last).map(|(page, last)| ListPage {
         after: Some(place(last)),
         ..page
     });
@@ -111,13 +111,13 @@ pub fn whole(api: &Api, caller: &Caller) -> Result<Arc<List>, Error> {
 }
 
 /// A page of the caller's list, and the page that follows it, if any.
-pub fn page(api: &Api, caller: &Caller, page: Page) -> Result<(List, Option<Page>), Error> {
+pub fn page(api: &Api, caller: &Caller, page: ListPage) -> Result<(List, Option<ListPage>), Error> {
     // An extra row shows whether a page follows.
     let mut instances = api.app.list_page(caller, page.after, page.limit + 1)?;
     let more = instances.len() > page.limit;
     instances.truncate(page.limit);
     let last = instances.last().filter(|_| more);
-    let next = last.map(|view| Page {
+    let next = last.map(|view| ListPage {
         after: Some(view.instance.seq),
         ..page
     });
@@ -128,17 +128,17 @@ pub fn page(api: &Api, caller: &Caller, page: Page) -> Result<(List, Option<Page
 
 #[cfg(test)]
 mod tests {
-    use super::Page;
+    use super::ListPage;
 
-    fn parse(query: &str) -> Result<Option<Page>, Vec<String>> {
+    fn parse(query: &str) -> Result<Option<ListPage>, Vec<String>> {
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        let page = Page::parse(pairs.map(|(name, value)| (name.into(), value.into())));
+        let page = ListPage::parse(pairs.map(|(name, value)| (name.into(), value.into())));
         page.map_err(|errors| errors.0.keys().map(ToString::to_string).collect())
     }
 
     #[test]
     fn pages() {
-        let page = |limit, after| Ok(Some(Page { limit, after }));
+        let page = |limit, after| Ok(Some(ListPage { limit, after }));
         assert_eq!(parse(""), Ok(None));
         assert_eq!(parse("x=1&offset=2"), Ok(None));
         assert_eq!(parse("limit=1"), page(1, None));

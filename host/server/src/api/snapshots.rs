@@ -1,6 +1,6 @@
 //! `/api/snapshot/`: the caller's snapshots, with restores and clones; and the snapshots of one instance.
 
-use super::list::{Page, page_of};
+use super::list::{ListPage, page_of};
 use super::tag::tag;
 use super::volumes::sight;
 use super::wire::{decimal, usd};
@@ -93,8 +93,8 @@ pub fn list(
     api: &Api,
     caller: &Caller,
     of: Option<&Selector>,
-    page: Option<Page>,
-) -> Result<(Bytes, Option<Page>), Error> {
+    page: Option<ListPage>,
+) -> Result<(Bytes, Option<ListPage>), Error> {
     let (views, next) = page_of(
         page,
         |view: &SnapshotView| view.snapshot.seq,

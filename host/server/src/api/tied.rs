@@ -4,7 +4,7 @@
 //! URL. Only these may be refused by a parser alone.
 
 use super::{create, ports, public_key, s3_url, update};
-use crate::schema::{Document, Schemas};
+use crate::schema::{ApiDocument, Schemas};
 use jsonschema::Validator;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFIkGWuBbBTx9nTEHwsrBJV4jF7lFQyMDmE6pDnoO4Yg";
 
 fn schema(component: &str) -> Value {
-    Document::read().unwrap().schema(component).unwrap()
+    ApiDocument::read().unwrap().schema(component).unwrap()
 }
 
 fn validator(schema: &Value) -> Validator {

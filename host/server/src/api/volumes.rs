@@ -1,6 +1,6 @@
 //! `/api/volume/`: the caller's volumes, and those that others share with the caller.
 
-use super::list::{Page, page_of};
+use super::list::{ListPage, page_of};
 use super::tag::tag;
 use super::wire::decimal;
 use super::{Api, EndpointReply, Sight, render};
@@ -113,8 +113,8 @@ pub fn condition(tags: Vec<String>) -> VolumeCondition {
 pub fn list(
     api: &Api,
     caller: &Caller,
-    page: Option<Page>,
-) -> Result<(Bytes, Option<Page>), Error> {
+    page: Option<ListPage>,
+) -> Result<(Bytes, Option<ListPage>), Error> {
     let (views, next) = page_of(
         page,
         |view: &VolumeView| view.volume.seq,

@@ -1,6 +1,6 @@
 //! `/api/webhook/`: the caller's webhooks and their deliveries.
 
-use super::list::Page;
+use super::list::ListPage;
 use super::{Api, EndpointReply, render};
 use crate::schema::Body;
 use serde::Serialize;
@@ -142,7 +142,7 @@ pub fn deliveries(
     api: &Api,
     caller: &Caller,
     id: &str,
-    page: Page,
+    page: ListPage,
 ) -> Result<EndpointReply, Error> {
     let (webhook, found) = api.webhooks.deliveries(caller, parse(id)?, page.limit)?;
     let wire = |(number, delivery)| {

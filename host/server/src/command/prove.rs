@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use std::io::{self, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wharf_sanity::{CheckedPromise, JUnit, Outcome, ProofReport, SampleInstances};
+use wharf_sanity::{CheckedPromise, JUnit, ProofOutcome, ProofReport, SampleInstances};
 
 /// Check a driver against every promise of its interface, on a node of the configuration
 ///
@@ -92,12 +92,12 @@ impl Prove {
         if let Some(path) = &self.junit {
             write(path, &JUnit(&report).to_string())?;
         }
-        let count = |is: fn(&Outcome) -> bool| {
+        let count = |is: fn(&ProofOutcome) -> bool| {
             let promises = report.promises.iter();
             promises.filter(|one| is(&one.outcome)).count()
         };
-        let broken = count(Outcome::is_broken);
-        let skipped = count(Outcome::is_not_applicable);
+        let broken = count(ProofOutcome::is_broken);
+        let skipped = count(ProofOutcome::is_not_applicable);
         let kept = report.promises.len() - broken - skipped;
         let on = match report.engine_version.as_str() {
             "" => String::new(),
@@ -120,9 +120,9 @@ impl Prove {
 /// Prints the line of a promise.
 fn tell(checked: &CheckedPromise) -> io::Result<()> {
     let (result, why) = match &checked.outcome {
-        Outcome::Kept => ("pass", None),
-        Outcome::NotApplicable(why) => ("skip", Some(why)),
-        Outcome::Broken(why) => ("FAIL", Some(why)),
+        ProofOutcome::Kept => ("pass", None),
+        ProofOutcome::NotApplicable(why) => ("skip", Some(why)),
+        ProofOutcome::Broken(why) => ("FAIL", Some(why)),
     };
     let seconds = Duration::from_millis(checked.duration_ms).as_secs_f64();
     let mut out = stdout().lock();

@@ -7,7 +7,7 @@ use super::entity_tags::Conditions;
 use super::extract::Call;
 use super::interface::Interface;
 use super::respond::{self, Response};
-use crate::api::list::{self, List, Page};
+use crate::api::list::{self, List, ListPage};
 use crate::api::tag::tag;
 use crate::api::{Api, Sight};
 use axum::extract::State;
@@ -25,7 +25,7 @@ struct Encoded {
     tag: String,
     gzipped: bool,
     sight: Sight,
-    next: Option<Page>,
+    next: Option<ListPage>,
 }
 
 pub(super) async fn handler(
@@ -37,7 +37,7 @@ pub(super) async fn handler(
 ) -> Response {
     let query = uri.query().unwrap_or_default();
     let gzip = accepts_gzip(&headers);
-    let encoded = match Page::parse(form_urlencoded::parse(query.as_bytes())) {
+    let encoded = match ListPage::parse(form_urlencoded::parse(query.as_bytes())) {
         Ok(None) => whole(interface, &call.caller, gzip).await,
         Ok(Some(page)) => part(interface, &call.caller, page, gzip).await,
         Err(errors) => Err(errors.into()),
@@ -69,7 +69,7 @@ async fn whole(interface: Arc<Interface>, caller: &Caller, gzip: bool) -> Result
 async fn part(
     interface: Arc<Interface>,
     caller: &Caller,
-    page: Page,
+    page: ListPage,
     gzip: bool,
 ) -> Result<Encoded, Error> {
     let caller = caller.clone();
@@ -139,12 +139,12 @@ pub(super) async fn answer_rows(
     conditions: &Conditions,
     call: Call,
     path: String,
-    list: impl FnOnce(&Api, &Caller, Option<Page>) -> Result<(Bytes, Option<Page>), Error>
+    list: impl FnOnce(&Api, &Caller, Option<ListPage>) -> Result<(Bytes, Option<ListPage>), Error>
     + Send
     + 'static,
 ) -> Response {
     let query = uri.query().unwrap_or_default().as_bytes();
-    let page = match Page::parse(form_urlencoded::parse(query)) {
+    let page = match ListPage::parse(form_urlencoded::parse(query)) {
         Ok(page) => page,
         Err(errors) => return call.fail(&Error::from(errors)),
     };
@@ -163,7 +163,7 @@ pub(super) async fn answer_rows(
 }
 
 /// The value of `Link` for the next page, whose parameters follow `path`.
-pub(super) fn link(path: &str, page: Page) -> String {
+pub(super) fn link(path: &str, page: ListPage) -> String {
     let after = page.after.unwrap_or_default();
     let limit = page.limit;
     format!("<{path}limit={limit}&after={after}>; rel=\"next\"")

@@ -22,13 +22,13 @@ use tokio::sync::watch;
 use wharf_accounts::Accounts;
 use wharf_config::Config;
 use wharf_instances::App;
-use wharf_pages::{Accepted, Addresses, Gateway, Limits, Settings};
+use wharf_pages::{AcceptedConnection, Addresses, Gateway, GatewaySettings, PageLimits};
 
 /// The page of the console that lets visitors in.
 const SIGN_IN: &str = "/page";
 
 /// A page of a few dozen assets has room for ten visitors at once, and a user for four such pages.
-const LIMITS: Limits = Limits {
+const LIMITS: PageLimits = PageLimits {
     connections_per_page: 500,
     connections_per_user: 2_000,
 };
@@ -58,7 +58,7 @@ impl Pages {
         let is_https = config.pages_are_https();
         let proxies = config.trusted_proxies.clone();
         let keys = Arc::clone(app);
-        let settings = Settings {
+        let settings = GatewaySettings {
             addresses: Addresses {
                 is_https,
                 domain: pages.domain.to_string(),
@@ -160,7 +160,7 @@ impl ConnectionService for GatewayService {
             return;
         };
         let welcomed = Arc::clone(activity);
-        let accepted = Accepted {
+        let accepted = AcceptedConnection {
             peer,
             welcome: Box::new(move || welcomed.authenticate()),
             stopped,

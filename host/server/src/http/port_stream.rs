@@ -13,7 +13,7 @@ use tokio::io::{
 };
 use tokio::sync::oneshot;
 use tokio::time::sleep;
-use wharf_pages::directory::Stream;
+use wharf_pages::directory::PageStream;
 use wharf_terminal::{PortReader, PortWriter};
 
 /// The bytes that wait in each direction, and the most bytes of one read.
@@ -32,7 +32,7 @@ struct PortStream {
 }
 
 /// Begins to pass the bytes on. The connection ends when the stream is dropped.
-pub(super) fn begin(reader: PortReader, writer: PortWriter) -> Box<dyn Stream> {
+pub(super) fn begin(reader: PortReader, writer: PortWriter) -> Box<dyn PageStream> {
     let (gateway, inside) = duplex(PIECE);
     let (from_gateway, to_gateway) = split(inside);
     let (used, dropped) = oneshot::channel();

@@ -24,7 +24,7 @@ use super::usage;
 use super::webhooks;
 use super::{snapshots, volumes};
 use crate::api;
-use crate::api::list::Page;
+use crate::api::list::ListPage;
 use axum::Router;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
@@ -234,7 +234,7 @@ async fn quota(State(interface): Shared, call: Call) -> Response {
 async fn audit(State(interface): Shared, uri: Uri, call: Call) -> Response {
     let query = || form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let read = || {
-        let page = Page::parse(query())?.unwrap_or_else(Page::first);
+        let page = ListPage::parse(query())?.unwrap_or_else(ListPage::first);
         let order = api::audit::order(query())?;
         let (body, next) = api::audit::page(&interface.api, &call.caller, order, page)?;
         let path = match order {

@@ -4,7 +4,7 @@ use super::extract::{Call, InPath, Json};
 use super::interface::Interface;
 use super::respond::Response;
 use super::routes::Routes;
-use crate::api::list::Page;
+use crate::api::list::ListPage;
 use crate::api::webhooks;
 use axum::extract::State;
 use axum::routing::{get, post};
@@ -58,9 +58,9 @@ async fn deliveries(
     call: Call,
 ) -> Response {
     let query = uri.query().unwrap_or_default().as_bytes();
-    let page = Page::parse(form_urlencoded::parse(query)).map_err(Error::from);
+    let page = ListPage::parse(form_urlencoded::parse(query)).map_err(Error::from);
     let found = page.and_then(|page| {
-        let page = page.unwrap_or_else(Page::first);
+        let page = page.unwrap_or_else(ListPage::first);
         webhooks::deliveries(&interface.api, &call.caller, &id, page)
     });
     call.respond(found)

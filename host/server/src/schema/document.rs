@@ -12,9 +12,9 @@ const COMPONENT: &str = "#/components/schemas/";
 
 /// The document.
 #[derive(Debug)]
-pub struct Document(Value);
+pub struct ApiDocument(Value);
 
-impl Document {
+impl ApiDocument {
     pub fn read() -> Result<Self, SchemaError> {
         let read = serde_json::from_str(DOCUMENT);
         read.map(Self)

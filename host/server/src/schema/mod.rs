@@ -7,8 +7,8 @@ mod nearest;
 mod rule;
 
 pub use body::Body;
+pub use document::ApiDocument;
 pub(crate) use document::DOCUMENT;
-pub use document::Document;
 
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind as Kind;
@@ -34,7 +34,7 @@ macro_rules! schemas {
         impl Schemas {
             /// Compiles the schemas. The server calls this once at start.
             pub fn compile() -> Result<Self, SchemaError> {
-                let document = Document::read()?;
+                let document = ApiDocument::read()?;
                 Ok(Self {
                     $($field: RequestSchema::compile(&document, $body, &[$($($known),+)?])?,)*
                 })
@@ -122,7 +122,7 @@ pub struct RequestSchema {
 }
 
 impl RequestSchema {
-    fn compile(document: &Document, body: &str, known: &[&str]) -> Result<Self, SchemaError> {
+    fn compile(document: &ApiDocument, body: &str, known: &[&str]) -> Result<Self, SchemaError> {
         let schema = document.schema(body)?;
         let validator = jsonschema::draft202012::new(&schema)
             .map_err(|error| SchemaError(error.to_string()))?;

@@ -134,7 +134,7 @@ fn a_stopped_machine_and_the_list() {
 
 #[test]
 fn answers_are_what_the_document_says() {
-    let document = crate::schema::Document::read().unwrap();
+    let document = crate::schema::ApiDocument::read().unwrap();
     let view = machine();
     for (schema, body) in [
         ("Instance", instance(&view, Sight::Whole)),
