@@ -108,9 +108,9 @@ crate::tables! {
         Table::index_of(&SNAPSHOTS, b'd', 1);
     /// Snapshots of an owner in the order of creation, without deleted ones.
     pub const SNAPSHOTS_OWNED: Table<UserId, u64, SnapshotId> =
-        Table::index_of(&SNAPSHOTS, b'd', 2);
+        Table::index_of(&SNAPSHOTS, b'o', 2);
     /// Snapshots by node, without lost ones.
-    pub const SNAPSHOTS_ON: Table<String, SnapshotId, ()> = Table::index_of(&SNAPSHOTS, b'd', 3);
+    pub const SNAPSHOTS_ON: Table<String, SnapshotId, ()> = Table::index_of(&SNAPSHOTS, b'D', 0);
 
     /// Claims by node.
     pub const CLAIMS: Table<String, InstanceId, Claim> =
