@@ -52,6 +52,7 @@ fn written(file: &RequestFile, recorded: &Recorded) -> Value {
             written.push(files.collect());
         }
         RenderedBody::File(file) => written.push(file.path.into()),
+        RenderedBody::Noise => written.push("noise".into()),
     }
     written.into()
 }

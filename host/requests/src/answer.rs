@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fmt;
 
 /// Takes the texts, numbers and flags at the pointers, once from each item of a list, or once from the whole
-/// answer. None: the answer is not complete JSON, or has no such list.
+/// answer. The items of an object are its keys. None: the answer is not complete JSON, or has no such list.
 pub fn read(
     body: &[u8],
     items: Option<&str>,
@@ -48,7 +48,7 @@ fn after<'p>(pointer: &'p str, key: &str) -> Option<&'p str> {
     is_next.then_some(rest)
 }
 
-/// The path to a list, and the function that takes its items. The result: whether there is a list.
+/// The path to a list or an object, and the function that takes its items. The result: whether there is one.
 struct Items<'a> {
     rest: &'a str,
     pointers: &'a [&'a str],
@@ -71,6 +71,15 @@ impl<'de> Visitor<'de> for Items<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+        if self.rest.is_empty() {
+            while let Some(key) = map.next_key::<String>()? {
+                map.next_value::<IgnoredAny>()?;
+                let part = |pointer: &&str| pointer.is_empty().then(|| key.as_str().into());
+                let found: Vec<_> = self.pointers.iter().map(part).collect();
+                (self.each)(&found);
+            }
+            return Ok(true);
+        }
         let mut has_list = None;
         while let Some(key) = map.next_key::<String>()? {
             let Some(rest) = after(self.rest, &key) else {

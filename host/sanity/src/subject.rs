@@ -9,10 +9,10 @@ use wharf_domain::blueprint::Blueprint;
 use wharf_domain::capacity::Size;
 use wharf_domain::driver::{
     DriverReport, DriverTarget, InstanceNetwork, NodeHealth, Phase, PluginError, PublishedPort,
-    Spec, Tag,
+    Source, Spec, Tag,
 };
 use wharf_domain::flavor::{BlueprintRequest, Flavor, WebAuth};
-use wharf_domain::ids::{Generation, InstanceId};
+use wharf_domain::ids::{Generation, InstanceId, SnapshotId};
 use wharf_domain::instance::ResourceType;
 use wharf_domain::secret::{InstanceSecrets, SecretKind, SecretText};
 use wharf_plugin::{NodeDriver, OwnFlavor};
@@ -275,6 +275,19 @@ impl Subject {
             .await
     }
 
+    /// Restores a snapshot, as far as one call gets.
+    pub async fn restore(
+        &self,
+        spec: &Spec,
+        snapshot: SnapshotId,
+    ) -> Result<DriverReport, PluginError> {
+        let restore = async || {
+            let driver = self.driver();
+            driver.restore_snapshot(spec, snapshot).await
+        };
+        self.retried(restore).await
+    }
+
     /// Calls `delete` until the instance is absent.
     pub async fn remove(&self, target: &DriverTarget) -> Result<()> {
         let begin = Instant::now();
@@ -309,6 +322,14 @@ impl Subject {
             }
             for row in driver.list_volumes().await? {
                 self.retried(async || driver.unmake_volume(row.volume).await)
+                    .await?;
+            }
+            for row in driver.list_snapshots().await? {
+                let of = Source {
+                    snapshot: row.snapshot,
+                    instance: row.instance,
+                };
+                self.retried(async || driver.drop_snapshot(of).await)
                     .await?;
             }
         }

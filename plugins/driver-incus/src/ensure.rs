@@ -8,7 +8,7 @@ use crate::api::{Outcome, Refusal, Reply};
 use crate::context::Context;
 use crate::found::{self, Found};
 use crate::start::{self, Started, repeat_interrupted, start_sized};
-use crate::{ENGINE_KIND, digest, forward, gpu, id_range, names, owner_network, phase};
+use crate::{ENGINE_KIND, digest, forward, gpu, id_range, names, owner_network, phase, snapshots};
 use std::collections::BTreeSet;
 use wharf_guest::{During, Error, Phase, Report, ResourceType, Spec, log};
 
@@ -31,7 +31,14 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     }
     owner_network::ensure(ctx, &spec.network)?;
     let running = id_range::running(ctx)?;
-    match ctx.api.create(&digest::of(spec))? {
+    let made = match &spec.source {
+        None => ctx.api.create(&digest::of(spec))?,
+        Some(_) => match snapshots::clone(ctx, spec)? {
+            Ok(made) => made,
+            Err(why) => return Ok(failed(spec, why)),
+        },
+    };
+    match made {
         Ok(Outcome::Done) => {}
         Ok(Outcome::Unknown) => {
             return Ok(Report::again(
@@ -111,6 +118,13 @@ fn adopt(
         // The first start removes the files, so that none can be written meanwhile.
         Phase::Creating | Phase::Stopped(_) if start::is_under_way(ctx, &spec.tag, found)? => {
             booting(spec, &Started::Starting)
+        }
+        Phase::Creating if snapshots::is_bare(found) => {
+            snapshots::furnish(ctx, spec, found, false)?;
+            match found::find(ctx, &spec.tag)? {
+                Some(found) if !snapshots::is_bare(&found) => adopt(ctx, spec, &found, running),
+                _ => Err(Error::RetryLater(LOOK_AGAIN_MS)),
+            }
         }
         Phase::Creating => match id_range::compare(ctx, &spec.tag, found, running)? {
             Some(again_ms) => Ok(Report::again(spec.generation, Phase::Creating, again_ms)),

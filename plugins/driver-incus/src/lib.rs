@@ -8,7 +8,7 @@
 //!
 //! Reading order: `requests.toml` and [`names`] (the objects on the engine), [`ensure`] (their creation),
 //! [`owner_network`] and [`forward`] (those of OVN mode), [`lifecycle`], [`resize`], [`relocate`],
-//! [`delete`], then the queries: [`inspect`], [`stats`], [`probe`], [`identity`], [`survey`]. Only [`api`]
+//! [`delete`], [`volumes`], [`snapshots`], then the queries: [`inspect`], [`stats`], [`probe`], [`identity`], [`survey`]. Only [`api`]
 //! names requests.
 //!
 //! A request rarely makes a member ask another one, which takes many seconds while that one is out of
@@ -28,6 +28,7 @@ pub mod id_range;
 pub mod identity;
 pub mod inspect;
 pub mod lifecycle;
+pub mod limits;
 pub mod metrics;
 pub mod names;
 pub mod operators_part;
@@ -38,6 +39,7 @@ pub mod publish_range;
 pub mod relocate;
 pub mod resize;
 pub mod settings;
+pub mod snapshots;
 pub mod start;
 pub mod stats;
 pub mod survey;
@@ -46,8 +48,9 @@ pub mod volumes;
 use context::Context;
 use wharf_guest::HostEngine;
 use wharf_guest::{
-    Driver, Error, Health, Identity, Moves, Node, Observed, ObservedVolume, Report, Spec,
-    Surroundings, Survey, Tag, Target, Usage, Volume, VolumeReport, Volumes,
+    Driver, Error, Health, Identity, Limits, Moves, Node, Observed, ObservedSnapshot,
+    ObservedVolume, Report, SnapshotReport, Snapshots, Spec, Surroundings, Survey, Tag, Target,
+    Usage, Volume, VolumeReport, Volumes,
 };
 
 /// The kind of engine, in blueprints and in `requests.toml`.
@@ -136,6 +139,28 @@ impl Volumes for Incus {
     fn set_volumes(node: &Node, target: &Target) -> Result<(), Error> {
         volumes::set(&Context::new(node, &HostEngine)?, target)
     }
+
+    fn prove_limits(node: &Node, _: &str, _: &[String]) -> Result<Limits, Error> {
+        limits::prove(&Context::new(node, &HostEngine)?)
+    }
 }
 
-wharf_guest::export!(Incus: Driver + Identity + Survey + Moves + Volumes);
+impl Snapshots for Incus {
+    fn take(node: &Node, target: &Target, id: &str) -> Result<SnapshotReport, Error> {
+        snapshots::take(&Context::new(node, &HostEngine)?, target, id)
+    }
+
+    fn drop(node: &Node, _: &Tag, _: &str) -> Result<SnapshotReport, Error> {
+        snapshots::drop(&Context::new(node, &HostEngine)?)
+    }
+
+    fn restore(node: &Node, spec: &Spec, id: &str) -> Result<Report, Error> {
+        snapshots::restore(&Context::new(node, &HostEngine)?, spec, id)
+    }
+
+    fn list_snapshots(node: &Node) -> Result<Vec<ObservedSnapshot>, Error> {
+        snapshots::list(&Context::new(node, &HostEngine)?)
+    }
+}
+
+wharf_guest::export!(Incus: Driver + Identity + Survey + Moves + Volumes + Snapshots);

@@ -15,6 +15,14 @@ pub const START: &str = "user.wharf.start";
 pub const INSTANCE: &str = "user.wharf.instance";
 /// The value of [`START`] from before a start until the engine tells its end.
 pub const BEGUN: &str = "begun";
+/// Key: the last snapshot, and the most bytes that its data can take.
+pub const SNAPSHOT: &str = "user.wharf.snapshot";
+/// Key: the bytes that an instance shares with the snapshot from which it was made.
+pub const BASE: &str = "user.wharf.base";
+/// Key: the snapshot whose restore has begun and not ended.
+pub const RESTORE: &str = "user.wharf.restore";
+/// Key of the image: whether instances from snapshots have secrets of their own.
+pub const CLONABLE: &str = "image.io.wharf.clonable";
 /// Key: the mark of the store, on a volume that holds no data.
 pub const MARK: &str = "user.wharf.mark";
 
@@ -51,6 +59,12 @@ const UUID: usize = 36;
 pub fn volume<'a>(installation: &str, name: &'a str) -> Option<&'a str> {
     let prefix = prefix(installation).replacen("wh-", "wv-", 1);
     let id = name.strip_prefix(&prefix)?;
+    (id.len() == UUID).then_some(id)
+}
+
+/// The id of the snapshot with a name; none if it is not one of Wharf.
+pub fn snapshot(name: &str) -> Option<&str> {
+    let id = name.strip_prefix("wharf-")?;
     (id.len() == UUID).then_some(id)
 }
 

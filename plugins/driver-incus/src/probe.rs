@@ -4,10 +4,8 @@ use crate::api::model::Card;
 use crate::context::Context;
 use crate::operators_part;
 use crate::settings::Mode;
-use crate::volumes;
-use wharf_guest::{
-    DiskGrow, During, Error, Features, GIB, Gpu, Health, SnapshotKind, log, version_numbers,
-};
+use crate::{snapshots, volumes};
+use wharf_guest::{DiskGrow, During, Error, Features, GIB, Gpu, Health, log, version_numbers};
 
 /// The oldest release with all required features, the first with long support.
 const OLDEST: (u32, u32) = (6, 0);
@@ -54,6 +52,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
     }
     networks(ctx)?;
     let pool = volumes::pool(ctx)?;
+    let project = ctx.api.project()?.during("reading settings.project")?;
     let limits_disks = volumes::LIMITING.contains(&pool.driver.as_str());
     let resources = ctx
         .api
@@ -82,7 +81,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             kvm: false,
             volumes: volumes::are_made(&server, &pool),
             late_attach: true,
-            snapshots: SnapshotKind::None,
+            snapshots: snapshots::kind(&pool, &project),
         },
         n_vcpus: u32::try_from(resources.cpu.total).unwrap_or(u32::MAX),
         mem_gib: gib(resources.memory.total),

@@ -4,6 +4,10 @@ use super::volumes::{READ, WRITTEN, disks};
 use super::{Call, Creation, DIGEST};
 use serde_json::{Value, json};
 
+const BRIDGE_NET: &str = "10.80.1.7/32 10.80.0.1 192.0.2.53";
+const OVN_NET: &str = "10.80.1.7/24 10.80.1.1 192.0.2.53";
+const INSTANCE: &str = "0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
+
 fn config(net: &str) -> Value {
     json!({
         "limits.cpu": "2",
@@ -11,10 +15,13 @@ fn config(net: &str) -> Value {
         "limits.processes": "4096",
         "boot.autostart": "false",
         "security.idmap.isolated": "true",
+        // A subvolume within a disk escapes its limit.
+        "security.syscalls.deny": "ioctl errno 25 [1,37888,SCMP_CMP_MASKED_EQ,65280]",
         "environment.LANG": "C.UTF-8",
         "user.wharf.installation": "c8ba4720-ac4f-4603-8aa4-a08d240a1045",
         "user.wharf.spec": DIGEST.1,
         "user.wharf.hostname": "demo",
+        "user.wharf.restore": "none",
         "user.wharf.start": "begun",
         "user.wharf.net": net,
     })
@@ -62,6 +69,15 @@ fn merged(mut one: Value, other: Value) -> Value {
     one
 }
 
+fn bridge_settings() -> Value {
+    json!({
+        "member": "one",
+        "gateway": "10.80.0.1",
+        "publish_address": "192.0.2.1",
+        "dns": "192.0.2.53",
+    })
+}
+
 fn bridge() -> Call {
     let proxy = |address: &str, node: u16, instance: u16| {
         json!({
@@ -71,12 +87,7 @@ fn bridge() -> Call {
             "connect": format!("tcp:10.80.1.7:{instance}"),
         })
     };
-    let settings = json!({
-        "member": "one",
-        "gateway": "10.80.0.1",
-        "publish_address": "192.0.2.1",
-        "dns": "192.0.2.53",
-    });
+    let settings = bridge_settings();
     let devices = json!({
         "root": { "type": "disk", "path": "/", "pool": "default", "size": "10GiB" },
         "eth0": {
@@ -93,23 +104,12 @@ fn bridge() -> Call {
         "port80": proxy("192.0.2.1", 20002, 80),
         "gpu0": { "type": "gpu", "gputype": "physical", "pci": "0000:01:00.0" },
     });
-    call(
-        "bridge",
-        settings,
-        "10.80.1.7/32 10.80.0.1 192.0.2.53",
-        devices,
-    )
+    call("bridge", settings, BRIDGE_NET, devices)
 }
 
 /// Ports have forwards of their own here. Routes of its own would give a NIC other addresses.
 fn ovn() -> Call {
-    let settings = json!({
-        "member": "one",
-        "uplink": "up",
-        "acl": "wharf",
-        "publish_cidr": "198.18.64.0/18",
-        "dns": "192.0.2.53",
-    });
+    let settings = ovn_settings();
     let devices = json!({
         "root": { "type": "disk", "path": "/", "pool": "default", "size": "10GiB" },
         "eth0": {
@@ -120,12 +120,7 @@ fn ovn() -> Call {
         },
         "gpu0": { "type": "gpu", "gputype": "physical", "pci": "0000:01:00.0" },
     });
-    call(
-        "ovn",
-        settings,
-        "10.80.1.7/24 10.80.1.1 192.0.2.53",
-        devices,
-    )
+    call("ovn", settings, OVN_NET, devices)
 }
 
 pub fn create() -> Creation {
@@ -139,14 +134,8 @@ pub fn create() -> Creation {
         )],
         free: Vec::new(),
         doors: vec![
-            (
-                "request/create/body/config/security.privileged",
-                "true".into(),
-            ),
-            (
-                "request/create/body/config/raw.lxc",
-                "lxc.mount.entry = /".into(),
-            ),
+            ("values/new/security.privileged", "true".into()),
+            ("values/made/raw.lxc", "lxc.mount.entry = /".into()),
             (
                 "request/create/body/devices/host",
                 toml::Table::new().into(),
@@ -157,5 +146,90 @@ pub fn create() -> Creation {
             ("values/ovn-nic/security.acls", "other".into()),
             ("values/nic/network", "other".into()),
         ],
+    }
+}
+
+fn ovn_settings() -> Value {
+    json!({
+        "member": "one",
+        "uplink": "up",
+        "acl": "wharf",
+        "publish_cidr": "198.18.64.0/18",
+        "dns": "192.0.2.53",
+    })
+}
+
+/// A clone has none of the devices of its source, and no limit that is the source's.
+pub fn clone() -> Creation {
+    let none = json!({ "type": "none" });
+    let root = json!({ "type": "disk", "path": "/", "pool": "default", "size": "10256MiB" });
+    let call = |name, settings: Value, net| {
+        let own = json!({ "user.wharf.base": "5", "user.wharf.snapshot": "none" });
+        let body = json!({
+            "name": "wh-240a1045-0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-3",
+            "type": "container",
+            "source": { "type": "copy", "source": format!("wh-240a1045-{WRITTEN}-2/wharf-{READ}") },
+            "profiles": [],
+            "config": merged(config(net), own),
+            "devices": { "root": root, "eth0": none, "gpu0": none, "vol-x": none },
+        });
+        Call {
+            name,
+            arguments: vec![DIGEST, ("bytes", "5")],
+            sample: json!({
+                "images": ["wharf/base:1"],
+                "snapshot": { "id": READ, "instance": WRITTEN, "incarnation": 2 },
+                "learnt": { "device": ["eth0", "gpu0", "vol-x"] },
+                "settings": settings,
+            }),
+            walls: vec![("", body)],
+        }
+    };
+    Creation {
+        driver: "driver-incus",
+        request: "create-clone",
+        calls: vec![
+            call("bridge", bridge_settings(), BRIDGE_NET),
+            call("ovn", ovn_settings(), OVN_NET),
+        ],
+        members: Vec::new(),
+        free: Vec::new(),
+        doors: vec![("values/masked/item/type", "disk".into())],
+    }
+}
+
+/// What an instance with the disk of a snapshot gets is what a new one has.
+pub fn furnishing() -> Creation {
+    let furnished = |call: Call, is_restored: bool| {
+        let mut config = call.walls[4].1.clone();
+        let members = config.as_object_mut().unwrap();
+        members.remove("security.idmap.isolated");
+        members.remove("user.wharf.start");
+        let mut arguments = vec![DIGEST];
+        let mut sample = call.sample;
+        if is_restored {
+            arguments.push(("restored", "true"));
+            members.insert("user.wharf.start".into(), "done".into());
+            sample["call"] = "restore".into();
+            sample["snapshot"] = json!({ "id": READ, "instance": INSTANCE, "incarnation": 3 });
+        }
+        let devices = call.walls[5].1.clone();
+        Call {
+            arguments,
+            sample,
+            walls: vec![("", json!({ "config": config, "devices": devices }))],
+            ..call
+        }
+    };
+    Creation {
+        driver: "driver-incus",
+        request: "furnish",
+        calls: vec![furnished(bridge(), false), furnished(ovn(), true)],
+        members: Vec::new(),
+        free: Vec::new(),
+        doors: vec![(
+            "request/furnish/body/devices/vol-x",
+            toml::Table::new().into(),
+        )],
     }
 }

@@ -39,6 +39,8 @@ fn creations() -> Vec<Creation> {
         docker::docker(),
         docker::podman(),
         incus::create(),
+        incus::clone(),
+        incus::furnishing(),
         simulated::create(),
         volumes::holder(),
         volumes::docker(),

@@ -47,6 +47,17 @@ pub struct Instance {
     pub location: String,
 }
 
+/// `GET /1.0/instances/NAME/snapshots/SNAPSHOT`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Snapshot {
+    /// The configuration of the instance at its time.
+    #[serde(deserialize_with = "or_default")]
+    pub config: BTreeMap<String, String>,
+    /// Bytes that it shares with nothing; negative if the pool does not have it.
+    pub size: i64,
+}
+
 /// `GET /1.0/instances/NAME/state`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]

@@ -111,6 +111,26 @@ impl Refusal {
         self.says(&["currently in use", "still in use"])
     }
 
+    /// The disk has no room for a file of the engine.
+    pub fn is_full(&self) -> bool {
+        self.says(&["disk quota exceeded"])
+    }
+
+    /// The pool has the earlier disk of an interrupted restore.
+    pub fn is_left_over(&self) -> bool {
+        self.says(&[".incustmp"]) && self.is_present()
+    }
+
+    /// The snapshot of a restore does not exist.
+    pub fn is_absent(&self) -> bool {
+        self.says(&["does not exist"])
+    }
+
+    /// The project permits no snapshots.
+    pub fn is_forbidden(&self) -> bool {
+        self.says(&["doesn't allow for snapshot creation"])
+    }
+
     /// The project's own limit of its disks does not allow for more.
     pub fn is_over_project(&self) -> bool {
         self.says(&["reached maximum aggregate value"])

@@ -2,9 +2,10 @@
 
 use super::model::{
     Acl, Forward, Instance, Member, Network, Pool, PoolResources, Project, Resources, Server,
-    State, Volume, VolumeState,
+    Snapshot, State, Volume, VolumeState,
 };
 use super::{Api, Outcome, Reply};
+use serde::Deserialize;
 use wharf_guest::Call;
 use wharf_guest::{Error, File};
 
@@ -18,6 +19,8 @@ const MOVE_ROUNDS: u32 = 2;
 const CHANGE_ROUNDS: u32 = 6;
 /// Time for the engine to kill and clean up after the grace of a stop, ms.
 const STOP_MARGIN_MS: u32 = 20_000;
+/// In the list of disks, the names of snapshots follow those of their instances.
+const SNAPSHOTS: &str = "/snapshots/";
 /// Milliseconds of one wait.
 const ROUND_MS: u32 = 5_000;
 /// A change of limits of an instance, ms. The engine waits for other changes of the instance.
@@ -83,7 +86,11 @@ impl Api<'_> {
     /// Lists the names of the instances whose disks are on this member, running or not.
     pub fn disks(&self) -> Result<Reply<Vec<String>>, Error> {
         let listed = self.list::<String>(&Call::named("disks"))?;
-        Ok(listed.map(|paths| paths.iter().map(|path| name(path)).collect()))
+        let disks = |paths: Vec<String>| {
+            let disks = paths.iter().filter(|path| !path.contains(SNAPSHOTS));
+            disks.map(|path| name(path)).collect()
+        };
+        Ok(listed.map(disks))
     }
 
     /// Reads the metrics of all running instances of this member.
@@ -241,6 +248,128 @@ impl Api<'_> {
     }
 }
 
+/// Proofs of limits.
+impl Api<'_> {
+    /// The names of the instances of a proof: the one that is written, and its copy.
+    pub fn probes(&self) -> Result<[String; 2], Error> {
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        let copy = Call::named("copy-probe").show(self.engine)?;
+        let probe = Call::named("create-probe").show(self.engine)?;
+        Ok([probe.json::<Named>()?.name, copy.json::<Named>()?.name])
+    }
+
+    /// Makes the instance, or its copy.
+    pub fn make_probe(&self, copy: bool) -> Result<Reply<Outcome>, Error> {
+        let request = if copy { "copy-probe" } else { "create-probe" };
+        self.operate(&Call::named(request), CHANGE_ROUNDS)
+    }
+
+    /// Writes a part on its disk. Only [`Self::probe_length`] tells how much of it.
+    pub fn write_probe(&self, part: &str) -> Result<(), Error> {
+        let call = Call::named("write-probe").with("part", part);
+        self.send(&call.timeout_ms(FILE_MS)).map(drop)
+    }
+
+    /// Reads the length of a part, in bytes; 0 if it does not exist.
+    pub fn probe_length(&self, part: &str) -> Result<u64, Error> {
+        let call = Call::named("read-probe").with("part", part);
+        let answer = call.timeout_ms(FILE_MS).send(self.engine)?;
+        let length = answer
+            .header("content-length")
+            .filter(|_| answer.is_success());
+        Ok(length.and_then(|length| length.parse().ok()).unwrap_or(0))
+    }
+
+    /// Removes the instance, or its copy.
+    pub fn remove_probe(&self, name: &str) -> Result<Reply<Outcome>, Error> {
+        self.operate(
+            &Call::named("delete-probe").with("probe", name),
+            CHANGE_ROUNDS,
+        )
+    }
+}
+
+/// Snapshots.
+impl Api<'_> {
+    /// Lists the snapshots on this member, by the names of their instances.
+    pub fn snapshots(&self) -> Result<Reply<Vec<(String, String)>>, Error> {
+        let listed = self.list::<String>(&Call::named("disks"))?;
+        let names = |path: &String| {
+            let (instance, snapshot) = path.split_once(SNAPSHOTS)?;
+            Some((name(instance), name(snapshot)))
+        };
+        Ok(listed.map(|paths| paths.iter().filter_map(names).collect()))
+    }
+
+    /// Reads the snapshot of the call.
+    pub fn snapshot(&self) -> Result<Reply<Snapshot>, Error> {
+        self.get("read-snapshot")
+    }
+
+    /// Lists the snapshots of the instance of the call.
+    pub fn own_snapshots(&self) -> Result<Reply<Vec<String>>, Error> {
+        self.list(&Call::named("count-snapshots"))
+    }
+
+    /// Notes the snapshot, and the most bytes that its data can take.
+    pub fn note_snapshot(&self, bytes: u64) -> Result<Reply<()>, Error> {
+        let call = Call::named("note-snapshot").with("bytes", bytes);
+        self.send(&call.timeout_ms(CHANGE_MS))
+    }
+
+    /// Gives the disk its size, or room beyond that.
+    pub fn set_root(&self, roomy: bool) -> Result<Reply<()>, Error> {
+        let call = Call::named("set-root").flag("roomy", roomy);
+        self.send(&call.timeout_ms(CHANGE_MS))
+    }
+
+    /// Takes the snapshot.
+    pub fn take_snapshot(&self) -> Result<Reply<Outcome>, Error> {
+        self.operate(&Call::named("take-snapshot"), MOVE_ROUNDS)
+    }
+
+    /// Removes the snapshot.
+    pub fn drop_snapshot(&self) -> Result<Reply<Outcome>, Error> {
+        self.operate(&Call::named("drop-snapshot"), MOVE_ROUNDS)
+    }
+
+    /// Creates the instance from the snapshot.
+    pub fn create_clone(&self, digest: &str, bytes: u64) -> Result<Reply<Outcome>, Error> {
+        let call = Call::named("create-clone").with("digest", digest);
+        self.operate(&call.with("bytes", bytes), CREATE_ROUNDS)
+    }
+
+    /// Notes whether the restore has begun.
+    pub fn note_restore(&self, has_begun: bool) -> Result<Reply<()>, Error> {
+        let call = Call::named("note-restore").flag("not", !has_begun);
+        self.send(&call.timeout_ms(CHANGE_MS))
+    }
+
+    /// Restores the snapshot.
+    pub fn restore(&self) -> Result<Reply<Outcome>, Error> {
+        self.operate(&Call::named("restore"), CHANGE_ROUNDS)
+    }
+
+    /// Takes a device of the snapshot from the instance.
+    pub fn mask(&self, device: &str) -> Result<Reply<()>, Error> {
+        let call = Call::named("mask").with("device", device);
+        self.send(&call.timeout_ms(CHANGE_MS))
+    }
+
+    /// Gives the instance with the disk of the snapshot what is its own.
+    pub fn furnish(&self, digest: &str, restored: bool) -> Result<Reply<()>, Error> {
+        self.send(&furnish(digest, restored).timeout_ms(CHANGE_MS))
+    }
+
+    /// The configuration and the devices of that change.
+    pub fn furnished(&self, digest: &str, restored: bool) -> Result<Instance, Error> {
+        furnish(digest, restored).show(self.engine)?.json()
+    }
+}
+
 /// Networks of owners, and forwards of published ports.
 impl Api<'_> {
     /// Reads the network of the owner.
@@ -286,6 +415,11 @@ impl Api<'_> {
         let call = Call::named("delete-forward").with("network", network);
         self.send(&call.with("address", address).timeout_ms(NETWORK_MS))
     }
+}
+
+fn furnish(digest: &str, restored: bool) -> Call {
+    let call = Call::named("furnish").with("digest", digest);
+    call.flag("restored", restored)
 }
 
 fn sized(before_start: bool) -> Call {

@@ -47,6 +47,7 @@ impl Project {
             "restricted.devices.proxy": "allow",
             "restricted.devices.gpu": "allow",
             "restricted.networks.access": NETWORK,
+            "restricted.snapshots": "allow",
         });
         let project = json!({ "name": name, "config": config });
         let path = format!("/1.0/projects/{name}");

@@ -1,0 +1,285 @@
+//! Snapshots, which share blocks with the disk, and go with their instance. Only pools of btrfs restore another
+//! one than the newest.
+//!
+//! The engine tells how many bytes a disk shares with nothing. So the configuration of an instance has the most
+//! that the data of its last snapshot can take, and each snapshot has it with the configuration.
+
+use crate::api::model::{Pool, Project, Snapshot};
+use crate::api::{Outcome, Reply};
+use crate::context::Context;
+use crate::found::{self, Found, Place};
+use crate::{digest, ensure, id_range, names, owner_network};
+use std::collections::{BTreeMap, BTreeSet};
+use wharf_guest::{
+    Complete, During, Error, GIB, ObservedSnapshot, Phase, Report, SnapshotKind, SnapshotReport,
+    SnapshotState, Spec, Target, log,
+};
+
+/// The kind of pool that takes them.
+const POOL: &str = "btrfs";
+/// The key of a project, without whose value `allow` a restricted one takes none.
+const PERMISSION: &str = "restricted.snapshots";
+/// Delay while the engine is at work on the instance, ms.
+const AGAIN_MS: u32 = 500;
+
+/// How the node takes snapshots.
+pub fn kind(pool: &Pool, project: &Project) -> SnapshotKind {
+    let value = |key: &str| project.config.get(key).map_or("", String::as_str);
+    if pool.driver != POOL || value("restricted") == "true" && value(PERMISSION) != "allow" {
+        SnapshotKind::None
+    } else {
+        SnapshotKind::Shared
+    }
+}
+
+/// See the `snapshots` interface.
+pub fn take(ctx: &Context, target: &Target, id: &str) -> Result<SnapshotReport, Error> {
+    let found = found::find(ctx, &target.tag)?.ok_or(Error::NotFound)?;
+    let is_operated = || {
+        ctx.api
+            .is_operated(&found.name)?
+            .during("listing the operations")
+    };
+    match ctx.api.snapshot()? {
+        Ok(snapshot) if snapshot.size >= 0 => return Ok(settled(ready(&snapshot, target, id))),
+        _ if is_operated()? => return Ok(copying()),
+        // An interrupted call has left the engine's record of it, without a disk.
+        Ok(_) => {
+            remove(ctx)?;
+            return Ok(copying());
+        }
+        Err(refusal) if refusal.is_not_found() => {}
+        Err(refusal) => return Err(refusal.during("reading the snapshot")),
+    }
+    if let Some(why) = note(ctx, target, &found, id)? {
+        return Ok(settled(SnapshotState::Failed(why)));
+    }
+    let mut taken = ctx.api.take_snapshot()?;
+    if taken.as_ref().is_err_and(|refusal| refusal.is_full()) {
+        sized(ctx.api.set_root(true)?)?;
+        taken = ctx.api.take_snapshot()?;
+        sized(ctx.api.set_root(false)?)?;
+    }
+    match taken {
+        Ok(_) => {}
+        Err(refusal) if refusal.is_not_found() => return Err(Error::NotFound),
+        Err(refusal) if refusal.is_busy() => return Ok(copying()),
+        Err(refusal) if refusal.is_forbidden() => {
+            return Err(Error::Unsupported(format!(
+                "snapshots: the project needs `{PERMISSION}=allow`"
+            )));
+        }
+        Err(refusal) => return Err(refusal.during("taking the snapshot")),
+    }
+    match ctx.api.snapshot()? {
+        Ok(snapshot) if snapshot.size >= 0 => Ok(settled(ready(&snapshot, target, id))),
+        _ => Ok(copying()),
+    }
+}
+
+/// Notes the most that the data of a snapshot can take. Returns the reason for which it cannot be taken.
+fn note(ctx: &Context, target: &Target, found: &Found, id: &str) -> Result<Option<String>, Error> {
+    let value = |key| found.details.config.get(key).map(String::as_str);
+    let noted = value(names::SNAPSHOT).and_then(|note| note.split_once(' '));
+    if noted.is_some_and(|(noted, _)| noted == id) {
+        return Ok(None);
+    }
+    let state = ctx.api.state()?.during("reading the usage")?;
+    let used = state.disk.get("root").map_or(0, |disk| disk.usage);
+    let Some(used) = u64::try_from(used).ok().filter(|used| *used > 0) else {
+        return Ok(Some("the pool counts no usage".to_owned()));
+    };
+    let listed = ctx.api.own_snapshots()?.during("listing the snapshots")?;
+    // What it shares with its last snapshot, or with its source.
+    let shared = match noted {
+        Some((_, bytes)) if !listed.is_empty() => Some(bytes),
+        _ => value(names::BASE),
+    };
+    let shared = shared.and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
+    let most = u64::from(target.size.disk_size_gib) * GIB;
+    // The engine notes it on a full disk too.
+    sized(
+        ctx.api
+            .note_snapshot(most.min(used.saturating_add(shared)))?,
+    )?;
+    Ok(None)
+}
+
+fn ready(snapshot: &Snapshot, target: &Target, id: &str) -> SnapshotState {
+    let noted = snapshot.config.get(names::SNAPSHOT);
+    let noted = noted.and_then(|note| note.strip_prefix(id)?.trim_start().parse().ok());
+    SnapshotState::Ready(Complete {
+        bytes: noted.unwrap_or(u64::from(target.size.disk_size_gib) * GIB),
+        clonable: is_clonable(snapshot),
+    })
+}
+
+fn is_clonable(snapshot: &Snapshot) -> bool {
+    snapshot
+        .config
+        .get(names::CLONABLE)
+        .is_some_and(|is| is == "1")
+}
+
+/// See the `snapshots` interface.
+pub fn drop(ctx: &Context) -> Result<SnapshotReport, Error> {
+    remove(ctx)?;
+    Ok(settled(SnapshotState::Absent))
+}
+
+fn remove(ctx: &Context) -> Result<(), Error> {
+    match ctx.api.drop_snapshot()? {
+        Ok(Outcome::Done) => Ok(()),
+        Ok(Outcome::Unknown) => Err(Error::RetryLater(AGAIN_MS)),
+        Err(refusal) if refusal.is_not_found() => Ok(()),
+        Err(refusal) if refusal.is_busy() => Err(Error::RetryLater(AGAIN_MS)),
+        Err(refusal) => Err(refusal.during("removing the snapshot")),
+    }
+}
+
+/// See the `snapshots` interface. Names are enough, as for volumes.
+pub fn list(ctx: &Context) -> Result<Vec<ObservedSnapshot>, Error> {
+    let listed = ctx.api.snapshots()?.during("listing the snapshots")?;
+    let observed = listed.into_iter().filter_map(|(instance, name)| {
+        Some(ObservedSnapshot {
+            id: names::snapshot(&name)?.to_owned(),
+            instance: names::tag(ctx.installation, &instance)?,
+            state: SnapshotState::Ready(Complete {
+                bytes: 0,
+                clonable: false,
+            }),
+        })
+    });
+    Ok(observed.collect())
+}
+
+/// Creates an instance with the disk of its source.
+///
+/// # Errors
+/// When the engine does not answer.
+pub fn clone(ctx: &Context, spec: &Spec) -> Result<Result<Reply<Outcome>, String>, Error> {
+    let source = match ctx.api.snapshot()? {
+        Ok(source) if is_clonable(&source) => source,
+        Ok(_) => return Ok(Err("its image has no clones".to_owned())),
+        Err(refusal) if refusal.is_not_found() => {
+            return Ok(Err("the snapshot is gone".to_owned()));
+        }
+        Err(refusal) => return Err(refusal.during("reading the snapshot")),
+    };
+    let bytes = source.config.get(names::SNAPSHOT);
+    let bytes = bytes.and_then(|note| note.rsplit(' ').next()?.parse().ok());
+    let bytes = bytes.unwrap_or(u64::from(spec.size.disk_size_gib) * GIB);
+    Ok(Ok(ctx.api.create_clone(&digest::of(spec), bytes)?))
+}
+
+/// Whether an instance has its disk from a snapshot, and not yet devices of its own.
+pub fn is_bare(found: &Found) -> bool {
+    let nic = found.details.devices.get("eth0");
+    nic.is_some_and(|nic| nic.get("type").is_some_and(|kind| kind == "none"))
+}
+
+/// See the `snapshots` interface. The engine also restores configuration and devices, which the instance then
+/// gets anew.
+pub fn restore(ctx: &Context, spec: &Spec, id: &str) -> Result<Report, Error> {
+    ensure::supported(spec)?;
+    let restoring = || {
+        let phase = Phase::Growing("the engine restores the disk".to_owned());
+        Report::again(spec.generation, phase, AGAIN_MS)
+    };
+    let found = match found::look(ctx, &spec.tag)? {
+        Place::Absent => return Err(Error::NotFound),
+        Place::Here(found) => found,
+        Place::Elsewhere(found) => return Ok(Report::settled(spec.generation, found.elsewhere())),
+    };
+    if found.is_up() {
+        return Ok(Report::settled(spec.generation, found.phase()));
+    }
+    if ctx
+        .api
+        .is_operated(&found.name)?
+        .during("listing the operations")?
+    {
+        return Ok(restoring());
+    }
+    let note = found.details.config.get(names::RESTORE);
+    let has_begun = note.is_some_and(|note| note == id);
+    if !has_begun {
+        sized(ctx.api.note_restore(true)?)?;
+    }
+    match ctx.api.restore()? {
+        Ok(Outcome::Done) => {}
+        Ok(Outcome::Unknown) => return Ok(restoring()),
+        Err(refusal) if refusal.is_busy() => return Ok(restoring()),
+        // The disk is restored, and has no room for the engine's own file.
+        Err(refusal) if refusal.is_full() => {}
+        Err(refusal) if refusal.is_left_over() => {
+            log!(Warn, "{}: {}", found.name, refusal.message);
+            // If it has begun, an interrupted call has restored the disk. The engine never removes the earlier
+            // one, and restores this instance no more.
+            if !has_begun {
+                sized(ctx.api.note_restore(false)?)?;
+                return Err(refusal.during("restoring the snapshot"));
+            }
+        }
+        Err(refusal) if refusal.is_not_found() || refusal.is_absent() => {
+            return Err(Error::NotFound);
+        }
+        Err(refusal) => return Err(refusal.during("restoring the snapshot")),
+    }
+    let found = found::find(ctx, &spec.tag)?.ok_or(Error::NotFound)?;
+    // Its range of ids is that of the snapshot, which another instance may have since.
+    if let Some(again_ms) = id_range::compare(ctx, &spec.tag, &found, &BTreeSet::new())? {
+        return Err(Error::RetryLater(again_ms));
+    }
+    sized(ctx.api.set_root(true)?)?;
+    furnish(ctx, spec, &found, true)?;
+    Ok(Report::settled(spec.generation, Phase::Stopped(None)))
+}
+
+/// Gives an instance with the disk of a snapshot its own configuration, devices and size.
+///
+/// # Errors
+/// When the engine refuses, and [`Error::RetryLater`] while it is at work.
+pub fn furnish(ctx: &Context, spec: &Spec, found: &Found, restored: bool) -> Result<(), Error> {
+    owner_network::ensure(ctx, &spec.network)?;
+    let digest = digest::of(spec);
+    // A device of the snapshot may be of something that is gone, which a change of all would meet.
+    let wanted = ctx.api.furnished(&digest, restored)?;
+    let surplus = |(name, device): (&String, &BTreeMap<String, String>)| {
+        let is_there = device.get("type").is_some_and(|kind| kind != "none");
+        is_there && !wanted.devices.contains_key(name)
+    };
+    let devices = found.details.devices.iter();
+    for (device, _) in devices.filter(|device| surplus(*device)) {
+        sized(ctx.api.mask(device)?)?;
+    }
+    sized(ctx.api.furnish(&digest, restored)?)
+}
+
+/// The answer to a change of the instance. On a full disk, the engine makes the change and tells of its own
+/// file, which it cannot write.
+fn sized(reply: Reply<()>) -> Result<(), Error> {
+    match reply {
+        Ok(()) => Ok(()),
+        Err(refusal) if refusal.is_full() => Ok(()),
+        Err(refusal) if refusal.is_not_found() => Err(Error::NotFound),
+        Err(refusal) if refusal.is_busy() || refusal.is_address_taken() => {
+            Err(Error::RetryLater(AGAIN_MS))
+        }
+        Err(refusal) => Err(refusal.during("changing the instance")),
+    }
+}
+
+fn settled(state: SnapshotState) -> SnapshotReport {
+    SnapshotReport {
+        state,
+        again_ms: None,
+    }
+}
+
+fn copying() -> SnapshotReport {
+    SnapshotReport {
+        state: SnapshotState::Copying("the engine is at work".to_owned()),
+        again_ms: Some(AGAIN_MS),
+    }
+}
