@@ -131,6 +131,11 @@ impl EngineContext {
         done
     }
 
+    /// Enables quotas of the engine's storage that are off.
+    pub fn enable_quotas(&self) -> Result<()> {
+        self.engine.enable_quotas()
+    }
+
     /// Returns the directory of the engine's store.
     pub fn store(&self) -> PathBuf {
         self.engine.store()

@@ -16,6 +16,7 @@ macro_rules! chains {
 }
 
 mod beside;
+mod broken_limits;
 mod clock;
 mod console;
 mod context;
@@ -107,6 +108,7 @@ fn waiting() -> Vec<Chain<EngineContext>> {
         [
             "instances_survive_a_restart_of_the_engine" => on_another(engine_restart::instances_survive),
             "instances_survive_a_start_of_the_engine_on_an_empty_store" => on_another(engine_restart::on_an_empty_store),
+            "a_node_that_does_not_hold_sizes_takes_nothing_new" => on_another(broken_limits::of_dockerd),
         ],
         ["the_driver_keeps_its_promises" => |context: &EngineContext| {
             sanity::suite("docker", &context.settings("")?, context::NODE, &context.facts().host)

@@ -1,6 +1,7 @@
 //! Failures of members. Instances go on, and nothing is taken for gone.
 
 use super::context::IncusContext;
+use crate::broken_limits;
 use crate::lab::{Lab, inside, running, runs_since, since, state, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
@@ -23,6 +24,36 @@ fn until_listed(server: &Server, node: &str, unreachable: bool) -> Result<()> {
         let line = listed(server, node)?;
         Ok((line.contains("out of reach") == unreachable).then_some(()))
     })
+}
+
+/// The quotas of the third member's pool lose count, as they do after restores, or are switched off where they cannot.
+pub fn broken_limits(context: &IncusContext) -> Result<()> {
+    const LAST: usize = 2;
+    let on_pool = |script: &str| -> Result<()> {
+        let cluster = context.cluster();
+        let member = cluster.members().get(LAST).context("no such member")?;
+        let pool = member.directory().join("storage-pools/default");
+        let status = member
+            .inside("sh")
+            .args(["-ec", script, "sh"])
+            .arg(pool)
+            .status()?;
+        ensure!(status.success(), "{script}: {status}");
+        Ok(())
+    };
+    broken_limits::found_and_mended(
+        context,
+        &context.settings_of(&[LAST], ""),
+        || {
+            on_pool(
+                "cd $1; btrfs subvolume create a; btrfs qgroup create 1/1 .; \
+                 btrfs qgroup assign --no-rescan 0/5 1/1 . || true; btrfs subvolume snapshot -i 1/1 a b; \
+                 btrfs filesystem sync .; btrfs subvolume delete a b; btrfs qgroup show . 2>&1 | \
+                 grep inconsistent || btrfs quota disable .",
+            )
+        },
+        || on_pool("cd $1; btrfs quota enable .; btrfs quota rescan -w . || true"),
+    )
 }
 
 /// Killed at any moment of a creation, the daemon leaves an instance that is completed or made again.

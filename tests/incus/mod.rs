@@ -62,6 +62,7 @@ fn alone() -> Vec<Chain<IncusContext>> {
             anyhow::ensure!(members.len() == 3, "{members:?}");
             Ok(())
         }],
+        ["a_node_that_does_not_hold_sizes_takes_nothing_new" => failures::broken_limits],
         ["instances_survive_kills_of_a_members_daemon" => failures::killed_daemon],
         ["a_member_that_is_cut_off_is_one_node_out_of_reach" => failures::cut_link],
         ["instances_go_on_while_the_cluster_has_no_quorum" => failures::no_quorum],

@@ -46,6 +46,8 @@ fn creations() -> Vec<Creation> {
         volumes::docker(),
         volumes::incus(),
         volumes::attachment(),
+        volumes::probe(false),
+        volumes::probe(true),
     ]
 }
 

@@ -27,6 +27,21 @@ fn call(name: &'static str, sample: Value, body: Value) -> Call {
     }
 }
 
+/// The command of a proof, without a volume.
+fn proof(sample: Value) -> Call {
+    let mut proof = held("a proof", sample, 20_544);
+    proof.arguments = vec![("proof", "true")];
+    let [(_, body)] = proof.walls.as_mut_slice() else {
+        unreachable!();
+    };
+    body["Labels"] = json!({ "io.wharf.proof": INSTALLATION });
+    body["Entrypoint"][2] = "r=unproven; if fallocate -l 768M /a && (sync -f /a || sync); then \
+        e=$(fallocate -l 960M /b 2>&1) && r=broken; case $e in *uota*) r=held;; esac; fi; \
+        rm -f /a /b; echo wharf-limits-$r"
+        .into();
+    proof
+}
+
 fn held(name: &'static str, sample: Value, mib: u32) -> Call {
     let command = format!(
         "mkdir -p /volume && chown 1000:1000 /volume && fallocate -l 1M /probe && fallocate -l {mib}M \
@@ -76,6 +91,7 @@ pub fn holder() -> Creation {
                 json!({ "settings": { "ulimits": ulimits, "btrfs_quotas": "simple" } }),
                 20_544,
             ),
+            proof(json!({ "settings": { "ulimits": ulimits, "btrfs_quotas": "simple" } })),
             held(
                 "no image",
                 json!({ "settings": { "ulimits": ulimits } }),
@@ -150,6 +166,36 @@ pub fn incus() -> Creation {
                 "true".into(),
             ),
             ("request/create-volume/body/config/size", "1TiB".into()),
+        ],
+    }
+}
+
+/// The instance of a proof on Incus, or its copy: it has nothing but a disk.
+pub fn probe(copy: bool) -> Creation {
+    let name = format!("wp-240a1045-{MADE}");
+    let (request, own, source) = if copy {
+        let source = json!({ "type": "copy", "source": name });
+        ("copy-probe", format!("{name}-copy"), source)
+    } else {
+        ("create-probe", name, json!({ "type": "none" }))
+    };
+    let body = json!({
+        "name": own,
+        "type": "container",
+        "source": source,
+        "profiles": [],
+        "config": { "user.wharf.proof": INSTALLATION },
+        "devices": { "root": { "type": "disk", "path": "/", "pool": "default", "size": "16MiB" } },
+    });
+    Creation {
+        driver: "driver-incus",
+        request,
+        calls: vec![call("a proof", json!({ "settings": settings() }), body)],
+        members: Vec::new(),
+        free: Vec::new(),
+        doors: vec![
+            ("values/probe/devices/root/size", "1TiB".into()),
+            ("values/probe/config/security.privileged", "true".into()),
         ],
     }
 }

@@ -23,6 +23,7 @@ mod podman;
 mod private;
 mod processes;
 mod rules;
+mod seccomp;
 mod storage;
 mod sysctl;
 pub mod userns;
@@ -86,7 +87,7 @@ pub fn install(kind: Kind) -> Result<()> {
     };
     packages::ensure(&[own.as_slice(), &NEEDS].concat())?;
     match kind {
-        Kind::Dockerd => Ok(()),
+        Kind::Dockerd => seccomp::install(),
         Kind::Podman4 | Kind::Podman5 => podman::install(kind),
     }
 }

@@ -147,6 +147,11 @@ impl PrivateEngine {
         self.engine.layout.data().join(name)
     }
 
+    /// Enables the quotas of the storage, if they are off.
+    pub fn enable_quotas(&self) -> Result<()> {
+        Quotas::of(&self.engine.layout.data()).map(drop)
+    }
+
     /// The engine's own directory of the Container Device Interface, if it has one.
     pub fn device_files(&self) -> Option<PathBuf> {
         self.kind()
@@ -167,7 +172,13 @@ impl PrivateEngine {
         self.engine.pause();
     }
 
-    /// Starts the process again after [`Self::pause`].
+    /// Kills the engine's process, as a crash would; its containers go on running.
+    pub fn kill(&mut self) -> Result<()> {
+        let daemon = self.engine.daemon.take();
+        daemon.map_or(Ok(()), Daemon::kill)
+    }
+
+    /// Starts the process again after [`Self::pause`] or [`Self::kill`].
     pub fn resume(&mut self) -> Result<()> {
         self.engine.resume()
     }

@@ -2,6 +2,7 @@
 
 use super::docker::TlsListener;
 use super::layout::Layout;
+use super::seccomp;
 use super::storage::Storage;
 use super::userns;
 use crate::packages::Need;
@@ -41,7 +42,10 @@ pub(super) fn start(
     };
     let mut hosts = vec![format!("unix://{}", layout.socket().display())];
     hosts.extend(tls.map(|tls| format!("tcp://127.0.0.1:{}", tls.port)));
+    let profile = layout.run.join("seccomp.json");
+    fs::write(&profile, seccomp::profile()?.to_string())?;
     let config = json!({
+        "seccomp-profile": profile,
         "data-root": layout.data().join("docker"),
         "exec-root": layout.exec_root(),
         "pidfile": pidfile,

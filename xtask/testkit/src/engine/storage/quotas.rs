@@ -20,7 +20,7 @@ pub(in super::super) enum Quotas {
 impl Quotas {
     /// The quota groups of the file system that is mounted at `root`. Enables simple ones where there are
     /// none. On an older kernel, which has full ones only, the engine enables them.
-    pub(super) fn of(root: &Path) -> Result<Self> {
+    pub(in super::super) fn of(root: &Path) -> Result<Self> {
         let mode = Path::new("/sys/fs/btrfs")
             .join(id(root)?)
             .join("qgroups/mode");
