@@ -131,6 +131,14 @@ impl EngineContext {
         done
     }
 
+    /// Kills the engine, calls `meanwhile`, and starts the engine again.
+    pub fn crash(&mut self, meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.engine.kill()?;
+        let done = meanwhile();
+        self.engine.resume()?;
+        done
+    }
+
     /// Enables quotas of the engine's storage that are off.
     pub fn enable_quotas(&self) -> Result<()> {
         self.engine.enable_quotas()

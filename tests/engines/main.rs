@@ -48,6 +48,7 @@ mod private_port;
 mod remote;
 mod resize;
 mod sanity;
+mod snapshots;
 mod stats;
 mod terminal;
 mod tunnel;
@@ -72,11 +73,12 @@ const PLAIN: Kind = Kind::Dockerd;
 const LEFT_OUT: Kind = Kind::Podman4;
 /// Tests of differences between dockerd and Podman. None of these starts a second engine: two Podmans on a node
 /// share their firewall rules for ports.
-const CORE: [&str; 15] = [
+const CORE: [&str; 16] = [
     "the_driver_keeps_its_promises",
     "ssh_of_a_page_is_at_the_private_address_alone",
     "running_means_that_ssh_accepts",
     "volumes_hold_their_sizes_and_outlive_instances",
+    "an_instance_is_restored_and_cloned_from_its_snapshot",
     "data_in_the_home_directory_survives_stop_and_restart",
     "an_instance_that_powers_itself_off_becomes_exited",
     "the_limits_are_seen_from_inside",
@@ -107,6 +109,7 @@ fn waiting() -> Vec<Chain<EngineContext>> {
     chains! {
         [
             "instances_survive_a_restart_of_the_engine" => on_another(engine_restart::instances_survive),
+            "a_snapshot_completes_after_kills_of_wharf_and_of_the_engine" => on_another(snapshots::kills),
             "instances_survive_a_start_of_the_engine_on_an_empty_store" => on_another(engine_restart::on_an_empty_store),
             "a_node_that_does_not_hold_sizes_takes_nothing_new" => on_another(broken_limits::of_dockerd),
         ],
@@ -133,6 +136,7 @@ fn waiting() -> Vec<Chain<EngineContext>> {
         ["create_answers_before_the_instance_is_up" => lifecycle::create_answers_at_once],
         ["running_means_that_ssh_accepts" => lifecycle::running_means_ssh_accepts],
         ["volumes_hold_their_sizes_and_outlive_instances" => volumes::sizes_and_content],
+        ["an_instance_is_restored_and_cloned_from_its_snapshot" => snapshots::restore_and_clone],
         ["data_in_the_home_directory_survives_stop_and_restart" => lifecycle::data_survives],
         ["an_instance_that_powers_itself_off_becomes_exited" => lifecycle::poweroff_inside],
         ["the_command_line_creates_an_instance_and_logs_in" => journey::create_and_log_in],
@@ -155,6 +159,7 @@ fn busy() -> Vec<Chain<EngineContext>> {
     chains! {
         ["disk_growth_completes_after_kills" => grow_killed::converges],
         ["a_disk_grows_with_all_its_content" => grow::with_all_that_is_on_it],
+        ["data_survives_cycles_of_snapshots_restores_and_clones" => snapshots::cycles],
         ["volumes_stay_while_a_disk_grows" => |context: &EngineContext| {
             if context.grows_disks() {
                 volumes::stay_while_a_disk_grows(context)

@@ -1,0 +1,221 @@
+//! Snapshots: content that comes back and goes on in clones, logins and host keys of each, and sizes that hold.
+
+use crate::context::EngineContext;
+use crate::lab::{Lab, inside, restarted, running, text, user, uuid};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use wharf_tests::lanes::is_whole_run;
+use wharf_tests::{Api, small, until};
+
+/// Files of each kind, and the hashes of all.
+const FILL: &str = "mkdir -p d/sub && for i in 1 2 3; do head -c 5000000 /dev/urandom > d/$i; done; \
+    ln -f d/1 d/sub/hard && ln -sf ../2 d/sub/soft && chmod 600 d/3 && sudo chown 1234:root d/2 && \
+    sudo sh -c 'echo beside > /srv/beside'; sync";
+const HASHES: &str = "cd && { find d /srv/beside -printf '%p %y %m %U %n %l\\n'; find d /srv/beside -type f -exec sudo sha256sum {} +; } \
+    | sort | sha256sum";
+/// A program that writes all the time.
+const WRITER: &str = "nohup sh -c 'i=0; while :; do i=$((i+1)); echo $i >> ~/ticks; sleep 0.05; done' >/dev/null 2>&1 &";
+
+fn send(api: &Api, path: &str, body: &Value) -> Result<Value> {
+    let answer = api.send("POST", path, body)?;
+    ensure!(
+        (200..300).contains(&answer.status),
+        "{path}: {}",
+        answer.body
+    );
+    let status = answer.status;
+    answer.expect(status)
+}
+
+fn host_key(instance: &Value) -> Result<String> {
+    inside(instance, "cut -d' ' -f2 /etc/ssh/ssh_host_ed25519_key.pub")
+}
+
+fn one(api: &Api, snapshot: &Value) -> Result<Value> {
+    let path = format!("/api/snapshot/{}/", text(&snapshot["id"]));
+    api.get(&path)?.expect(200)
+}
+
+fn begun(api: &Api, instance: &Value, name: &str) -> Result<Value> {
+    let path = format!("/api/instance/{}/snapshot/", uuid(instance));
+    send(api, &path, &json!({ "name": name }))
+}
+
+fn ready(api: &Api, snapshot: &Value) -> Result<Value> {
+    until("the snapshot is ready", || {
+        let now = one(api, snapshot)?;
+        ensure!(now["state"] != "error", "{now}");
+        Ok((now["state"] == "ready").then_some(now))
+    })
+}
+
+/// Takes a snapshot, and waits until it is ready.
+pub fn taken(api: &Api, instance: &Value, name: &str) -> Result<Value> {
+    ready(api, &begun(api, instance, name)?)
+}
+
+/// Makes an instance from a snapshot, and waits for the first login.
+pub fn cloned(api: &Api, snapshot: &Value) -> Result<Value> {
+    let mut body = small("container");
+    let fields = body.as_object_mut().context("no object")?;
+    fields.retain(|name, _| !["flavor", "resource_type"].contains(&name.as_str()));
+    let path = format!("/api/snapshot/{}/clone/", text(&snapshot["id"]));
+    let clone = send(api, &path, &body)?;
+    let clone = api.wait_for(uuid(&clone), "running")?;
+    user(&clone).wait_for_login(&clone)?;
+    Ok(clone)
+}
+
+/// Stops an instance, restores a snapshot of it, and starts it again.
+pub fn restored(api: &Api, instance: &Value, snapshot: &Value) -> Result<Value> {
+    let id = uuid(instance);
+    api.act(id, "stop")?.expect(200)?;
+    api.wait_for(id, "exited")?;
+    let path = format!("/api/snapshot/{}/restore/", text(&snapshot["id"]));
+    send(api, &path, &json!({}))?;
+    // The restart waits for the restore.
+    api.act(id, "restart")?.expect(200)?;
+    let again = api.wait_for(id, "running")?;
+    user(&again).wait_for_login(&again)?;
+    Ok(again)
+}
+
+fn removed(api: &Api, snapshot: &Value) -> Result<()> {
+    let path = format!("/api/snapshot/{}/", text(&snapshot["id"]));
+    api.raw("DELETE", &path, None)?.expect(204).map(drop)
+}
+
+/// The disk holds what fits, and no more.
+fn size_holds(lab: &impl Lab, instance: &Value) -> Result<()> {
+    if !lab.facts().enforces_disk_size {
+        return Ok(());
+    }
+    let fits = lab.facts().usable_disk_mib - 1500;
+    inside(
+        instance,
+        &format!("fallocate -l {fits}M ~/fits && rm ~/fits"),
+    )?;
+    let beyond = inside(instance, "fallocate -l 12G ~/beyond");
+    ensure!(beyond.is_err(), "12 GiB fit on a disk of 10");
+    inside(instance, "rm -f ~/beyond").map(drop)
+}
+
+/// A snapshot is taken while a program writes. The instance is restored from it, and another one made.
+pub fn restore_and_clone(lab: &impl Lab) -> Result<()> {
+    let (server, api) = lab.served("")?;
+    let source = running(&api)?;
+    user(&source).wait_for_login(&source)?;
+    inside(&source, &format!("{FILL}; {WRITER}"))?;
+    let (hashes, key) = (inside(&source, HASHES)?, host_key(&source)?);
+    let snapshot = taken(&api, &source, "first")?;
+    ensure!(
+        snapshot["size_gib"] == 1 && snapshot["clonable"] == true,
+        "{snapshot}"
+    );
+    let ticks = "wc -l < ~/ticks";
+    let before: u64 = inside(&source, ticks)?.parse()?;
+    until("the program goes on", || {
+        let now: u64 = inside(&source, ticks)?.parse()?;
+        Ok((now > before).then_some(()))
+    })?;
+    inside(&source, "sudo rm -r d /srv/beside && echo later > ~/later")?;
+    let clone = cloned(&api, &snapshot)?;
+    ensure!(
+        inside(&clone, HASHES)? == hashes,
+        "the clone has other files"
+    );
+    let old = user(&source).output(&clone, "true");
+    ensure!(
+        old.is_err(),
+        "the password of the source is that of the clone"
+    );
+    ensure!(host_key(&clone)? != key, "both have one host key");
+    ensure!(inside(&clone, "sudo ls /etc/wharf/first-boot || echo gone")?.ends_with("gone"));
+    size_holds(lab, &clone)?;
+    let source = restored(&api, &source, &snapshot)?;
+    ensure!(inside(&source, HASHES)? == hashes, "other files came back");
+    ensure!(
+        inside(&source, "ls ~/later").is_err(),
+        "a later file is there"
+    );
+    ensure!(host_key(&source)? == key, "another host key");
+    size_holds(lab, &source)?;
+    let clone = restarted(&api, &clone)?;
+    ensure!(inside(&clone, HASHES)? == hashes, "after a restart");
+    // The clone stays without its source and the snapshot.
+    lab.remove(&api, &source)?;
+    ensure!(inside(&clone, HASHES)? == hashes, "without its source");
+    let gone = api.get(&format!("/api/snapshot/{}/", text(&snapshot["id"])))?;
+    ensure!(gone.status == 404, "{}", gone.body);
+    lab.remove(&api, &clone)?;
+    server.finish()
+}
+
+/// An instance goes through cycles: it writes, and is restored and cloned.
+pub fn cycles(lab: &impl Lab) -> Result<()> {
+    let (server, api) = lab.served("")?;
+    let mut source = running(&api)?;
+    user(&source).wait_for_login(&source)?;
+    let mut known = Vec::new();
+    for cycle in 0..if is_whole_run() { 10 } else { 2 } {
+        inside(&source, &format!("{FILL}; echo {cycle} > d/cycle"))?;
+        let hashes = inside(&source, HASHES)?;
+        let snapshot = taken(&api, &source, &format!("cycle-{cycle}"))?;
+        inside(&source, "echo lost > d/cycle; rm d/1")?;
+        source = restored(&api, &source, &snapshot)?;
+        ensure!(
+            inside(&source, HASHES)? == hashes,
+            "cycle {cycle}: restored"
+        );
+        size_holds(lab, &source)?;
+        let clone = cloned(&api, &snapshot)?;
+        ensure!(inside(&clone, HASHES)? == hashes, "cycle {cycle}: cloned");
+        lab.remove(&api, &clone)?;
+        known.push((hashes, snapshot));
+    }
+    // The first one can still be had.
+    let (hashes, first) = &known[0];
+    source = restored(&api, &source, first)?;
+    ensure!(inside(&source, HASHES)? == *hashes, "{first}");
+    for (_, snapshot) in &known {
+        removed(&api, snapshot)?;
+    }
+    lab.remove(&api, &source)?;
+    server.finish()
+}
+
+/// Kills in a copy: Wharf, then the engine. The instance goes on, and nothing incomplete is ready.
+pub fn kills(engine: &mut EngineContext) -> Result<()> {
+    let (mut server, mut api) = engine.served("")?;
+    let source = running(&api)?;
+    user(&source).wait_for_login(&source)?;
+    inside(&source, "head -c 400000000 /dev/urandom > data; sync")?;
+    let sum = inside(&source, "sha256sum data")?;
+    let stands_still = |engine: &EngineContext| {
+        until("the copy is under way", || {
+            let state = &engine.container_of(&source)?["State"];
+            Ok((*state == "paused").then_some(()))
+        })
+    };
+    let first = begun(&api, &source, "wharf-is-killed")?;
+    stands_still(engine)?;
+    server.kill()?;
+    server.run()?;
+    api = server.again(&api);
+    let first = ready(&api, &first)?;
+    let second = begun(&api, &source, "the-engine-is-killed")?;
+    stands_still(engine)?;
+    engine.crash(|| {
+        ensure!(one(&api, &second)?["state"] == "creating");
+        Ok(())
+    })?;
+    until("the instance goes on", || Ok(inside(&source, "true").ok()))?;
+    let second = ready(&api, &second)?;
+    for snapshot in [first, second] {
+        let clone = cloned(&api, &snapshot)?;
+        ensure!(inside(&clone, "sha256sum data")? == sum, "{snapshot}");
+        engine.remove(&api, &clone)?;
+    }
+    engine.remove(&api, &source)?;
+    server.finish()
+}
