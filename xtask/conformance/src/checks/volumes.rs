@@ -81,6 +81,10 @@ pub(super) fn checks() -> Vec<Check> {
                     ensure!(missing.status == 404, "{method} {path}: {missing}");
                     ensure!(missing.body == theirs.body, "{missing}; {theirs}");
                 }
+                let other = c.other()?;
+                other.get(&volume_path(name))?.is(404)?;
+                let wrong = json!({ "name": 7 });
+                other.send("PATCH", &volume_path(id), &wrong)?.is(404)?;
                 let renamed = c.name();
                 let answer = patch(c, id, &json!({ "name": renamed }))?.expect(200)?;
                 expect_field(&answer, "name", &json!(renamed))?;
@@ -197,6 +201,8 @@ pub(super) fn checks() -> Vec<Check> {
             changed.is(200)?;
             let after = etag(&c.me().get(&path)?)?;
             ensure!(etag(&changed)? == after && after != before, "{after}");
+            let stale = ("If-Match", before.as_str());
+            with(c.me(), "DELETE", &path, stale, &Value::Null)?.is(412)?;
             with(c.me(), "DELETE", &path, ("If-Match", "*"), &Value::Null)?.is(204)
         }),
         decision("4", "the list of volumes has pages", |c| {
@@ -222,6 +228,11 @@ pub(super) fn checks() -> Vec<Check> {
                 let other = create(&key, &json!({ "name": c.name(), "size_gib": 1 }))?;
                 other.is(422)?;
                 ensure!(other.detail()?.contains("another body"), "{other}");
+                let id = text(&first.body, "id")?;
+                delete(c, id)?.is(204)?;
+                let late = create(&key, &body)?;
+                ensure!(late.status == 201 && late.body["id"] == id, "{late}");
+                ensure!(!listed(c.me(), id)?, "it was made again");
                 create("a b", &body)?.refuses("Idempotency-Key")
             },
         ),
