@@ -186,6 +186,7 @@ prepare_cluster() {
     incus_on 1 project create "$PROJECT" -c features.images=true -c features.profiles=true \
         -c features.storage.volumes=true -c features.networks=true -c restricted=true \
         -c restricted.cluster.target=allow -c restricted.devices.disk=managed -c restricted.devices.nic=managed \
+        -c restricted.snapshots=allow \
         -c restricted.networks.uplinks=up0 -c "restricted.networks.subnets=up0:$PUBLISH_CIDR"
     incus_on 1 query -X POST -d "$RULES" "/1.0/network-acls?project=$PROJECT"
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:secp384r1 -days 3650 -nodes \

@@ -49,9 +49,14 @@ impl Project {
             "restricted.networks.access": NETWORK,
             "restricted.snapshots": "allow",
         });
-        let project = json!({ "name": name, "config": config });
         let path = format!("/1.0/projects/{name}");
-        if first.ask("GET", &path, None).is_err() {
+        if let Ok(mut found) = first.ask("GET", &path, None) {
+            // An earlier version made it without this. A change of the configuration replaces all of it.
+            found["config"]["restricted.snapshots"] = "allow".into();
+            let changed = json!({ "config": found["config"] });
+            first.ask("PATCH", &path, Some(changed))?;
+        } else {
+            let project = json!({ "name": name, "config": config });
             first.ask("POST", "/1.0/projects", Some(project))?;
         }
         let project = Self {
