@@ -7,7 +7,7 @@ use serde_json::Value;
 use wharf_tests::simulated_node;
 
 /// Milliseconds of a time in ISO 8601 within one day.
-fn millis(time: &Value) -> u64 {
+pub fn millis(time: &Value) -> u64 {
     let time = time.as_str().unwrap();
     let part = |from: usize, to: usize| time[from..to].parse::<u64>().unwrap();
     ((part(11, 13) * 60 + part(14, 16)) * 60 + part(17, 19)) * 1000 + part(20, 23)

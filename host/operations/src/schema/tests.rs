@@ -303,25 +303,14 @@ async fn keys_of_users_lose_the_scope_of_metrics_and_those_of_the_operator_keep_
     }
 }
 
-/// The limits of a user as they were until format 9: without the quantities of volumes.
-const LIMITS_9: Table<
-    UserId,
-    (),
-    (
-        UserLimit,
-        UserLimit,
-        UserLimit,
-        UserLimit,
-        UserLimit,
-        UserLimit,
-    ),
-> = Table::bounded(b'q', 0, "", "");
+/// The limits of a user as they were until format 9, without the quantities of volumes.
+const LIMITS_9: Table<UserId, (), [UserLimit; 6]> = Table::bounded(b'q', 0, "", "");
+/// The limits of a user as they were until format 10, without the quantities of snapshots.
+const LIMITS_10: Table<UserId, (), [UserLimit; 8]> = Table::bounded(b'q', 2, "", "");
 
 #[tokio::test]
-async fn limits_of_users_get_the_quantities_of_volumes() {
-    let file = TestDatabase::new();
-    let db = file.open();
-    let [a, b, c, d, e, f] = [
+async fn limits_of_users_get_the_quantities_of_volumes_and_snapshots() {
+    let nine = [
         UserLimit::At(3),
         UserLimit::Unlimited,
         UserLimit::Default,
@@ -329,28 +318,43 @@ async fn limits_of_users_get_the_quantities_of_volumes() {
         UserLimit::At(0),
         UserLimit::Unlimited,
     ];
-    write(&db, move |_| {
-        Changes::none()
-            .put(&USERS, UserId(1), "ann@example.com".to_owned())
-            .put(&LIMITS_9, UserId(1), (a, b, c, d, e, f))
-    })
-    .await;
-    drop(db);
-    file.set_format(9);
-    for _ in 0..2 {
+    let [a, b, c, d, e, f] = nine;
+    let (g, h) = (UserLimit::At(7), UserLimit::Unlimited);
+    for format in [9, 10] {
+        let file = TestDatabase::new();
         let db = file.open();
-        let limits = db.read(|rows| rows.get(&USER_LIMITS, UserId(1))).unwrap();
-        let expected = Amounts {
-            n_instances: a,
-            n_vcpus: b,
-            mem_gib: c,
-            disk_size_gib: d,
-            n_gpus: e,
-            n_ports: f,
-            n_volumes: UserLimit::Default,
-            volume_gib: UserLimit::Default,
+        write(&db, move |_| {
+            let changes = Changes::none().put(&USERS, UserId(1), "ann@example.com".to_owned());
+            if format == 9 {
+                changes.put(&LIMITS_9, UserId(1), nine)
+            } else {
+                changes.put(&LIMITS_10, UserId(1), [a, b, c, d, e, f, g, h])
+            }
+        })
+        .await;
+        drop(db);
+        file.set_format(format);
+        let of_volumes = if format == 9 {
+            Default::default()
+        } else {
+            (g, h)
         };
-        assert_eq!(limits, Some(expected));
-        assert_consistent(&db);
+        for _ in 0..2 {
+            let db = file.open();
+            let limits = db.read(|rows| rows.get(&USER_LIMITS, UserId(1))).unwrap();
+            let expected = Amounts {
+                n_instances: a,
+                n_vcpus: b,
+                mem_gib: c,
+                disk_size_gib: d,
+                n_gpus: e,
+                n_ports: f,
+                n_volumes: of_volumes.0,
+                volume_gib: of_volumes.1,
+                ..Amounts::default()
+            };
+            assert_eq!(limits, Some(expected));
+            assert_consistent(&db);
+        }
     }
 }
