@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wharf_tests::browser::{self, Browser};
-use wharf_tests::{Api, Ports, Server, settled, simulated_node};
+use wharf_tests::{Api, Ports, Server, settled, simulated_node, until};
 
 pub const EMAIL: &str = "ann@example.com";
 pub const PASSWORD: &str = "correct horse battery";
@@ -136,6 +136,16 @@ impl Desk {
         let answer = self.browser.run_async(&script)?;
         let status = answer[0].as_u64().context("no status")?;
         Ok((status, answer[1].clone()))
+    }
+
+    /// Takes a snapshot of an instance, and waits until it is ready.
+    pub fn snapshot(&self, instance: &str) -> Result<()> {
+        let path = format!("/api/instance/{instance}/snapshot/");
+        let taken = self.api.send("POST", &path, &json!({}))?.expect(201)?;
+        let path = format!("/api/snapshot/{}/", taken["id"].as_str().context("no id")?);
+        until("the snapshot is ready", || {
+            Ok((self.api.get(&path)?.body["state"] == "ready").then_some(()))
+        })
     }
 
     /// Makes the server listen on its present port at its next start too, so that pages find it.

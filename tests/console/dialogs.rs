@@ -6,9 +6,15 @@ use crate::pages::LOOKS;
 use serde_json::json;
 
 /// Pages, and the buttons that lead to a dialog or a message.
-const PLACES: [(&str, &str, &[&str]); 7] = [
+const PLACES: [(&str, &str, &[&str]); 9] = [
     ("dialog-stop", "/instances/held", &["Stop"]),
     ("dialog-delete", "/instances/held", &["Delete"]),
+    (
+        "dialog-restore",
+        "/instances/stopped#snapshots",
+        &["Restore"],
+    ),
+    ("dialog-clone", "/instances/held#snapshots", &["Clone"]),
     ("dialog-revoke", "/settings/keys", &["Revoke"]),
     (
         "dialog-everywhere",
@@ -29,6 +35,16 @@ fn dialogs_are_accessible() {
     let made = desk.api.create(&container("held")).unwrap();
     made.expect(201).unwrap();
     desk.wait_for_row("held", "Running").unwrap();
+    desk.snapshot("held").unwrap();
+    let made = desk.api.create(&container("stopped")).unwrap();
+    made.expect(201).unwrap();
+    desk.api.wait_for("stopped", "running").unwrap();
+    desk.snapshot("stopped").unwrap();
+    desk.api
+        .act("stopped", "stop")
+        .unwrap()
+        .expect(200)
+        .unwrap();
     let post = |path: &str, body| desk.api.send("POST", path, &body).unwrap();
     let hook = json!({ "url": "https://receiver.invalid/" });
     let hook = post("/api/webhook/", hook).expect(201).unwrap();

@@ -30,6 +30,7 @@ mod serving;
 mod share;
 mod sign_in;
 mod signed_out;
+mod snapshots;
 #[allow(dead_code)]
 #[path = "../rest/terminal/ssh_server.rs"]
 mod ssh_server;

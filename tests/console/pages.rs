@@ -9,7 +9,7 @@ use std::process::Command;
 use wharf_testkit::workspace::wharf_binary;
 
 /// Name of the picture, address, title.
-const PAGES: [(&str, &str, &str); 20] = [
+const PAGES: [(&str, &str, &str); 21] = [
     ("list", "/instances", "Instances"),
     ("create", "/instances/new", "Create instance"),
     ("show", "/instances/brave-otter-12", "brave-otter-12"),
@@ -27,6 +27,11 @@ const PAGES: [(&str, &str, &str); 20] = [
     (
         "instance-volumes",
         "/instances/brave-otter-12#volumes",
+        "brave-otter-12",
+    ),
+    (
+        "instance-snapshots",
+        "/instances/brave-otter-12#snapshots",
         "brave-otter-12",
     ),
     ("volumes", "/volumes", "Volumes"),
@@ -77,6 +82,7 @@ fn every_page_is_accessible_and_fits_a_phone() {
         desk.api.create(&body).unwrap().expect(201).unwrap();
         desk.api.wait_for(name, "running").unwrap();
     }
+    desk.snapshot("brave-otter-12").unwrap();
     let vm = json!({
         "resource_type": "vm", "name": "gate-vm", "n_vcpus": 1, "mem_gib": 2, "disk_size_gib": 20,
     });

@@ -36,6 +36,12 @@ fn bash_completes_commands_and_the_names_of_instances() {
         .unwrap();
     assert_eq!(lines("wharf volume show gen", 3), ["genome"]);
     assert_eq!(lines("wharf detach first-box gen", 3), ["genome"]);
+    shell.ok(&["wait", "first-box"]).unwrap();
+    shell
+        .ok(&["snapshot", "create", "first-box", "--name", "before"])
+        .unwrap();
+    assert_eq!(lines("wharf snapshot restore fir", 3), ["first-box/before"]);
+    assert_eq!(lines("wharf snapshot plan set sec", 4), ["second-box"]);
     let both = lines("wharf stop ''", 2);
     assert!(
         both.contains(&"first-box".to_owned()) && both.contains(&"second-box".to_owned()),

@@ -16,6 +16,7 @@ mod operator;
 mod public_keys;
 mod secrets;
 mod share;
+mod snapshots;
 mod terminal;
 mod tunnel;
 mod unreachable;
