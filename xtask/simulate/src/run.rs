@@ -90,6 +90,7 @@ pub fn script(seed: u64, script: &Script, faults: FaultPlan) -> Result<Outcome> 
         setup,
         seed,
         disk: Mutex::new(SimDisk::new()),
+        copy: Mutex::default(),
         is_damaged: Mutex::new(false),
         world,
         model: Mutex::default(),
@@ -161,6 +162,14 @@ fn processes(outside: &Arc<Outside>, script: &Script) -> Result<()> {
         if ended == Ended::Done {
             flip_bits(outside, &mut dice);
             return Ok(());
+        }
+        let earlier = outside.copy.lock().clone();
+        let earlier = earlier.filter(|_| ended == Ended::By(EndOfProcess::EarlierFile));
+        if let Some((file, model)) = &earlier {
+            *outside.disk.lock() = file.after_kill();
+            let mut of = outside.model.lock();
+            *of = model.clone();
+            outside.world.truth(|truth| of.is_older(truth));
         }
         outside.model.lock().crashed(outside.time.now());
         let mut disk = outside.disk.lock();

@@ -25,6 +25,8 @@ pub struct Outside {
     pub setup: &'static Setup,
     pub seed: u64,
     pub disk: Mutex<SimDisk>,
+    /// The file of an earlier moment, and the model then.
+    pub copy: Mutex<Option<(SimDisk, Model)>>,
     /// The database in use is a copy with a flipped bit.
     pub is_damaged: Mutex<bool>,
     pub world: World,
@@ -89,6 +91,8 @@ pub enum EndOfProcess {
     PowerCut,
     /// It stops in order, and starts with another configuration.
     Restart(usize),
+    /// It is killed, and its disk has the file of an earlier moment then.
+    EarlierFile,
 }
 
 /// Tells a process to end.
@@ -218,14 +222,6 @@ impl Sim {
             .authenticate(&key.text, "simulated".into())
     }
 
-    /// The instances of a user, in the order of their ids.
-    pub fn instances(&self, caller: &Caller) -> Vec<Instance> {
-        let found = self
-            .db
-            .read(|rows| rows.owned_after(caller.user, None, usize::MAX));
-        found.unwrap_or_default()
-    }
-
     /// The instances of all users, in the order of their ids.
     pub fn all_instances(&self) -> Vec<Instance> {
         let mut instances = Vec::new();
@@ -236,13 +232,6 @@ impl Sim {
             instances.clear();
         }
         instances
-    }
-
-    /// The instance that a number selects among those of a user.
-    pub fn pick(&self, caller: &Caller, number: u64) -> Option<Instance> {
-        let instances = self.instances(caller);
-        let n = number.checked_rem(instances.len() as u64)?;
-        instances.into_iter().nth(usize::try_from(n).ok()?)
     }
 }
 

@@ -291,7 +291,7 @@ async fn close_port(sim: Sim, args: Args) {
     sim.ask(of.who, words, Some(ask), closed, |_| None).await;
 }
 
-async fn recreate(sim: Sim, args: Args) {
+pub async fn recreate(sim: Sim, args: Args) {
     let Some(of) = target(&sim, args, |one| one.failed) else {
         return;
     };

@@ -13,6 +13,8 @@ acts![
     restart_server 1,
     break_disk 1,
     fill_disk 1,
+    copy_file 2,
+    bring_file_back 2,
     step_clock 3,
     cut_off 3,
     change_store 3,
@@ -51,6 +53,24 @@ async fn break_disk(sim: Sim, args: Args) {
 
 async fn fill_disk(sim: Sim, args: Args) {
     strike(&sim, DiskFault::FullAfter(args.number(1, 60)));
+}
+
+/// Copies the file of the database, in place of an earlier copy.
+async fn copy_file(sim: Sim, _: Args) {
+    let outside = &sim.outside;
+    outside.trace.line(WHO, "copies the file of the database");
+    let copy = (
+        outside.disk.lock().after_kill(),
+        outside.model.lock().clone(),
+    );
+    *outside.copy.lock() = Some(copy);
+}
+
+/// Ends Wharf, and puts the copy in the place of the file.
+async fn bring_file_back(sim: Sim, _: Args) {
+    if sim.outside.copy.lock().is_some() {
+        sim.outside.end.ask(EndOfProcess::EarlierFile);
+    }
 }
 
 /// The largest steps are a day, which Wharf does not follow.

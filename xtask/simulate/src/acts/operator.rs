@@ -1,13 +1,19 @@
 //! Acts of the operator.
 
+use super::instance::target;
 use crate::act::Args;
 use crate::acts;
 use crate::model::Ask;
 use crate::setup::USERS;
 use crate::sim::Sim;
+use std::time::Duration;
+use tokio::time::sleep;
+use wharf_db::Rows as _;
 use wharf_domain::ids::NodeId;
+use wharf_domain::instance::Instance;
 use wharf_domain::quota::{Amounts, UserLimit};
 use wharf_instances::NodeState;
+use wharf_instances::suspension::SUSPENDED;
 use wharf_operations::Operator;
 use wharf_operations::suspend::Suspended;
 
@@ -19,8 +25,8 @@ acts![
     limit 4,
     disable 2,
     enable 4,
-    suspend 2,
-    resume 2,
+    suspend 3,
+    resume 3,
     suspend_user 1,
     resume_user 2,
     reload 2,
@@ -39,6 +45,12 @@ fn node(sim: &Sim, args: Args, fits: impl Fn(&NodeState) -> bool) -> Option<Stri
     }
     let n = args.number(0, names.len() as u64);
     names.into_iter().nth(usize::try_from(n).ok()?)
+}
+
+fn any_node(sim: &Sim, fits: impl Fn(&NodeState) -> bool) -> bool {
+    let config = sim.app.config();
+    let mut nodes = config.node.iter();
+    nodes.any(|node| fits(&sim.app.nodes().state(&NodeId(node.name.clone()))))
 }
 
 async fn drain_to(sim: Sim, args: Args, drained: bool) {
@@ -69,20 +81,44 @@ async fn end_drain(sim: Sim, args: Args) {
     drain_to(sim, args, false).await;
 }
 
+/// Longer than the time in which Wharf sees that a node has changed.
+const SEEN: Duration = Duration::from_secs(7);
+
+/// Gives a node up that is out of reach. If none is, one breaks. The owner of a lost instance may create it again.
 async fn lose(sim: Sim, args: Args) {
     let fits = |state: &NodeState| matches!(state, NodeState::Unreachable(_));
+    if !any_node(&sim, fits)
+        && let Some(node) = node(&sim, args, |_| true)
+    {
+        let span = Duration::from_secs(100);
+        sim.outside.world.cut_off(&NodeId(node), span);
+        sleep(SEEN).await;
+    }
     let Some(node) = node(&sim, args, fits) else {
         return;
     };
     let operator = Operator::of(&sim.app, &sim.accounts);
     let ask = Ask::Lose(NodeId(node.clone()));
     let words = format!("gives {node} up as lost");
-    sim.ask(WHO, words, Some(ask), operator.lose_node(&node), |_| None)
+    let lost = sim
+        .ask(WHO, words, Some(ask), operator.lose_node(&node), |_| None)
         .await;
+    if lost.is_some_and(|lost| !lost.is_empty()) && args.is_one_in(2, 2) {
+        sleep(Duration::from_secs(2)).await;
+        super::instance::recreate(sim, args).await;
+    }
 }
 
+/// Accepts the engine of a node with an outage. If there is none, a node gets another store.
 async fn accept(sim: Sim, args: Args) {
     let fits = |state: &NodeState| matches!(state, NodeState::Outage(_));
+    if !any_node(&sim, fits)
+        && let Some(node) = node(&sim, args, |_| true)
+    {
+        let (node, span) = (NodeId(node), Duration::from_secs(100));
+        sim.outside.world.show_other(&node, None, span);
+        sleep(SEEN).await;
+    }
     let Some(node) = node(&sim, args, fits) else {
         return;
     };
@@ -149,15 +185,18 @@ async fn enable(sim: Sim, args: Args) {
     set_disabled(sim, args, false).await;
 }
 
-/// An instance of any user.
-fn instance(sim: &Sim, args: Args) -> Option<wharf_domain::instance::Instance> {
-    let caller = args.of(0, &[0, 1, 2])?;
-    let caller = sim.outside.users.get(caller)?;
-    sim.pick(caller, args.number(1, u64::MAX))
+/// An instance of any user. One that is suspended comes first, or one that is not.
+fn instance(sim: &Sim, args: Args, suspended: bool) -> Option<Instance> {
+    let is_suspended = |one: &Instance| {
+        let row = sim.db.read(|rows| rows.get(&SUSPENDED, one.id));
+        row.ok().flatten().is_some()
+    };
+    let of = target(sim, args, |one| is_suspended(one) == suspended)?;
+    Some(of.instance)
 }
 
 async fn suspend(sim: Sim, args: Args) {
-    let Some(instance) = instance(&sim, args) else {
+    let Some(instance) = instance(&sim, args, false) else {
         return;
     };
     let id = instance.id;
@@ -175,7 +214,7 @@ async fn suspend(sim: Sim, args: Args) {
 }
 
 async fn resume(sim: Sim, args: Args) {
-    let Some(instance) = instance(&sim, args) else {
+    let Some(instance) = instance(&sim, args, true) else {
         return;
     };
     let id = instance.id;

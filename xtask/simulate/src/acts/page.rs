@@ -7,7 +7,9 @@ use crate::model::Ask;
 use crate::setup::USERS;
 use crate::sim::{Sim, selector};
 use std::time::Duration;
+use wharf_db::Read as _;
 use wharf_domain::ids::InstanceId;
+use wharf_domain::instance::Instance;
 use wharf_domain::share::ShareAccess;
 use wharf_ground::caller::Caller;
 use wharf_instances::{Selector, ShareUpdate};
@@ -44,14 +46,39 @@ struct Page {
 
 impl Page {
     fn of(sim: &Sim, args: Args) -> Option<Self> {
-        let of = target(sim, args, |_| true)?;
+        Self::at(sim, args, |_| true, &PAGES)
+    }
+
+    /// A page of an instance that fits, at one of these ports.
+    fn at(
+        sim: &Sim,
+        args: Args,
+        fits: impl Fn(&Instance) -> bool,
+        ports: &[Option<u16>],
+    ) -> Option<Self> {
+        let of = target(sim, args, fits)?;
         Some(Self {
             who: of.who,
             caller: of.caller,
             id: of.instance.id,
             selector: selector(&of.instance, false),
-            port: args.of(2, &PAGES)?,
+            port: args.of(2, ports)?,
         })
+    }
+
+    /// A page that is shared, if there is one.
+    fn shared(sim: &Sim, args: Args) -> Option<Self> {
+        let ports = |instance: &Instance| {
+            let mut users = sim.outside.users.iter();
+            let owner = users.find(|user| user.user == instance.owner)?;
+            let shares = sim.app.shares(owner, &selector(instance, false)).ok()?;
+            Some(shares.into_iter().map(|share| share.port).collect())
+        };
+        let ports = |instance: &Instance| -> Vec<_> { ports(instance).unwrap_or_default() };
+        let mut page = Self::at(sim, args, |one| !ports(one).is_empty(), &PAGES)?;
+        let instance = sim.db.read(|rows| rows.instance(page.id)).ok()??;
+        page.port = args.of(2, &ports(&instance)).unwrap_or(page.port);
+        Some(page)
     }
 
     fn words(&self) -> String {
@@ -82,7 +109,7 @@ async fn share(sim: Sim, args: Args) {
 }
 
 async fn change_share(sim: Sim, args: Args) {
-    let Some(page) = Page::of(&sim, args) else {
+    let Some(page) = Page::shared(&sim, args) else {
         return;
     };
     let access = access(args);
@@ -99,7 +126,7 @@ async fn change_share(sim: Sim, args: Args) {
 }
 
 async fn withdraw_share(sim: Sim, args: Args) {
-    let Some(page) = Page::of(&sim, args) else {
+    let Some(page) = Page::shared(&sim, args) else {
         return;
     };
     let words = format!("withdraws the share of {}", page.words());

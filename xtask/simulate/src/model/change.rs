@@ -38,6 +38,10 @@ impl Model {
                 explain_end(before, after, look)?;
                 self.explain_row(id, before, after)?;
                 self.explain_claim(id, before, after, look)?;
+                // A database that was restored may say that an instance is where it was then.
+                if self.aged.contains(&id) {
+                    return Ok(());
+                }
                 explain_settled(before, after, look)
             }
             (None, None) => Ok(()),
@@ -94,13 +98,14 @@ impl Model {
                 from == Intent::Start
                     || self.is_asked(|asked| matches!(asked, Ask::Stop(of) | Ask::Suspend(of) | Ask::Start(of) if *of == id))
                     || self.is_asked(|asked| *asked == Ask::SuspendUser(before.row.owner))
+                    || self.accepted.contains(node)
                     || self.is_asked(|asked| matches!(asked, Ask::Accept(of) | Ask::Lose(of) if of == node))
                     || after.moving.is_some()
                     || before.moving.is_some()
                     // A new instance that is not reachable in time has failed.
                     || !before.row.provisioned && after.row.failed
                     // Only its end in the world remains as a reason. It must be later than the proof that it was up.
-                    || look.world.truth(|truth| truth.last_down(id)) >= before.up_since
+                    || look.world.truth(|truth| truth.last_down((id, before.row.incarnation))) >= before.up_since
             }
         };
         let explained = explained && from != Intent::Delete || self.given_up(id, before);
@@ -193,7 +198,9 @@ impl Model {
                 let key = (id, before.row.incarnation);
                 let mut machines = truth.machines_of(id);
                 let runs = machines.any(|(_, of, machine)| of == key && machine.runs());
-                check(!runs || truth.came_late(key), || {
+                // The operator says that a machine which the engine does not show is gone.
+                let is_gone = self.accepted.contains(&old.node);
+                check(!runs || is_gone || truth.came_late(key), || {
                     "its compute was freed while it runs".to_owned()
                 })?;
             }

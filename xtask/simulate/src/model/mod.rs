@@ -8,7 +8,7 @@ mod rights;
 mod settled;
 mod volume;
 
-use crate::world::{Moment, World};
+use crate::world::{Moment, Truth, World};
 use money::Meter;
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_db::{CLAIMS, MOVES, MoveRow, Read as _, Rows as _};
@@ -18,6 +18,7 @@ use wharf_domain::ids::{InstanceId, NodeId, UserId, VolumeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_ground::caller::Caller;
 use wharf_instances::App;
+use wharf_instances::nodes::NODES;
 
 /// A contradiction, in words for a person.
 pub type Wrong = String;
@@ -171,6 +172,11 @@ pub struct Model {
     labels: BTreeMap<String, UserId>,
     /// What is shared, or may be after a request whose end is not known.
     shares: BTreeSet<(InstanceId, Option<u16>)>,
+    /// Instances and volumes that may have changed since the moment of the file that was brought back.
+    aged: BTreeSet<InstanceId>,
+    aged_volumes: BTreeSet<VolumeId>,
+    /// The nodes whose engine the operator has accepted, and on which Wharf has not acted yet.
+    accepted: BTreeSet<NodeId>,
     volumes: BTreeMap<VolumeId, volume::KnownVolume>,
     mounts: volume::Mounts,
     /// The users who could ever read a volume of another user.
@@ -183,6 +189,18 @@ pub struct Model {
 
 /// The time in which a request may still take effect after the process that had it ended.
 const AFTERMATH: Moment = Moment::from_secs(120);
+
+fn accepted(look: &Look<'_>) -> Result<BTreeSet<NodeId>, Wrong> {
+    let read = look.app.db().read(|rows| {
+        let mut accepted = BTreeSet::new();
+        for row in rows.all(&NODES)? {
+            let (node, (), row) = row?;
+            accepted.extend(row.accepted.then_some(NodeId(node)));
+        }
+        Ok(accepted)
+    });
+    read.map_err(|error| failed(&error))
+}
 
 fn failed(error: &Error) -> Wrong {
     format!("a look failed: {}", error.chain())
@@ -214,6 +232,14 @@ impl Model {
             .collect();
         open.into_iter()
             .for_each(|id| drop(self.answered(id, Outcome::Unknown, now)));
+    }
+
+    /// The file of the moment of this model was brought back. Nodes may have changed what it knows since.
+    pub fn is_older(&mut self, truth: &Truth<'_>) {
+        self.aged.extend(self.instances.keys());
+        let is_there = |known: &volume::KnownVolume| known.is_there(truth);
+        let gone = self.volumes.iter().filter(|(_, known)| !is_there(known));
+        self.aged_volumes.extend(gone.map(|(id, _)| *id));
     }
 
     /// Notes the answer to a request. A look that follows the answer must come before.
@@ -342,6 +368,7 @@ impl Model {
         }
         self.instances = next;
         self.look_at_volumes(look)?;
+        self.accepted = accepted(look)?;
         self.check_money(look)?;
         self.check_rights(look)
     }

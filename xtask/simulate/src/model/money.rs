@@ -26,6 +26,8 @@ pub struct Meter {
     incarnation: u64,
     /// Nano-USD that must not be billed.
     free: i128,
+    /// Nano-USD that stay on the bill: those of the time before the instance was lost.
+    kept: i128,
     /// The latest time so far: a boot with a wrong clock sets Wharf's back.
     latest: Timestamp,
 }
@@ -39,6 +41,7 @@ impl Meter {
             last_event: now,
             incarnation,
             free: 0,
+            kept: 0,
             latest: now,
         }
     }
@@ -98,7 +101,10 @@ impl Model {
                 .or_insert_with(|| Meter::new(row.owner, row.incarnation, now));
             if row.incarnation > meter.incarnation && known.claim.is_some() && !row.provisioned {
                 // Something outside held what the instance needs. Nothing is billed until it has something else.
-                meter.free = meter.sum(now);
+                meter.free = meter.sum(now) - meter.kept;
+            }
+            if known.claim.is_none() {
+                meter.kept = meter.sum(now) - meter.free;
             }
             meter.incarnation = row.incarnation;
             meter.read(price(row), row.events, now);

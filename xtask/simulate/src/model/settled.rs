@@ -21,6 +21,9 @@ impl Model {
                 check(row.intent != Intent::Delete, || {
                     format!("{id} is not removed")
                 })?;
+                if self.aged.contains(id) {
+                    continue;
+                }
                 let is_right = is_as(truth, row);
                 is_right.map_err(|why| format!("{id} with intent {:?}: {why}", row.intent))?;
             }
@@ -45,7 +48,7 @@ impl Model {
                 let is_newer = row.map_or(!made.map_err(|error| failed(&error))?, |row| {
                     row.incarnation < key.1
                 });
-                check(is_own || is_newer, || {
+                check(is_own || is_newer || self.aged.contains(&key.0), || {
                     format!("node {} keeps an orphan of {}", node.setup.name, key.0)
                 })?;
             }

@@ -17,6 +17,15 @@ pub struct KnownVolume {
     made_at: Option<Moment>,
 }
 
+impl KnownVolume {
+    /// Whether its node has it, with its content.
+    pub fn is_there(&self, truth: &Truth<'_>) -> bool {
+        let stored = truth.volume(&self.row.node, self.row.id);
+        let mut stored = stored.into_iter().flatten();
+        stored.any(|stored| self.made_at.is_none_or(|at| at == stored.made_at))
+    }
+}
+
 /// The volumes of instances.
 pub type Mounts = BTreeMap<(InstanceId, VolumeId), MountRow>;
 
@@ -102,7 +111,7 @@ impl Model {
             row: row.clone(),
             made_at,
         };
-        let is_gone = truth.is_gone(&row.node, row.id);
+        let is_gone = truth.is_gone(&row.node, row.id) || self.aged_volumes.contains(&row.id);
         if row.status() == KeptStatus::Ready && !is_gone {
             let is_it = |stored: &StoredVolume| made_at.is_none_or(|at| at == stored.made_at);
             let Some(stored) = shown.filter(is_it).or(hidden.filter(is_it)) else {
@@ -185,7 +194,7 @@ impl Model {
                     continue;
                 };
                 let is_own = known.row.incarnation == key.1 && known.row.node == node.setup.name;
-                if !is_own || truth.ever_came_late(*key) {
+                if !is_own || truth.ever_came_late(*key) || self.aged.contains(&key.0) {
                     continue;
                 }
                 for mount in &machine.mounts {
@@ -252,8 +261,12 @@ impl Model {
                     .mounts
                     .iter()
                     .map(|mount| (mount.volume, mount.read_only));
+                let is_aged = self.aged.contains(&key.0);
                 let is_own = self.instances.get(&key.0).is_some_and(|known| {
-                    known.row.incarnation == key.1 && known.claim.is_some() && machine.runs()
+                    !is_aged
+                        && known.row.incarnation == key.1
+                        && known.claim.is_some()
+                        && machine.runs()
                 });
                 check(!is_own || wanted == has.collect(), || {
                     format!("{}: its machine has other volumes than its rows", key.0)

@@ -28,7 +28,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use wharf_domain::driver::{Phase, PluginError};
-use wharf_domain::ids::{InstanceId, NodeId};
+use wharf_domain::ids::NodeId;
 
 /// A request that an engine carries out later than it should.
 #[derive(Debug)]
@@ -57,8 +57,8 @@ struct State {
     ever_late: BTreeSet<MachineKey>,
     /// The machines that an engine gave another size after Wharf's second look, and none since.
     late_sizes: BTreeSet<MachineKey>,
-    /// The last moment at which an instance did not run.
-    down: BTreeMap<InstanceId, Moment>,
+    /// The last moment at which a machine did not run.
+    down: BTreeMap<MachineKey, Moment>,
     trace: Trace,
 }
 
@@ -505,18 +505,18 @@ impl State {
         node.carry_out(request, now)
     }
 
-    /// Notes the instances that are known and do not run now.
+    /// Notes the machines that are known and do not run now.
     fn note_down(&mut self, now: Moment) {
-        let mut runs: BTreeMap<InstanceId, bool> = BTreeMap::new();
+        let mut runs: BTreeMap<MachineKey, bool> = BTreeMap::new();
         let stores = self.nodes.values().flat_map(Node::known);
         for (key, machine) in stores.flat_map(|store| &store.machines) {
-            *runs.entry(key.0).or_default() |= machine.runs();
+            *runs.entry(*key).or_default() |= machine.runs();
         }
-        for (id, _) in runs.iter().filter(|(_, runs)| !**runs) {
-            self.down.insert(*id, now);
+        for (key, _) in runs.iter().filter(|(_, runs)| !**runs) {
+            self.down.insert(*key, now);
         }
-        for (id, at) in &mut self.down {
-            if !runs.contains_key(id) {
+        for (key, at) in &mut self.down {
+            if !runs.contains_key(key) {
                 *at = now;
             }
         }

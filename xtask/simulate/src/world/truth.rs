@@ -92,10 +92,11 @@ impl Truth<'_> {
         requests.any(|request| matches!(request, Request::MakeVolume(of, _) if *of == id))
     }
 
-    /// The last moment at which an instance did not run; this one if it does not run now.
-    pub fn last_down(&self, id: InstanceId) -> Moment {
-        if self.machines_of(id).any(|(_, _, machine)| machine.runs()) {
-            self.0.down.get(&id).copied().unwrap_or_default()
+    /// The last moment at which a machine did not run; this one if it does not run now.
+    pub fn last_down(&self, of: MachineKey) -> Moment {
+        let mut machines = self.machines_of(of.0);
+        if machines.any(|(_, key, machine)| key == of && machine.runs()) {
+            self.0.down.get(&of).copied().unwrap_or_default()
         } else {
             self.1
         }
