@@ -32,7 +32,7 @@ fn a_snapshot_is_taken_restored_cloned_planned_and_counted() {
     desk.api.wait_for("box", "running").unwrap();
     desk.open("/instances/box#snapshots", ".form").unwrap();
     see("This instance has no snapshots.");
-    see("box runs on");
+    see("box is not interrupted");
     // A refusal is beside its field.
     desk.fill("input[placeholder=before-the-upgrade]", "Before")
         .unwrap();

@@ -182,7 +182,7 @@ fn estimated(name: &str, estimate: &SnapshotEstimate) -> String {
     let stands = if estimate.frozen {
         "stands still meanwhile"
     } else {
-        "runs on"
+        "is not interrupted"
     };
     format!(
         "The snapshot takes about {} s, and {name} {stands}. Its {} GiB cost about {} USD per hour.",

@@ -131,7 +131,7 @@ function Take({ instance: i, estimate: e, onMade }: TakeProps) {
       {e && (
         <p>
           It takes <b>about {e.seconds < 2 ? "a second" : `${e.seconds} s`}</b>, and {i.name}{" "}
-          <b>{e.frozen ? "stands still meanwhile" : "runs on"}</b>. Its {e.size_gib} GiB cost about{" "}
+          <b>{e.frozen ? "stands still meanwhile" : "is not interrupted"}</b>. Its {e.size_gib} GiB cost about{" "}
           <b class="number">{rate(e.hourly_usd)}</b>.
         </p>
       )}
