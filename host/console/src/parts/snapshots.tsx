@@ -236,7 +236,7 @@ function CloneDialog({ instance: i, of, onClose }: DialogProps) {
       >
         <p class="muted">
           Another instance begins with this disk, on the host of {i.name}. It has a password and SSH host keys of
-          its own. Secrets that you put on the disk are on its disk too.
+          its own. Secrets that you put on the disk are copied.
         </p>
         <NameInput name={name} action={action} placeholder="calm-heron-7" />
         <SizeInputs
