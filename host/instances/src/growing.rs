@@ -35,10 +35,12 @@ impl Work {
 
     /// The event that tells the owner how far it is; none if it is the event of something else.
     pub fn event(self, progress: &str) -> Option<EventKind> {
-        let progress = progress.to_owned();
         match self {
-            Self::Growing => Some(EventKind::DiskGrowing(progress)),
-            Self::Restoring => Some(EventKind::Restoring(progress)),
+            Self::Growing => Some(EventKind::DiskGrowing(progress.to_owned())),
+            Self::Restoring if progress.is_empty() => {
+                Some(EventKind::Restoring("it waits".to_owned()))
+            }
+            Self::Restoring => Some(EventKind::Restoring(progress.to_owned())),
             Self::Copying => None,
         }
     }

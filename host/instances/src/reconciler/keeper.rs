@@ -42,6 +42,8 @@ struct Tried {
     pause: Duration,
     /// The node was asked to make it.
     begun: bool,
+    /// Its user has deleted it.
+    deleted: bool,
     /// The reason for which it is given up, once what is left of it is removed.
     given_up: Option<String>,
     /// The driver has said that an instance needs it.
@@ -166,13 +168,16 @@ impl<K: OnNode> Keeper<K> {
                 next: now,
                 pause: PAUSE.0,
                 begun: false,
+                deleted: row.deleted,
                 given_up: None,
                 in_use: false,
                 first_absent: None,
                 logged: None,
                 doubted: false,
             });
-            if now < tried.next {
+            // A deletion waits for no later look at what it ends.
+            let is_new = row.deleted && !mem::replace(&mut tried.deleted, row.deleted);
+            if now < tried.next && !is_new {
                 continue;
             }
             let verified = self.app.nodes.verified(&self.driver);
@@ -385,8 +390,9 @@ impl<K: OnNode> Keeper<K> {
         let decide = move |view: &View<'_>| {
             let changes = match view.rows.get(K::ROWS, id)? {
                 Some(mut row) if !row.deleted && !row.made && row.failure.is_none() => {
-                    K::complete(&mut row, &facts, view.now);
-                    Changes::none().record_kept(row, view.now, KeptEvent::Ready)
+                    let more = K::complete(&mut row, &facts, view)?;
+                    let ready = Changes::none().record_kept(row, view.now, KeptEvent::Ready);
+                    ready.with(more)
                 }
                 _ => Changes::none(),
             };

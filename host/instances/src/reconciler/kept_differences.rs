@@ -20,7 +20,7 @@ pub struct KeptDifferences<K: OnNode> {
     pub incomplete: Vec<K::Id>,
     /// Those in error, because they were missing, that the node has.
     pub returned: Vec<K::Id>,
-    /// Listed ones whose row is gone.
+    /// Listed ones whose row is gone, or has given them up.
     pub orphans: Vec<(K::Id, K::Whose)>,
     /// Listed ones that this database never had.
     pub unknown: Vec<K::Id>,
@@ -83,6 +83,11 @@ impl<K: OnNode> KeptDifferences<K> {
                 KeptStatus::Ready if !is_there => found.missing.push(id),
                 KeptStatus::Error if is_there && is_missing => found.returned.push(id),
                 _ => {}
+            }
+            // A copy that was given up may have ended late. Nothing needs it.
+            let is_given_up = K::IS_COPY && row.failure == Some(KeptFailure::NotMade);
+            if is_given_up && !row.deleted && state.is_some() {
+                found.orphans.push((id, K::whose(&row)));
             }
             let is_wanted = row.status() == KeptStatus::Ready || is_missing && !row.deleted;
             // A later copy would be of something else.

@@ -3,14 +3,14 @@
 use super::spec;
 use crate::App;
 use crate::flavor_images::{holders, images};
-use crate::snapshots::{RESTORES, SOURCED, is_needed, tag};
+use crate::snapshots::{SOURCED, is_in_use, is_needed, retire_for, tag};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
-use wharf_db::{KeptTable, Read as _, ReadRows, Rows as _};
+use wharf_db::{Changes, KeptTable, Read as _, ReadRows, Rows as _, View};
 use wharf_domain::driver::{
     CompleteSnapshot, DiskReport, DiskState, ObservedSnapshot, ObservedVolume, PluginError, Source,
     Tag,
@@ -20,7 +20,6 @@ use wharf_domain::ids::{NodeId, SnapshotId};
 use wharf_domain::instance::Progress;
 use wharf_domain::kept::Kept;
 use wharf_domain::snapshot::{OfSnapshot, Snapshot};
-use wharf_domain::time::Timestamp;
 use wharf_domain::volume::{OfVolume, Volume};
 use wharf_plugin::NodeDriver;
 
@@ -73,8 +72,12 @@ pub trait OnNode: KeptTable {
     /// Whether a pending row may take a step.
     fn turn(rows: &ReadRows, row: &Kept<Self>) -> Result<Turn, Error>;
 
-    /// Notes in a row that the node has it.
-    fn complete(row: &mut Kept<Self>, facts: &Self::Facts, now: Timestamp);
+    /// Notes in a row that the node has it. Returns the changes that come with that.
+    fn complete(
+        row: &mut Kept<Self>,
+        facts: &Self::Facts,
+        view: &View<'_>,
+    ) -> Result<Changes, Error>;
 
     /// The longest time for a copy that makes progress.
     fn at_most(row: &Kept<Self>) -> Duration;
@@ -134,8 +137,9 @@ impl OnNode for OfVolume {
         Ok(Turn::Now)
     }
 
-    fn complete(row: &mut Volume, (): &(), _: Timestamp) {
+    fn complete(row: &mut Volume, (): &(), _: &View<'_>) -> Result<Changes, Error> {
         row.made = true;
+        Ok(Changes::none())
     }
 
     fn at_most(_: &Volume) -> Duration {
@@ -195,8 +199,7 @@ impl OnNode for OfSnapshot {
     }
 
     fn turn(rows: &ReadRows, row: &Snapshot) -> Result<Turn, Error> {
-        let (id, restore) = (row.id, rows.get(&RESTORES, row.of.instance)?);
-        let waits = restore.is_some_and(|row| row.snapshot == id || row.first == Some(id));
+        let (id, waits) = (row.id, is_in_use(rows, row)?);
         if !row.deleted {
             // A step of the instance comes first, unless it waits for the snapshot.
             let instance = rows.instance(row.of.instance)?;
@@ -216,8 +219,13 @@ impl OnNode for OfSnapshot {
         })
     }
 
-    fn complete(row: &mut Snapshot, facts: &CompleteSnapshot, now: Timestamp) {
-        row.complete(facts.bytes, facts.clonable, now);
+    fn complete(
+        row: &mut Snapshot,
+        facts: &CompleteSnapshot,
+        view: &View<'_>,
+    ) -> Result<Changes, Error> {
+        row.complete(facts.bytes, facts.clonable, view.system);
+        retire_for(view, row)
     }
 
     fn at_most(row: &Snapshot) -> Duration {

@@ -84,6 +84,7 @@ impl Attempt<'_> {
                 }
                 self.history.broke_off = 0;
                 self.app.growing.end(self.instance.id);
+                self.app.nodes.prove_limits(&self.instance.node);
                 let features = self.app.nodes.features(&self.instance.node);
                 let depends = features.is_some_and(|f| f.snapshots == SnapshotKind::Copied);
                 self.writer.restored(restore.snapshot, depends).await.into()

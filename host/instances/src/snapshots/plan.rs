@@ -65,6 +65,7 @@ impl App {
                 from: view.now,
                 next: view.now.plus(HOUR * request.every_h),
                 idle: None,
+                refused: None,
             };
             let changes = Changes::none()
                 .put(&SNAPSHOT_PLANS, instance.id, plan.clone())

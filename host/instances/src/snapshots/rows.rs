@@ -82,6 +82,8 @@ pub struct PlanRow {
     pub next: Timestamp,
     /// Generation of the instance at the last run, if it was stopped then.
     pub idle: Option<Generation>,
+    /// Time of the last refusal of a run that is still due, by Wharf's own clock. The owner was told of the first.
+    pub refused: Option<Timestamp>,
 }
 
 /// The snapshots of an instance, deleted ones included.

@@ -1,0 +1,110 @@
+//! Instances that are made from snapshots.
+
+use super::{clone, delete, holds, one, ready, until_event, until_free, used};
+use crate::{Expected, kill, running, start_lasting, start_with, uuid, wait_until};
+use serde_json::Value;
+use std::time::Duration;
+
+#[test]
+fn a_clone_is_made_after_kills_at_any_time() {
+    let settings = "ready_after_ms = 200, latency_ms = 20, snapshot_ms = 50";
+    let (mut server, mut api, dir) = start_lasting(settings);
+    let source = running(&api);
+    let taken = ready(&api, &source, "before");
+    for pause in [0, 40, 100, 250] {
+        let created = clone(&api, &taken).is(201);
+        wharf_tests::interval(Duration::from_millis(pause));
+        api = kill(&mut server, &api);
+        let made = api.wait_for(uuid(&created), "running").unwrap();
+        let engine = std::fs::read_to_string(dir.path().join("engine")).unwrap();
+        let lines = engine
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let own = lines
+            .filter(|line| line["id"] == made["uuid"])
+            .last()
+            .unwrap();
+        assert_eq!(own["machine"]["disk_of"], taken["id"]);
+        assert_ne!(
+            made["original_service_password"],
+            source["original_service_password"]
+        );
+        api.delete(uuid(&made)).is(204);
+    }
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_clone_is_made_although_its_snapshot_and_its_source_are_deleted() {
+    // The first requests for the clone have no effect.
+    let faults = (2..8).map(|nth| {
+        format!("{{ call = \"ensure\", error = \"retry\", after_ms = 300, nth = {nth} }}")
+    });
+    let faults = faults.collect::<Vec<_>>().join(", ");
+    for kind in ["shared", "copied"] {
+        let (server, api) = start_with(&format!("snapshots = \"{kind}\", faults = [{faults}]"));
+        let source = running(&api);
+        let taken = ready(&api, &source, "before");
+        let created = clone(&api, &taken).is(201);
+        delete(&api, &taken).is(204);
+        one(&api, &taken).is(404);
+        api.delete(uuid(&source)).is(204);
+        api.instance(uuid(&source)).is(404);
+        let made = api.wait_for(uuid(&created), "running").unwrap();
+        assert_eq!(
+            super::events(&api, &source)
+                .iter()
+                .filter(|kind| *kind == "failed")
+                .count(),
+            0
+        );
+        until_event(&api, &source, "purged");
+        if kind == "copied" {
+            holds(&api, 1);
+            api.delete(uuid(&made)).is(204);
+        }
+        until_free(&api);
+        server.finish().unwrap();
+    }
+}
+
+#[test]
+fn a_clone_that_cannot_be_made_frees_its_snapshot() {
+    let faults = "faults = [{ call = \"ensure\", error = \"fails\", nth = 2 }]";
+    let (server, api) = start_with(faults);
+    let source = running(&api);
+    let taken = ready(&api, &source, "before");
+    let created = clone(&api, &taken).is(201);
+    api.wait_for(uuid(&created), "error").unwrap();
+    delete(&api, &taken).is(204);
+    until_free(&api);
+    api.delete(uuid(&source)).is(204);
+    until_event(&api, &source, "purged");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_snapshot_below_clones_goes_after_the_last_of_them() {
+    let (server, api) = start_with("snapshots = \"copied\"");
+    let source = running(&api);
+    let taken = ready(&api, &source, "before");
+    let clones = [clone(&api, &taken).is(201), clone(&api, &taken).is(201)];
+    for created in &clones {
+        api.wait_for(uuid(created), "running").unwrap();
+    }
+    delete(&api, &taken).is(204);
+    one(&api, &taken).is(404);
+    holds(&api, 1);
+    let asked = || server.log().matches("request=\"drop-snapshot\"").count();
+    let before = asked();
+    api.delete(uuid(&clones[0])).is(204);
+    until_event(&api, &clones[0], "purged");
+    holds(&api, 1);
+    // The engine has said that it is in use; it is not asked again and again.
+    assert!(asked() <= before + 1, "{} after {before}", asked());
+    api.delete(uuid(&clones[1])).is(204);
+    wait_until("the claim is free", || {
+        Ok((used(&api, "n_snapshots") == 0).then_some(()))
+    });
+    server.finish().unwrap();
+}

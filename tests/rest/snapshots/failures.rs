@@ -1,0 +1,353 @@
+//! Snapshots through kills, faults of engines, outages and the loss of a node.
+
+use super::{
+    all, delete, events, one, ready, stop, stopped, take, until_event, until_free, until_state,
+    used,
+};
+use crate::fsck::{bytes, edit};
+use crate::moves::Cluster;
+use crate::outage::Node;
+use crate::{
+    Expected, has, kill, running, start_lasting, start_with, until_logged, until_says, uuid,
+    wait_until,
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+use wharf_tests::Api;
+
+#[test]
+fn snapshots_are_taken_and_removed_after_kills_at_any_time() {
+    for kind in ["shared", "copied"] {
+        let settings = format!("snapshots = \"{kind}\", snapshot_ms = 150, latency_ms = 20");
+        let (mut server, mut api, _dir) = start_lasting(&settings);
+        let instance = running(&api);
+        for pause in [0, 30, 60, 120, 200] {
+            let taken = take(&api, &instance, "before").is(201);
+            wharf_tests::interval(Duration::from_millis(pause));
+            api = kill(&mut server, &api);
+            until_state(&api, &taken, "ready");
+            delete(&api, &taken).is(204);
+            wharf_tests::interval(Duration::from_millis(pause));
+            api = kill(&mut server, &api);
+            one(&api, &taken).is(404);
+            until_free(&api);
+        }
+        let log = server.log();
+        assert!(!log.contains("cannot be made"), "{log}");
+        assert!(!log.contains("without a row"), "{log}");
+        server.finish().unwrap();
+    }
+}
+
+#[test]
+fn a_lost_answer_takes_no_second_snapshot() {
+    let faults = "faults = [{ call = \"take\", error = \"lost\", nth = 1 }, \
+                  { call = \"drop\", error = \"lost\", nth = 1 }]";
+    let (server, api) = start_with(faults);
+    let instance = running(&api);
+    let taken = ready(&api, &instance, "before");
+    delete(&api, &taken).is(204);
+    until_free(&api);
+    server.finish().unwrap();
+}
+
+/// Fails a snapshot, and looks at what is left of it.
+fn fails(settings: &str) {
+    let node = wharf_tests::simulated_node("one", settings);
+    let (server, api) = crate::start_on("provisioning_deadline_s = 1\n", &node);
+    let instance = running(&api);
+    let taken = take(&api, &instance, "before").is(201);
+    let failed = until_state(&api, &taken, "error");
+    has(failed["reason"].as_str().unwrap(), "could not take");
+    assert_eq!(failed["size_gib"], Value::Null);
+    has(events(&api, &instance).join(" "), "snapshot-failed");
+    let usage = api.get("/api/usage/").is(200);
+    let costs = usage["snapshots"].as_array().unwrap().iter();
+    assert!(costs.clone().all(|row| row["hourly_usd"] == 0.0), "{usage}");
+    // What is left goes before the snapshot counts as failed: an engine may hold the instance still for it.
+    let log = server.log();
+    let failed = log.find("cannot be made").unwrap();
+    has(&log[..failed], "request=\"drop-snapshot\"");
+    delete(&api, &taken).is(204);
+    until_free(&api);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_taken_is_in_error_and_free() {
+    fails("refuse_snapshots = \"the disk is full\"");
+    fails("faults = [{ call = \"take\", error = \"error\" }]");
+    fails("faults = [{ call = \"take\", error = \"fails\" }]");
+}
+
+#[test]
+fn an_outage_changes_no_snapshot() {
+    let mut node = Node::start_with("[limits]\nobserve_every_ms = 100\n");
+    let instance = running(&node.api);
+    let kept = ready(&node.api, &instance, "kept");
+    let deleted = ready(&node.api, &instance, "gone");
+    node.on("other-store");
+    node.listed("outage: ");
+    delete(&node.api, &deleted).is(204);
+    let later = take(&node.api, &instance, "later").is(201);
+    wharf_tests::observed(&node.api, "one", 10).unwrap();
+    assert_eq!(one(&node.api, &kept).is(200)["state"], "ready");
+    assert_eq!(one(&node.api, &later).is(200)["state"], "creating");
+    // The claim of the deleted one is held.
+    assert_eq!(used(&node.api, "n_snapshots"), 3);
+    node.api = kill(&mut node.server, &node.api);
+    node.listed("outage: ");
+    assert_eq!(one(&node.api, &kept).is(200)["state"], "ready");
+    node.off("other-store");
+    node.listed("reachable");
+    until_state(&node.api, &later, "ready");
+    wait_until("the claim is free", || {
+        Ok((used(&node.api, "n_snapshots") == 2).then_some(()))
+    });
+    let failed = events(&node.api, &instance);
+    assert!(
+        !failed.contains(&"snapshot-failed".to_owned()),
+        "{failed:?}"
+    );
+    one(&node.api, &deleted).is(404);
+    node.server.finish().unwrap();
+}
+
+#[test]
+fn snapshots_that_are_absent_from_an_accepted_engine_are_in_error() {
+    let node = Node::start_with("[limits]\nobserve_every_ms = 100\n");
+    let instance = running(&node.api);
+    let kept = ready(&node.api, &instance, "kept");
+    node.on("other-store");
+    node.listed("outage: ");
+    node.server.cli(&["node", "accept", "one"]).unwrap();
+    let failed = until_state(&node.api, &kept, "error");
+    has(failed["reason"].as_str().unwrap(), "no more");
+    until_event(&node.api, &instance, "snapshot-failed");
+    // The own store returns, and the operator accepts it.
+    node.off("other-store");
+    node.listed("outage: ");
+    node.server.cli(&["node", "accept", "one"]).unwrap();
+    until_state(&node.api, &kept, "ready");
+    delete(&node.api, &kept).is(204);
+    node.server.finish().unwrap();
+}
+
+#[test]
+fn snapshots_are_lost_with_their_node() {
+    let cluster = Cluster::start(&[("one", ""), ("two", "")]);
+    let (server, api) = (&cluster.server, &cluster.api);
+    server.cli(&["node", "drain", "two"]).unwrap();
+    let instance = running(api);
+    let taken = ready(api, &instance, "before");
+    server.cli(&["node", "resume", "two"]).unwrap();
+    cluster.away(0, true);
+    until_says(server, &["node", "list"], "out of reach");
+    server.cli(&["node", "lost", "one", "--yes"]).unwrap();
+    let lost = one(api, &taken).is(200);
+    assert_eq!(lost["state"], "error");
+    has(lost["reason"].as_str().unwrap(), "failed for good");
+    assert_eq!(used(api, "n_snapshots"), 0);
+    // The instance that is created again elsewhere has another disk.
+    api.act(uuid(&instance), "recreate").is(200);
+    api.wait_for(uuid(&instance), "running").unwrap();
+    stop(api, &instance);
+    super::restore(api, &taken, false).is(400);
+    assert_eq!(one(api, &taken).is(200)["state"], "error");
+    let again = ready(api, &instance, "after");
+    delete(api, &taken).is(204);
+    delete(api, &again).is(204);
+    assert_eq!(all(api), [] as [Value; 0]);
+}
+
+#[test]
+fn a_snapshot_without_a_row_is_removed() {
+    let (mut server, api, _dir) = start_lasting("");
+    let instance = running(&api);
+    let taken = ready(&api, &instance, "before");
+    server.terminate().unwrap();
+    edit(&server, |rows| {
+        let id = bytes(taken["id"].as_str().unwrap());
+        let key = [b"d", &id[..], &[0]].concat();
+        assert!(rows.remove(&*key).unwrap().is_some());
+    });
+    drop(server.cli(&["fsck", "--repair", "--yes"]));
+    server.run().unwrap();
+    until_logged(&server, "snapshot without a row, removing it");
+    let api = server.again(&api);
+    assert_eq!(all(&api), [] as [Value; 0]);
+    let asked = || {
+        Ok(server
+            .log()
+            .contains("request=\"drop-snapshot\"")
+            .then_some(()))
+    };
+    wait_until("the engine is asked to remove it", asked);
+}
+
+#[test]
+fn a_snapshot_that_its_engine_has_no_more_is_in_error_and_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let lost = dir.path().join("lost");
+    let settings = format!("lose_snapshots_while = \"{}\"", lost.display());
+    let node = wharf_tests::simulated_node("one", &settings);
+    let (server, api) = crate::start_on("[limits]\nobserve_every_ms = 100\n", &node);
+    let instance = stopped(&api);
+    let taken = ready(&api, &instance, "before");
+    std::fs::write(&lost, "").unwrap();
+    let failed = until_state(&api, &taken, "error");
+    has(failed["reason"].as_str().unwrap(), "no more");
+    let usage = api.get("/api/usage/").is(200);
+    assert_eq!(usage["snapshots"][0]["hourly_usd"], 0.0);
+    super::restore(&api, &taken, false).is(400);
+    super::clone(&api, &taken).is(400);
+    std::fs::remove_file(&lost).unwrap();
+    until_state(&api, &taken, "ready");
+    super::restore(&api, &taken, false).is(200);
+    until_event(&api, &instance, "restored");
+    let kinds = events(&api, &instance);
+    let failed = kinds.iter().filter(|kind| *kind == "snapshot-failed");
+    assert_eq!(failed.count(), 1, "{kinds:?}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_copy_that_is_not_complete_is_never_ready() {
+    let (node, dir) = wharf_tests::lasting_node("one", "").unwrap();
+    let (mut server, api) = crate::start_on("[limits]\nobserve_every_ms = 100\n", &node);
+    let instance = running(&api);
+    let taken = ready(&api, &instance, "before");
+    server.terminate().unwrap();
+    // The engine has the copy in part.
+    let engine = dir.path().join("engine");
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    let later = json!((now + Duration::from_secs(1_000_000)).as_millis() as u64);
+    let whole = std::fs::read_to_string(&engine).unwrap();
+    let lines = whole.lines().map(|line| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        if line["snapshot"].is_object() {
+            line["snapshot"]["Is"]["ready_at"] = later.clone();
+        }
+        format!("{line}\n")
+    });
+    std::fs::write(&engine, lines.collect::<String>()).unwrap();
+    let asked = |server: &wharf_tests::Server| {
+        let log = server.log();
+        log.matches("request=\"take-snapshot\"").count()
+    };
+    let before = asked(&server);
+    server.run().unwrap();
+    let api = server.again(&api);
+    until_state(&api, &taken, "error");
+    wharf_tests::observed(&api, "one", 5).unwrap();
+    // A later copy would be of a later disk.
+    assert_eq!(asked(&server), before);
+    server.terminate().unwrap();
+    std::fs::write(&engine, whole).unwrap();
+    server.run().unwrap();
+    until_state(&server.again(&api), &taken, "ready");
+    server.finish().unwrap();
+}
+
+#[test]
+fn one_snapshot_is_taken_at_a_time_on_a_node() {
+    let (server, api) = start_with("snapshots = \"copied\", snapshot_ms = 300");
+    let (first, second) = (running(&api), running(&api));
+    let taken = [
+        take(&api, &first, "copy-a").is(201),
+        take(&api, &second, "copy-b").is(201),
+        take(&api, &first, "copy-c").is(201),
+    ];
+    let mut most = 0;
+    wait_until("all are ready", || {
+        let now = all(&api);
+        let under_way = now.iter().filter(|one| one["progress"].is_string());
+        most = most.max(under_way.count());
+        let are_ready = now.iter().all(|one| one["state"] == "ready");
+        Ok(are_ready.then_some(()))
+    });
+    assert_eq!(most, 1);
+    let at = |snapshot: &Value| {
+        let ready = one(&api, snapshot).is(200)["ready_at"].clone();
+        ready.as_str().unwrap().to_owned()
+    };
+    let order: Vec<_> = taken.iter().map(at).collect();
+    assert!(order.is_sorted(), "{order:?}");
+    server.finish().unwrap();
+}
+
+/// The number of a request in the log.
+fn asked(server: &wharf_tests::Server, request: &str) -> usize {
+    let words = format!("request=\"{request}\"");
+    server.log().matches(&words).count()
+}
+
+/// Waits until a snapshot is ready, and fails if a request is in the log before.
+fn never_before_ready(
+    server: &wharf_tests::Server,
+    api: &Api,
+    taken: &Value,
+    request: &str,
+    before: usize,
+) {
+    wait_until("the snapshot is ready", || {
+        let now = asked(server, request);
+        if one(api, taken).is(200)["state"] == "ready" {
+            return Ok(Some(()));
+        }
+        assert_eq!(now, before, "{request}");
+        Ok(None)
+    });
+}
+
+#[test]
+fn a_stop_and_a_restart_wait_for_the_snapshot_that_is_being_taken() {
+    let (server, api) = start_with("snapshots = \"copied\", snapshot_ms = 700");
+    let instance = running(&api);
+    let under_way = |taken: &Value| {
+        wait_until("the copy is under way", || {
+            Ok(one(&api, taken).is(200)["progress"]
+                .is_string()
+                .then_some(()))
+        });
+    };
+    let taken = take(&api, &instance, "running").is(201);
+    under_way(&taken);
+    let before = asked(&server, "stop");
+    api.act(uuid(&instance), "stop").is(200);
+    never_before_ready(&server, &api, &taken, "stop", before);
+    wait_until("the instance is stopped", || {
+        let kinds = events(&api, &instance);
+        Ok(kinds.contains(&"released".to_owned()).then_some(()))
+    });
+    let taken = take(&api, &instance, "stopped").is(201);
+    under_way(&taken);
+    let before = asked(&server, "start");
+    api.act(uuid(&instance), "restart").is(200);
+    never_before_ready(&server, &api, &taken, "start", before);
+    api.wait_for(uuid(&instance), "running").unwrap();
+    wait_until("the instance was started", || {
+        Ok((asked(&server, "start") > before).then_some(()))
+    });
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_deletion_does_not_wait_for_the_snapshot_that_is_being_taken() {
+    for kind in ["shared", "copied"] {
+        let settings = format!("snapshots = \"{kind}\", snapshot_ms = 100000");
+        let (server, api) = start_with(&settings);
+        let instance = running(&api);
+        let taken = take(&api, &instance, "before").is(201);
+        wait_until("the copy is under way", || {
+            Ok(one(&api, &taken).is(200)["progress"]
+                .is_string()
+                .then_some(()))
+        });
+        api.delete(uuid(&instance)).is(204);
+        one(&api, &taken).is(404);
+        until_event(&api, &instance, "purged");
+        until_free(&api);
+        server.finish().unwrap();
+    }
+}

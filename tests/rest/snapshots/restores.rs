@@ -1,0 +1,224 @@
+//! Restores of stopped instances.
+
+use super::{
+    all, count, delete, events, one, ready, restore, stopped, take, until_count, until_event,
+    until_free, until_state,
+};
+use crate::outage::Node;
+use crate::{
+    Expected, has, kill, start_lasting, start_on, start_under, start_with, uuid, wait_until,
+};
+use serde_json::Value;
+use std::time::Duration;
+use wharf_tests::simulated_node;
+
+/// The snapshot that the engine's disk of an instance was made from last, by the engine's file.
+fn disk_of(dir: &tempfile::TempDir, instance: &Value) -> Value {
+    let engine = std::fs::read_to_string(dir.path().join("engine")).unwrap();
+    let lines = engine
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    let own = lines.filter(|line: &Value| line["id"] == instance["uuid"]);
+    own.last().unwrap()["machine"]["disk_of"].clone()
+}
+
+#[test]
+fn an_instance_is_restored_after_kills_at_any_time() {
+    for kind in ["shared", "copied"] {
+        let settings = format!("snapshots = \"{kind}\", restore_ms = 150, latency_ms = 20");
+        let (mut server, mut api, dir) = start_lasting(&settings);
+        let instance = stopped(&api);
+        let taken = ready(&api, &instance, "before");
+        for (n, pause) in (1..).zip([0, 40, 80, 160, 300]) {
+            restore(&api, &taken, false).is(200);
+            wharf_tests::interval(Duration::from_millis(pause));
+            api = kill(&mut server, &api);
+            until_count(&api, &instance, "restored", n);
+            assert_eq!(disk_of(&dir, &instance), taken["id"]);
+        }
+        assert_eq!(count(&api, &instance, "restored"), 5);
+        assert_eq!(count(&api, &instance, "restore-failed"), 0);
+        // The end of a restore is not the end of a run.
+        assert_eq!(count(&api, &instance, "released"), 1);
+        api.act(uuid(&instance), "restart").is(200);
+        api.wait_for(uuid(&instance), "running").unwrap();
+        server.finish().unwrap();
+    }
+}
+
+#[test]
+fn a_restart_waits_for_the_restore() {
+    let brief = "[limits]\nanswer_wait_ms = 300\n";
+    let (server, api) = start_under(brief, "restore_ms = 2000");
+    let instance = stopped(&api);
+    let taken = ready(&api, &instance, "before");
+    restore(&api, &taken, false).is(200);
+    let restarted = api.act(uuid(&instance), "restart").is(200);
+    has(restarted["message"].as_str().unwrap(), "snapshot");
+    until_count(&api, &instance, "ready", 2);
+    let kinds = events(&api, &instance);
+    let at = |kind: &str| kinds.iter().rposition(|known| known == kind).unwrap();
+    assert!(at("restored") < at("ready"), "{kinds:?}");
+    assert!(at("restarted") < at("restored"), "{kinds:?}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_stop_during_the_restore_leaves_it_to_be_done() {
+    let (server, api) = start_with("restore_ms = 600");
+    let instance = stopped(&api);
+    let taken = ready(&api, &instance, "before");
+    restore(&api, &taken, false).is(200);
+    api.act(uuid(&instance), "restart").is(200);
+    api.act(uuid(&instance), "stop").is(200);
+    until_event(&api, &instance, "restored");
+    wait_until("the instance has settled", || {
+        let now = api.instance(uuid(&instance)).is(200);
+        Ok((now["state"] == "exited").then_some(()))
+    });
+    let usage = api.get("/api/usage/").is(200);
+    assert!(usage["hourly_usd"].as_f64().unwrap() < 0.01, "{usage}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_second_restore_waits_for_no_first() {
+    let (server, api) = start_with("restore_ms = 600");
+    let instance = stopped(&api);
+    let (first, second) = (
+        ready(&api, &instance, "first"),
+        ready(&api, &instance, "second"),
+    );
+    restore(&api, &first, false).is(200);
+    restore(&api, &second, false).is(400);
+    // Its snapshot stays meanwhile.
+    delete(&api, &first).is(400);
+    until_event(&api, &instance, "restored");
+    restore(&api, &second, false).is(200);
+    delete(&api, &first).is(204);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_snapshot_of_the_present_disk_is_taken_before() {
+    let settings = "snapshots = \"copied\", snapshot_ms = 300, latency_ms = 20";
+    let (mut server, mut api, dir) = start_lasting(settings);
+    let instance = stopped(&api);
+    let taken = ready(&api, &instance, "before");
+    for (n, pause) in (1..).zip([0, 100, 250]) {
+        restore(&api, &taken, true).is(200);
+        wharf_tests::interval(Duration::from_millis(pause));
+        api = kill(&mut server, &api);
+        until_count(&api, &instance, "restored", n);
+        assert_eq!(disk_of(&dir, &instance), taken["id"]);
+        assert_eq!(count(&api, &instance, "snapshot-ready"), n + 1);
+    }
+    assert!(all(&api).iter().all(|row| row["state"] == "ready"));
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_restore_without_the_snapshot_before_leaves_the_disk() {
+    let faults =
+        (2..12).map(|nth| format!("{{ call = \"take\", error = \"error\", nth = {nth} }}"));
+    let faults = faults.collect::<Vec<_>>().join(", ");
+    let node = simulated_node("one", &format!("faults = [{faults}]"));
+    let (server, api) = start_on("provisioning_deadline_s = 1\n", &node);
+    let instance = stopped(&api);
+    let taken = ready(&api, &instance, "before");
+    restore(&api, &taken, true).is(200);
+    until_event(&api, &instance, "restore-failed");
+    has(
+        server.cli(&["events", uuid(&instance)]).unwrap(),
+        "present disk",
+    );
+    assert_eq!(count(&api, &instance, "restored"), 0);
+    let log = server.log();
+    assert!(!log.contains("request=\"restore\""), "{log}");
+    api.act(uuid(&instance), "restart").is(200);
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_instance_that_cannot_be_restored_stays_stopped() {
+    let settings = "faults = [{ call = \"restore\", error = \"error\" }]";
+    let (server, api) = start_with(settings);
+    let instance = stopped(&api);
+    let taken = ready(&api, &instance, "before");
+    restore(&api, &taken, false).is(200);
+    until_event(&api, &instance, "restore-failed");
+    let now = api.instance(uuid(&instance)).is(200);
+    assert_eq!(now["state"], "exited");
+    // The snapshot and the disk can be used again.
+    restore(&api, &taken, false).is(200);
+    let refused = api.act(uuid(&instance), "restart").unwrap();
+    until_count(&api, &instance, "restore-failed", 2);
+    assert!([200, 502].contains(&refused.status), "{refused:?}");
+    wait_until("the instance is stopped", || {
+        let now = api.instance(uuid(&instance)).is(200);
+        Ok((now["state"] == "exited").then_some(()))
+    });
+    api.act(uuid(&instance), "restart").is(200);
+    api.wait_for(uuid(&instance), "running").unwrap();
+    delete(&api, &taken).is(204);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_deletion_abandons_the_restore() {
+    for first in [false, true] {
+        let settings = "restore_ms = 100000, snapshots = \"copied\", snapshot_ms = 200";
+        let (server, api) = start_with(settings);
+        let instance = stopped(&api);
+        let taken = ready(&api, &instance, "before");
+        restore(&api, &taken, first).is(200);
+        api.delete(uuid(&instance)).is(204);
+        until_event(&api, &instance, "purged");
+        one(&api, &taken).is(404);
+        until_free(&api);
+        server.finish().unwrap();
+    }
+}
+
+#[test]
+fn an_outage_holds_up_a_restore() {
+    let node = Node::start_with("[limits]\nobserve_every_ms = 100\nanswer_wait_ms = 300\n");
+    let instance = stopped(&node.api);
+    let taken = ready(&node.api, &instance, "before");
+    node.on("other-store");
+    node.listed("outage: ");
+    restore(&node.api, &taken, false).is(200);
+    wharf_tests::observed(&node.api, "one", 10).unwrap();
+    let kinds = events(&node.api, &instance);
+    assert!(
+        !kinds.iter().any(|kind| kind.starts_with("restore")),
+        "{kinds:?}"
+    );
+    node.off("other-store");
+    until_event(&node.api, &instance, "restored");
+    node.server.finish().unwrap();
+}
+
+#[test]
+fn a_restored_instance_needs_its_snapshot_where_snapshots_are_copies() {
+    let (server, api) = start_with("snapshots = \"copied\"");
+    let instance = stopped(&api);
+    let (base, other) = (
+        ready(&api, &instance, "base"),
+        ready(&api, &instance, "other"),
+    );
+    restore(&api, &base, false).is(200);
+    until_event(&api, &instance, "restored");
+    delete(&api, &base).is(204);
+    one(&api, &base).is(404);
+    super::holds(&api, 2);
+    // The disk is that of another snapshot.
+    restore(&api, &other, false).is(200);
+    until_count(&api, &instance, "restored", 2);
+    wait_until("the claim is free", || {
+        Ok((super::used(&api, "n_snapshots") == 1).then_some(()))
+    });
+    let again = take(&api, &instance, "again").is(201);
+    until_state(&api, &again, "ready");
+    server.finish().unwrap();
+}
