@@ -175,7 +175,9 @@ impl PrivateEngine {
     /// Kills the engine's process, as a crash would; its containers go on running.
     pub fn kill(&mut self) -> Result<()> {
         let daemon = self.engine.daemon.take();
-        daemon.map_or(Ok(()), Daemon::kill)
+        daemon.map_or(Ok(()), Daemon::kill)?;
+        processes::end_containerd(&self.engine.layout);
+        Ok(())
     }
 
     /// Starts the process again after [`Self::pause`] or [`Self::kill`].
