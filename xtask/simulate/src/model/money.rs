@@ -101,7 +101,8 @@ impl Model {
                 .or_insert_with(|| Meter::new(row.owner, row.incarnation, now));
             if row.incarnation > meter.incarnation && known.claim.is_some() && !row.provisioned {
                 // Something outside held what the instance needs. Nothing is billed until it has something else.
-                meter.free = meter.sum(now) - meter.kept;
+                // Each sum is rounded, so that a difference may be larger by one.
+                meter.free = meter.sum(now) - meter.kept - i128::from(meter.kept > 0);
             }
             if known.claim.is_none() {
                 meter.kept = meter.sum(now) - meter.free;
