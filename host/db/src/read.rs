@@ -1,4 +1,4 @@
-//! Questions to the rows, of a snapshot or within a write.
+//! Questions to the rows, within a write or apart from it.
 
 use super::codec::internal;
 use super::rows::{AuditHead, BilledAs, EventRow, KeptClaim, ProvisioningSpec};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wharf_cli::output::Column::{Number, Text};
 use wharf_cli::output::{line, or_none, table};
-use wharf_domain::driver::NodeHealth;
+use wharf_domain::driver::{NodeHealth, SnapshotKind};
 use wharf_domain::error::Error;
 use wharf_domain::time::Timestamp;
 use wharf_operations::Operator;
@@ -29,8 +29,8 @@ operator_commands! {
     }
 }
 
-/// List nodes: name, engine, time of the last change of state, numbers of instances and of volumes with snapshots, claimed and
-/// configured vCPUs, RAM and disk, and state
+/// List nodes: name, engine, time of the last change of state, numbers of instances, and of volumes and
+/// snapshots that it keeps, claimed and configured vCPUs, RAM and disk, and state
 #[derive(Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListNodes {}
@@ -49,7 +49,7 @@ impl Operation for ListNodes {
             Text("ENGINE"),
             Text("SINCE"),
             Number("INSTANCES"),
-            Number("VOLUMES"),
+            Number("KEPT"),
             Number("VCPUS"),
             Number("MEM"),
             Number("DISK"),
@@ -138,6 +138,8 @@ impl OperatorCommand for CheckNode {
             (features.kvm, "hardware virtualization"),
             (features.live_resize, "live resize"),
             (features.disk_limit, "disk limits"),
+            (features.volumes, "volumes"),
+            (features.snapshots != SnapshotKind::None, "snapshots"),
             (features.stats, "usage"),
         ];
         let present: Vec<_> = features
