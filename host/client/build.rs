@@ -1,10 +1,10 @@
-//! Generates the methods of the client and the types of bodies from the OpenAPI document.
+//! Generates the methods of the client, the types of bodies, and the OpenAPI document as JSON.
 
 use std::error::Error;
 use std::path::PathBuf;
 use std::{env, fs};
 
-const DOCUMENT: &str = "../../schemas/generated/openapi.json";
+const DOCUMENT: &str = "../../schemas/openapi.yaml";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={DOCUMENT}");

@@ -54,7 +54,7 @@ try {
   const skipped = ["node_modules", "dist"].map((name) => join(here, name));
   const console = join(copy, "host/console");
   cpSync(here, console, { recursive: true, filter: (path) => !skipped.includes(path) });
-  cpSync(join(here, "../../schemas/generated"), join(copy, "schemas/generated"), { recursive: true });
+  cpSync(join(here, "../../schemas/openapi.yaml"), join(copy, "schemas/openapi.yaml"));
   cpSync(join(here, "node_modules"), join(console, "node_modules"), { recursive: true, verbatimSymlinks: true });
   run(console, "openapi-ts");
   const types = compare("src/generated", join(here, "src/generated"), join(console, "src/generated"));

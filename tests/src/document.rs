@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use wharf_conformance::openapi::Document;
 use wharf_testkit::workspace::root;
 
-const FILE: &str = "schemas/generated/openapi.json";
+const FILE: &str = "schemas/openapi.yaml";
 
 /// Checks status, headers and body of a response. Responses that the document does not describe (unknown
 /// paths, other methods, pages) are checked by the rules for all responses.
@@ -52,7 +52,7 @@ pub fn check_body(method: &str, path: &str, status: u16, body: &Value) -> Result
 /// Returns the OpenAPI document.
 pub fn documented() -> Result<Value> {
     let text = fs::read_to_string(root().join(FILE)).context(FILE)?;
-    Ok(serde_json::from_str(&text)?)
+    serde_saphyr::from_str(&text).context(FILE)
 }
 
 fn document() -> Result<&'static Document> {

@@ -1,13 +1,12 @@
 //! `cargo xtask`: the tasks of this workspace.
 //!
 //! - [`workspace`]: the checkout that a task works on.
-//! - [`build`], [`test`], [`schemas`], [`tidy`]: tasks that this program does itself.
+//! - [`build`], [`test`], [`tidy`]: tasks that this program does itself.
 //! - [`program`]: tasks with a program of their own, in `up/`, `conformance/`, `simulate/`, `bench/`, `gpu-proof/` and `dist/`.
 
 mod build;
 mod process;
 mod program;
-mod schemas;
 mod test;
 mod tidy;
 mod workspace;
@@ -36,8 +35,6 @@ Tasks:
   images [NAME]...        Make the images of the standard flavors
   gpu-proof               Prove Wharf on this machine's GPU, or make a bundle that does so without a network
   dist                    Make an archive and a Debian package of the server in target/dist
-  schemas                 Generate schemas/generated/openapi.json from schemas/openapi.yaml
-    --check               Change nothing; fail if the generated files are out of date
   tidy                    Check file lengths and words
   ci                      Do everything that the continuous integration does
 
@@ -64,7 +61,6 @@ fn main() -> Result<()> {
             }
             Arg::Long("all") if task == "test" => flags.push("all"),
             Arg::Long("no-run") if task == "test" => flags.push("no-run"),
-            Arg::Long("check") if task == "schemas" => flags.push("check"),
             Arg::Long("help") | Arg::Short('h') => {
                 print!("{HELP}");
                 return Ok(());
@@ -80,7 +76,6 @@ fn main() -> Result<()> {
             let all = has("all");
             test::run(&workspace, &test::Selection { filter, all })
         }
-        "schemas" => schemas::run(workspace.root(), has("check")),
         "tidy" => tidy::run(workspace.root()),
         "ci" => process::run(
             Command::new("bash")

@@ -38,6 +38,9 @@ pub mod tls;
 mod tunnel;
 mod unreachable;
 
+/// The OpenAPI document of the interface, as JSON.
+pub const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
+
 pub use client::Client;
 pub use error::{Error, Refusal};
 pub use events::{EventStream, Message};

@@ -15,10 +15,11 @@ use anyhow::Result;
 use proc_macro2::TokenStream;
 use serde_json::Value;
 
-/// Returns the names and texts of the files for a document in JSON.
-pub fn generate(document: &str) -> Result<[(&'static str, String); 2]> {
-    let document: Value = serde_json::from_str(document)?;
+/// Returns the names and texts of the files for a document in YAML.
+pub fn generate(document: &str) -> Result<[(&'static str, String); 3]> {
+    let document: Value = serde_saphyr::from_str(document)?;
     Ok([
+        ("openapi.json", serde_json::to_string(&document)?),
         ("types.rs", formatted(types::generate(&document)?)?),
         (
             "operations.rs",

@@ -4,38 +4,227 @@ export type ClientOptions = {
     baseUrl: `${string}://${string}` | (string & {});
 };
 
-export type AcceptPasskeyRequest = {
-    credential: Credential;
+/**
+ * The kind of an instance, a virtual machine or a lightweight Linux container.
+ */
+export type ResourceType = 'vm' | 'container';
+
+/**
+ * Class of CPU.
+ */
+export type CpuTier = 'general-purpose' | 'high-performance';
+
+/**
+ * The state of an instance. `provisioning` and `running` are billed for compute and storage.
+ * `shut_off` (a stopped VM) and `exited` (a stopped container) are billed for storage only.
+ * `error` and `deleted` are not billed.
+ *
+ */
+export type State = 'provisioning' | 'running' | 'shut_off' | 'exited' | 'error' | 'deleted';
+
+export type Uuid = string;
+
+export type Port = number;
+
+/**
+ * Exact rate in USD per unit and hour, fixed at the creation of the instance.
+ */
+export type Rate = number;
+
+export type CreateRequest = {
+    resource_type: ResourceType;
     /**
-     * The fragment of the link of the invitation.
+     * Number of vCPUs.
      */
-    token: string;
-};
-
-export type AcceptRequest = {
-    /**
-     * The new password of at least 12 characters and at most 256 bytes.
-     */
-    password: string;
-    /**
-     * The fragment of the link of the invitation.
-     */
-    token: string;
-};
-
-export type ActionResult = {
-    message: string;
-    state: 'shut_off' | 'running';
-    uuid: Uuid;
-};
-
-export type ActionResultOrState = ActionResult | ChangedInstance;
-
-export type Amounts = {
-    disk_size_gib: number;
-    mem_gib: number;
     n_vcpus: number;
+    /**
+     * RAM in GiB.
+     */
+    mem_gib: number;
+    /**
+     * Disk in GiB.
+     */
+    disk_size_gib: number;
+    /**
+     * Unique name of lowercase letters, digits and hyphens, not in the form of a UUID. If omitted,
+     * the server generates a name of two words and a number.
+     *
+     */
+    name?: string | null;
+    /**
+     * Class of CPU.
+     */
+    cpu_tier?: 'general-purpose' | 'high-performance' | null;
+    /**
+     * Software environment.
+     */
+    flavor?: string | null;
+    /**
+     * Model of the GPU to attach; containers only. Omit it for an instance without a GPU.
+     */
+    gpu_model?: string | null;
+    /**
+     * Volumes to attach; containers only. They are on one node, and the instance is created there. A
+     * volume has one instance that writes it, or any number that read it.
+     *
+     */
+    volumes?: Array<VolumeMount> | null;
 };
+
+export type CloneRequest = {
+    /**
+     * Number of vCPUs.
+     */
+    n_vcpus: number;
+    /**
+     * RAM in GiB.
+     */
+    mem_gib: number;
+    /**
+     * Disk in GiB.
+     */
+    disk_size_gib: number;
+    /**
+     * Unique name of lowercase letters, digits and hyphens, not in the form of a UUID. If omitted,
+     * the server generates a name of two words and a number.
+     *
+     */
+    name?: string | null;
+    /**
+     * Model of the GPU to attach; containers only. Omit it for an instance without a GPU.
+     */
+    gpu_model?: string | null;
+    /**
+     * Volumes to attach; containers only. They are on one node, and the instance is created there. A
+     * volume has one instance that writes it, or any number that read it.
+     *
+     */
+    volumes?: Array<VolumeMount> | null;
+    /**
+     * A class of CPU that the node of the snapshot offers; without it, that of the snapshot.
+     */
+    cpu_tier?: 'general-purpose' | 'high-performance' | null;
+};
+
+export type UpdateRequest = {
+    /**
+     * New name.
+     */
+    name?: string | null;
+    /**
+     * New number of vCPUs; containers only.
+     */
+    n_vcpus?: number | null;
+    /**
+     * New RAM in GiB; containers only.
+     */
+    mem_gib?: number | null;
+    /**
+     * New disk in GiB, at least the current size; containers only.
+     */
+    disk_size_gib?: number | null;
+};
+
+export type PortRequest = {
+    port: Port;
+};
+
+export type VolumeMount = {
+    /**
+     * UUID or name of the volume. A name means a volume of yours. One that another user shares with you has
+     * the name `owner@example.com/name`.
+     *
+     */
+    volume: string;
+    /**
+     * The directory in the instance at which the volume appears. It is not in `/home`, nor in a directory
+     * of the system such as `/etc`, and no two volumes of an instance are within each other.
+     *
+     */
+    path: string;
+    /**
+     * Whether the instance only reads it; always true for a volume of another user.
+     */
+    read_only?: boolean | null;
+};
+
+export type VolumeDetachment = {
+    /**
+     * UUID or name of the volume, which may be another user's here. If two volumes of the instance have
+     * the name, it means that of yours; if both are of other users, the answer is a 400.
+     *
+     */
+    volume: string;
+};
+
+export type VolumeRequest = {
+    /**
+     * Name, unique among your volumes, of lowercase letters, digits and hyphens, not in the form of a UUID.
+     */
+    name: string;
+    /**
+     * Size in GiB, which cannot be changed later.
+     */
+    size_gib: number;
+    /**
+     * A class of CPU that the node of the volume offers. Its rate for storage is that of the volume.
+     */
+    cpu_tier?: 'general-purpose' | 'high-performance' | null;
+};
+
+export type VolumeUpdate = {
+    /**
+     * New name.
+     */
+    name?: string | null;
+};
+
+export type VolumeShareRequest = {
+    /**
+     * E-mail address of the reader, which may be that of no user yet.
+     */
+    user: string;
+};
+
+/**
+ * The state of a volume. `error` is not billed; its `reason` says why. `deleting` is that of a deleted
+ * volume in events only.
+ *
+ */
+export type VolumeState = 'creating' | 'ready' | 'error' | 'deleting';
+
+export type Volume = {
+    id: Uuid;
+    name: string;
+    size_gib: number;
+    state: VolumeState;
+    /**
+     * The cause of the state `error`; null in other states.
+     */
+    reason: string | null;
+    cpu_tier: CpuTier;
+    /**
+     * E-mail address of the owner.
+     */
+    owner_email: string;
+    /**
+     * Whether it is another user's, who shares it with you.
+     */
+    shared: boolean;
+    /**
+     * Your instances that have the volume, and for its owner those of its readers too. A stopped instance
+     * has its volumes.
+     *
+     */
+    attached_to: Array<Attachment>;
+    created_at: Time;
+    storage_cost_hourly_usd: VolumeRate;
+};
+
+/**
+ * Exact rate in USD per GiB and hour, fixed at the creation of the volume. Its owner pays it.
+ */
+export type VolumeRate = number;
 
 /**
  * An instance that has the volume. UUID, name and path of another user's instance are null.
@@ -60,82 +249,7 @@ export type Attachment = {
     read_only: boolean;
 };
 
-export type AuditList = Array<AuditRecord>;
-
-export type AuditRecord = {
-    /**
-     * `key:` or `session:` with its public id, or `operator`.
-     */
-    actor: string;
-    /**
-     * Number of the record.
-     */
-    id: number;
-    /**
-     * UUID of the instance.
-     */
-    instance: string | null;
-    /**
-     * Such as `instance.create` or `key.revoke`.
-     */
-    operation: string;
-    /**
-     * Address of the client.
-     */
-    peer: string | null;
-    /**
-     * `X-Request-Id` of the request.
-     */
-    request_id: string | null;
-    /**
-     * State of the instance after the change
-     */
-    result: string;
-    /**
-     * Another thing that changed; the id of a key.
-     */
-    subject: string | null;
-    time: Time;
-};
-
-export type BillCorrection = {
-    at: Time;
-    reason: string;
-    usd: number;
-};
-
-/**
- * The answer to a change by a key without the scope `read`.
- */
-export type ChangedInstance = {
-    state: State;
-    uuid: Uuid;
-};
-
-export type ChangedPreferences = {
-    /**
-     * The setting after the change.
-     */
-    allow_moves?: boolean;
-};
-
-/**
- * The answer to a change of a share by a key without the scope `read`.
- */
-export type ChangedShare = {
-    /**
-     * `page`, or the number of the port.
-     */
-    id: string;
-};
-
-/**
- * The answer to a new snapshot by a key without the scope `read`.
- */
-export type ChangedSnapshot = {
-    id: Uuid;
-    state: SnapshotState;
-};
+export type VolumeList = Array<Volume>;
 
 /**
  * The answer to a change of a volume by a key without the scope `read`.
@@ -144,6 +258,22 @@ export type ChangedVolume = {
     id: Uuid;
     state: VolumeState;
 };
+
+export type VolumeOrState = Volume | ChangedVolume;
+
+export type VolumeShare = {
+    /**
+     * Id of the share.
+     */
+    id: string;
+    /**
+     * E-mail address of the reader, in one form.
+     */
+    user: string;
+    created_at: Time;
+};
+
+export type VolumeShareList = Array<VolumeShare>;
 
 /**
  * The answer to a new share of a volume by a key without the scope `read`.
@@ -155,518 +285,10 @@ export type ChangedVolumeShare = {
     id: string;
 };
 
-export type CloneRequest = {
-    /**
-     * A class of CPU that the node of the snapshot offers; without it, that of the snapshot.
-     */
-    cpu_tier?: 'general-purpose' | 'high-performance' | null;
-    /**
-     * Disk in GiB.
-     */
-    disk_size_gib: number;
-    /**
-     * Model of the GPU to attach; containers only. Omit it for an instance without a GPU.
-     */
-    gpu_model?: string | null;
-    /**
-     * RAM in GiB.
-     */
-    mem_gib: number;
-    /**
-     * Number of vCPUs.
-     */
-    n_vcpus: number;
-    /**
-     * Unique name of lowercase letters, digits and hyphens, not in the form of a UUID. If omitted,
-     * the server generates a name of two words and a number.
-     *
-     */
-    name?: string | null;
-    /**
-     * Volumes to attach; containers only. They are on one node, and the instance is created there. A
-     * volume has one instance that writes it, or any number that read it.
-     *
-     */
-    volumes?: Array<VolumeMount> | null;
-};
-
-/**
- * Class of CPU.
- */
-export type CpuTier = 'general-purpose' | 'high-performance';
-
-export type CreateRefusal = InsufficientResources | Detail;
-
-export type CreateRequest = {
-    /**
-     * Class of CPU.
-     */
-    cpu_tier?: 'general-purpose' | 'high-performance' | null;
-    /**
-     * Disk in GiB.
-     */
-    disk_size_gib: number;
-    /**
-     * Software environment.
-     */
-    flavor?: string | null;
-    /**
-     * Model of the GPU to attach; containers only. Omit it for an instance without a GPU.
-     */
-    gpu_model?: string | null;
-    /**
-     * RAM in GiB.
-     */
-    mem_gib: number;
-    /**
-     * Number of vCPUs.
-     */
-    n_vcpus: number;
-    /**
-     * Unique name of lowercase letters, digits and hyphens, not in the form of a UUID. If omitted,
-     * the server generates a name of two words and a number.
-     *
-     */
-    name?: string | null;
-    resource_type: ResourceType;
-    /**
-     * Volumes to attach; containers only. They are on one node, and the instance is created there. A
-     * volume has one instance that writes it, or any number that read it.
-     *
-     */
-    volumes?: Array<VolumeMount> | null;
-};
-
-export type CreatedKey = KeyFields & KeySecret;
-
-/**
- * The credential of Web Authentication from the browser, in its JSON form.
- */
-export type Credential = {
-    [key: string]: unknown;
-};
-
-export type Detail = {
-    detail: string;
-};
-
-export type Device = {
-    /**
-     * The secret of the program.
-     */
-    device_code: string;
-    /**
-     * Seconds until the request expires.
-     */
-    expires_in: number;
-    /**
-     * Seconds between two questions of the program.
-     */
-    interval: number;
-    /**
-     * The code that the user approves.
-     */
-    user_code: string;
-    /**
-     * The page of the console for it.
-     */
-    verification_url: string;
-};
-
-export type DeviceApproval = {
-    /**
-     * Whether the program gets no key.
-     */
-    deny?: boolean | null;
-    /**
-     * Time from which on the key is not valid, or `never`; without it, in 90 days.
-     */
-    expires_at?: string | null;
-    /**
-     * Permissions of the key; without it, read and write.
-     */
-    scopes?: Array<UserScope> | null;
-    /**
-     * The code that the program shows.
-     */
-    user_code: string;
-};
-
-export type DeviceKey = {
-    /**
-     * Address of its user.
-     */
-    email: string;
-    /**
-     * The whole key. It is not shown again.
-     */
-    key: string;
-};
-
-/**
- * No key, or wrong fields.
- */
-export type DeviceRefusal = {
-    detail: string;
-    error: 'authorization_pending' | 'slow_down' | 'expired_token' | 'access_denied';
-} | Refusal;
-
-export type DeviceRequest = {
-    /**
-     * A name for the key.
-     */
-    name?: string | null;
-};
-
-export type DeviceTokenRequest = {
-    device_code: string;
-};
-
-export type Estimate = {
-    fits: boolean;
-    gpu_cost_hourly_usd: number;
-    /**
-     * Cost of an hour in the state `running`.
-     */
-    hourly_usd: number;
-    ram_cost_hourly_usd: number;
-    /**
-     * The `detail` of a refused create request; null if the instance fits.
-     */
-    shortage: Shortage | null;
-    /**
-     * Cost of an hour while stopped.
-     */
-    stopped_hourly_usd: number;
-    storage_cost_hourly_usd: number;
-    vcpu_cost_hourly_usd: number;
-};
-
-export type Event = {
-    /**
-     * The party that caused the event.
-     */
-    actor: EventActor | null;
-    /**
-     * Time of the event.
-     */
-    at: Time | null;
-    /**
-     * Disk in GiB after the event.
-     */
-    disk_size_gib: number | null;
-    /**
-     * Number of the event among those of its user, without gaps.
-     */
-    id: number;
-    /**
-     * UUID of the instance; null in events of volumes alone.
-     */
-    instance: string | null;
-    /**
-     * RAM in GiB after the event.
-     */
-    mem_gib: number | null;
-    /**
-     * Words for people.
-     */
-    message: string | null;
-    /**
-     * vCPUs after the event.
-     */
-    n_vcpus: number | null;
-    /**
-     * Name of the instance or volume after the event; null in events of instances that an earlier version deleted.
-     */
-    name: string | null;
-    /**
-     * UUID of the snapshot; null in other events.
-     */
-    snapshot: string | null;
-    /**
-     * State of the instance after the event.
-     */
-    state: string | null;
-    /**
-     * Kind of the event. New kinds may be added. In an element of type `reset` all other fields but `id` are null.
-     */
-    type: string;
-    /**
-     * UUID of the volume; null in events of instances alone.
-     */
-    volume: string | null;
-};
-
-export type EventActor = {
-    /**
-     * Public id of the key or session.
-     */
-    id: string | null;
-    /**
-     * `key`, `session`, `operator`, `system` or `node`.
-     */
-    kind: string;
-};
-
-export type EventList = Array<Event>;
-
-/**
- * Error messages by field name. `non_field_errors` has the errors of the body as a whole.
- */
-export type FieldErrors = {
-    [key: string]: Array<string>;
-};
-
-export type Flavor = {
-    /**
-     * It uses `ai_provider_api_key`.
-     */
-    ai: boolean;
-    /**
-     * A node that takes new instances has its image.
-     */
-    available: boolean;
-    description: string;
-    /**
-     * It uses a GPU.
-     */
-    gpu_aware: boolean;
-    minimum: Amounts;
-    name: string;
-    resource_types: Array<ResourceType>;
-    /**
-     * It takes the `s3_*` fields.
-     */
-    s3_prefill: boolean;
-    /**
-     * Its containers have SSH.
-     */
-    ssh: boolean;
-    /**
-     * It has a web page.
-     */
-    web: boolean;
-};
-
-export type FlavorList = Array<Flavor>;
-
-export type Free = {
-    cpu_tier: CpuTier;
-    disk_size_gib: number;
-    mem_gib: number;
-    n_vcpus: number;
-    resource_type: ResourceType;
-};
-
-export type GpuRate = {
-    gpu_cost_hourly_usd: number;
-    name: string;
-};
-
-export type HostKey = {
-    fingerprint: string;
-    /**
-     * The key as in OpenSSH's `known_hosts`, without a name.
-     */
-    public_key: string;
-    /**
-     * The algorithm, such as `ssh-ed25519`.
-     */
-    type: string;
-};
-
-export type HostKeyList = Array<HostKey>;
-
-export type Identity = {
-    /**
-     * The address at the time of the link.
-     */
-    email: string;
-    /**
-     * Public id.
-     */
-    id: string;
-    /**
-     * URL of the provider.
-     */
-    issuer: string;
-    linked_at: Time;
-};
-
-export type Instance = InstanceFields & InstanceOwner;
-
-export type InstanceCost = {
-    /**
-     * Corrections by the operator. Those of closed ledgers are in the sums only.
-     */
-    corrections: Array<BillCorrection>;
-    disk_size_gib: number | null;
-    /**
-     * Null if an earlier version of the service removed the instance.
-     */
-    flavor: string | null;
-    /**
-     * Cost of an hour as the instance is now.
-     */
-    hourly_usd: number;
-    mem_gib: number | null;
-    months: Array<MonthCost>;
-    /**
-     * Null as `name` is, and so are the other amounts.
-     */
-    n_vcpus: number | null;
-    /**
-     * The last name. Null if an earlier version of the service removed the instance.
-     */
-    name: string | null;
-    state: State;
-    /**
-     * Cost in the time span, with corrections.
-     */
-    total_usd: number;
-    uuid: Uuid;
-};
-
-export type InstanceFields = {
-    cpu_tier: CpuTier;
-    /**
-     * Time of creation in UTC, with milliseconds.
-     */
-    created_at: string;
-    disk_size_gib: number;
-    flavor: string;
-    gpu_cost_hourly_usd: Rate;
-    gpu_model: string | null;
-    /**
-     * Private address, reachable from the owner's other instances on the node.
-     */
-    lan_ipv4: string;
-    /**
-     * RAM in GiB.
-     */
-    mem_gib: number;
-    n_gpus: number;
-    n_vcpus: number;
-    name: string;
-    /**
-     * Password of the login user. It opens a shell, so it is empty for a key without the scope
-     * `write`. It is also empty if the service cannot decrypt it.
-     *
-     */
-    original_service_password: string;
-    /**
-     * Public address of a virtual machine.
-     */
-    public_ipv4: string | null;
-    ram_cost_hourly_usd: Rate;
-    resource_type: ResourceType;
-    /**
-     * Command to log in; null if the flavor has no SSH.
-     */
-    ssh_command: string | null;
-    state: State;
-    storage_cost_hourly_usd: Rate;
-    uuid: Uuid;
-    vcpu_cost_hourly_usd: Rate;
-    /**
-     * Attached volumes, by path.
-     */
-    volumes: Array<MountedVolume>;
-    /**
-     * Open ports of a virtual machine, ascending; empty for containers.
-     */
-    wan_ports: Array<Port>;
-    wan_ssh_port: Port;
-    /**
-     * URL of the flavor's web page; null if it has none.
-     */
-    webapp_url: string | null;
-};
-
-export type InstanceInList = InstanceFields;
-
-export type InstanceList = Array<InstanceInList>;
-
-export type InstanceOrState = Instance | ChangedInstance;
-
-export type InstanceOwner = {
-    /**
-     * E-mail address of the owner. Lists omit it.
-     */
-    owner_email: string;
-};
-
-export type InsufficientResources = {
-    detail: Shortage;
-};
-
-export type Invitation = {
-    /**
-     * Address of the invited user.
-     */
-    email: string;
-    expires_at: Time;
-};
-
-export type InviteRequest = {
-    /**
-     * The fragment of the link of the invitation.
-     */
-    token: string;
-};
-
-export type Key = KeyFields;
-
-export type KeyFields = {
-    created_at: Time;
-    expires_at: Time | null;
-    /**
-     * Public id.
-     */
-    id: string;
-    /**
-     * Last use of the key, to the minute.
-     */
-    last_used_at: Time | null;
-    name: string;
-    scopes: Array<Scope>;
-};
-
-export type KeyList = Array<Key>;
-
-export type KeyRequest = {
-    /**
-     * Time from which on the key is not valid, or `never`. Without it, it is that of the key of the
-     * request; for a session, it is in 90 days.
-     *
-     */
-    expires_at?: string | null;
-    /**
-     * A name for the key.
-     */
-    name?: string | null;
-    /**
-     * Permissions of the key; without it, those of the key of the request.
-     */
-    scopes?: Array<UserScope> | null;
-};
-
-export type KeySecret = {
-    /**
-     * The whole key. It is not shown again.
-     */
-    key: string;
-};
-
-export type MonthCost = {
-    month: string;
-    /**
-     * Each amount is rounded down to the nano-USD by itself.
-     */
-    total_usd: number;
-};
+export type VolumeShareOrId = VolumeShare | ChangedVolumeShare;
 
 export type MountedVolume = {
+    volume: Uuid;
     /**
      * Name of the volume.
      */
@@ -676,438 +298,33 @@ export type MountedVolume = {
      */
     path: string;
     read_only: boolean;
-    volume: Uuid;
 };
 
-export type Offer = {
-    cpu_tiers: Array<TierRates>;
-    gpu_models: Array<GpuRate>;
-    largest_free: Array<Free>;
-};
-
-export type PageAddress = {
-    /**
-     * The address.
-     */
-    url: string;
-};
-
-export type PageEntry = {
-    /**
-     * The label of the page
-     */
-    host: string;
-    /**
-     * The value that the page's host gave this browser.
-     */
-    state: string;
-    /**
-     * Path and query on the page, with one slash at the front; without it, `/`.
-     */
-    to?: string | null;
-};
-
-export type Passkey = {
-    created_at: Time;
-    /**
-     * Public id.
-     */
-    id: string;
-    last_used_at: Time | null;
-    name: string;
-    /**
-     * Whether browsers offer it at the present address of the console.
-     */
-    usable: boolean;
-};
-
-export type PasskeyList = Array<Passkey>;
-
-export type PasskeyNameRequest = {
-    /**
-     * A name for its owner.
-     */
-    name: string;
-};
-
-/**
- * The options of Web Authentication for the browser, in their JSON form.
- */
-export type PasskeyOptions = {
-    /**
-     * The challenge in base64url.
-     */
-    challenge: string;
-};
-
-export type PasskeyRequest = {
-    credential: Credential;
-    /**
-     * A name for its owner.
-     */
-    name?: string | null;
-};
-
-export type PasskeySignInRequest = {
-    credential: Credential;
-};
-
-export type PasswordRequest = {
-    /**
-     * The present password.
-     */
-    current?: string | null;
-    /**
-     * The new password of at least 12 characters and at most 256 bytes.
-     */
-    new: string;
-};
-
-export type Port = number;
-
-export type PortRequest = {
-    port: Port;
-};
-
-export type PortsResult = {
+export type VolumesResult = {
     message: string;
     uuid: Uuid;
     /**
-     * All open ports, ascending.
+     * All volumes of the instance, by path.
      */
-    wan_ports: Array<Port>;
+    volumes: Array<MountedVolume>;
 };
 
-export type PortsResultOrState = PortsResult | ChangedInstance;
+export type VolumesResultOrState = VolumesResult | ChangedInstance;
 
-export type Preferences = {
+export type SnapshotRequest = {
     /**
-     * Whether your running instances may be stopped, moved to another node and started again, when
-     * their node is emptied for maintenance. Stopped instances move in any case. Default false.
+     * Name, unique among the snapshots of the instance, in the form of names of instances. If omitted, it
+     * is `snapshot-` and the time.
      *
      */
-    allow_moves: boolean;
+    name?: string | null;
 };
-
-export type PreferencesRequest = {
-    /**
-     * Whether your running instances may be stopped, moved and started again.
-     */
-    allow_moves?: boolean;
-};
-
-export type Quota = {
-    disk_size_gib: QuotaAmount;
-    mem_gib: QuotaAmount;
-    n_gpus: QuotaAmount;
-    n_instances: QuotaAmount;
-    n_ports: QuotaAmount;
-    n_snapshots: QuotaAmount;
-    n_vcpus: QuotaAmount;
-    n_volumes: QuotaAmount;
-    snapshot_gib: QuotaAmount;
-    volume_gib: QuotaAmount;
-};
-
-export type QuotaAmount = {
-    /**
-     * Null means no limit.
-     */
-    limit: number | null;
-    used: number;
-};
-
-/**
- * Exact rate in USD per unit and hour, fixed at the creation of the instance.
- */
-export type Rate = number;
-
-export type Refusal = Detail | FieldErrors;
-
-/**
- * The kind of an instance, a virtual machine or a lightweight Linux container.
- */
-export type ResourceType = 'vm' | 'container';
 
 export type RestoreRequest = {
     /**
      * Whether a snapshot of the present disk is taken before.
      */
     snapshot_first?: boolean | null;
-};
-
-/**
- * `read` allows requests that change nothing, `write` those that change something, `metrics` the
- * metrics of the service. Only the operator gives `metrics`.
- *
- */
-export type Scope = 'read' | 'write' | 'metrics';
-
-export type ServiceStatus = {
-    /**
-     * A part of the service that is not available now.
-     */
-    notice?: string;
-    status: string;
-};
-
-export type Session = {
-    created_at: Time | null;
-    /**
-     * The user's address.
-     */
-    email: string;
-    /**
-     * The end of the session if it is not used any more, or of the key.
-     */
-    expires_at: Time | null;
-    /**
-     * Whether the user can sign in with a password.
-     */
-    has_password: boolean;
-    /**
-     * The identities of the user at providers.
-     */
-    identities: Array<Identity>;
-    /**
-     * Id of this installation.
-     */
-    installation: string;
-    kind: 'session' | 'key';
-    /**
-     * Login account inside every instance.
-     */
-    login_user: string;
-    /**
-     * Login host of instances on nodes without one of their own.
-     */
-    ssh_host: string;
-    /**
-     * Version of the server.
-     */
-    version: string;
-};
-
-export type Share = {
-    /**
-     * The visitors beside you.
-     */
-    access: 'owner' | 'users' | 'signed_in' | 'public';
-    created_at: Time;
-    /**
-     * The end for visitors.
-     */
-    expires_at: Time | null;
-    /**
-     * `page`, or the number of the port.
-     */
-    id: string;
-    /**
-     * The port inside the instance; null for the page of the flavor.
-     */
-    port: number | null;
-    /**
-     * The address; null if the operator has taken pages by name away.
-     */
-    url: string | null;
-    /**
-     * E-mail addresses in one form; empty unless `access` is `users`.
-     */
-    users: Array<string>;
-};
-
-export type ShareList = Array<Share>;
-
-export type ShareOrId = Share | ChangedShare;
-
-export type ShareRequest = {
-    /**
-     * The visitors beside you - nobody, those of `users`, all users of this service, or everyone.
-     */
-    access: 'owner' | 'users' | 'signed_in' | 'public';
-    /**
-     * The end of the share for visitors. Null for none.
-     */
-    expires_at?: string | null;
-    /**
-     * The port inside the instance; null or absent for the page of the flavor.
-     */
-    port?: number | null;
-    /**
-     * E-mail addresses of visitors, which may be those of no user yet. Only with `access` of `users`.
-     */
-    users?: Array<string>;
-};
-
-export type ShareUpdate = {
-    /**
-     * The visitors beside you - nobody, those of `users`, all users of this service, or everyone.
-     */
-    access?: 'owner' | 'users' | 'signed_in' | 'public';
-    /**
-     * The end of the share for visitors. Null for none.
-     */
-    expires_at?: string | null;
-    /**
-     * E-mail addresses of visitors, which may be those of no user yet. Only with `access` of `users`.
-     */
-    users?: Array<string>;
-};
-
-export type Shortage = {
-    /**
-     * Fields that exceed the free resources or your quota, such as `n_vcpus`. `flavor` alone says that no
-     * node that can run the instance has the image of its flavor. `volumes` says that the figures are
-     * those of the node of the volumes, which has too little or cannot run the instance.
-     *
-     */
-    bottleneck: Array<string>;
-    message: string;
-    /**
-     * Amount available on the node and within your quota by field.
-     */
-    nearest_available: {
-        [key: string]: number;
-    };
-    /**
-     * Requested amount by field.
-     */
-    requested: {
-        [key: string]: number;
-    };
-};
-
-export type SignInOptions = {
-    /**
-     * Whether users sign in with a passkey.
-     */
-    passkey: boolean;
-    /**
-     * Whether users sign in with a password.
-     */
-    password: boolean;
-    /**
-     * The name of the provider at which users have accounts.
-     */
-    provider: string | null;
-};
-
-export type SignInRequest = {
-    email: string;
-    password: string;
-};
-
-export type SignOutEverywhereRequest = {
-    /**
-     * API keys that were made at this time or later are revoked; without it, none are.
-     */
-    revoke_keys_since?: string | null;
-};
-
-export type Snapshot = {
-    /**
-     * Whether instances can be created from it; false until it is ready.
-     */
-    clonable: boolean;
-    created_at: Time;
-    /**
-     * The disk of the instance at that time; that of a clone is at least as large.
-     */
-    disk_size_gib: number;
-    id: Uuid;
-    /**
-     * UUID of the instance.
-     */
-    instance: Uuid;
-    /**
-     * Name of the instance.
-     */
-    instance_name: string;
-    name: string;
-    /**
-     * Whether a plan took it.
-     */
-    planned: boolean;
-    /**
-     * Words about the progress in the state `creating`; null in other states.
-     */
-    progress: string | null;
-    /**
-     * Time at which it was ready; null until then.
-     */
-    ready_at: Time | null;
-    /**
-     * The cause of the state `error`; null in other states.
-     */
-    reason: string | null;
-    /**
-     * GiB for which it is billed; null until it is ready.
-     */
-    size_gib: number | null;
-    state: SnapshotState;
-    storage_cost_hourly_usd: SnapshotRate;
-};
-
-export type SnapshotCost = {
-    /**
-     * Corrections by the operator. Those of closed ledgers are in the sums only.
-     */
-    corrections: Array<BillCorrection>;
-    /**
-     * Cost of an hour as the snapshot is now.
-     */
-    hourly_usd: number;
-    id: Uuid;
-    /**
-     * UUID of its instance; null once the events of a deleted snapshot are removed.
-     */
-    instance: Uuid | null;
-    months: Array<MonthCost>;
-    name: string;
-    size_gib: number;
-    /**
-     * Its state.
-     */
-    state: 'creating' | 'ready' | 'error' | 'deleted';
-    /**
-     * Cost in the time span, with corrections.
-     */
-    total_usd: number;
-};
-
-export type SnapshotEstimate = {
-    /**
-     * Whether the instance stands still for that time.
-     */
-    frozen: boolean;
-    /**
-     * Estimated cost of an hour.
-     */
-    hourly_usd: number;
-    /**
-     * Estimated time until it is ready.
-     */
-    seconds: number;
-    /**
-     * Estimated GiB for which it is billed.
-     */
-    size_gib: number;
-    storage_cost_hourly_usd: SnapshotRate;
-};
-
-export type SnapshotList = Array<Snapshot>;
-
-export type SnapshotOrState = Snapshot | ChangedSnapshot;
-
-export type SnapshotPlan = {
-    created_at: Time;
-    every_h: number;
-    keep: number;
-    keep_days: number | null;
-    /**
-     * Time at which the next snapshot is due.
-     */
-    next_at: Time;
 };
 
 export type SnapshotPlanRequest = {
@@ -1125,18 +342,35 @@ export type SnapshotPlanRequest = {
     keep_days?: number | null;
 };
 
-/**
- * Exact rate in USD per GiB and hour, fixed at the creation of the snapshot.
- */
-export type SnapshotRate = number;
-
-export type SnapshotRequest = {
+export type SnapshotPlan = {
+    every_h: number;
+    keep: number;
+    keep_days: number | null;
+    created_at: Time;
     /**
-     * Name, unique among the snapshots of the instance, in the form of names of instances. If omitted, it
-     * is `snapshot-` and the time.
-     *
+     * Time at which the next snapshot is due.
      */
-    name?: string | null;
+    next_at: Time;
+};
+
+export type SnapshotEstimate = {
+    /**
+     * Estimated time until it is ready.
+     */
+    seconds: number;
+    /**
+     * Whether the instance stands still for that time.
+     */
+    frozen: boolean;
+    /**
+     * Estimated GiB for which it is billed.
+     */
+    size_gib: number;
+    storage_cost_hourly_usd: SnapshotRate;
+    /**
+     * Estimated cost of an hour.
+     */
+    hourly_usd: number;
 };
 
 /**
@@ -1146,18 +380,773 @@ export type SnapshotRequest = {
  */
 export type SnapshotState = 'creating' | 'ready' | 'error' | 'deleting';
 
-export type SshKey = {
+export type Snapshot = {
+    id: Uuid;
+    /**
+     * UUID of the instance.
+     */
+    instance: Uuid;
+    /**
+     * Name of the instance.
+     */
+    instance_name: string;
+    name: string;
+    state: SnapshotState;
+    /**
+     * The cause of the state `error`; null in other states.
+     */
+    reason: string | null;
+    /**
+     * Words about the progress in the state `creating`; null in other states.
+     */
+    progress: string | null;
+    /**
+     * GiB for which it is billed; null until it is ready.
+     */
+    size_gib: number | null;
+    /**
+     * The disk of the instance at that time; that of a clone is at least as large.
+     */
+    disk_size_gib: number;
+    /**
+     * Whether instances can be created from it; false until it is ready.
+     */
+    clonable: boolean;
+    /**
+     * Whether a plan took it.
+     */
+    planned: boolean;
     created_at: Time;
     /**
-     * As `ssh-keygen -l` shows it.
+     * Time at which it was ready; null until then.
      */
-    fingerprint: string;
-    id: string;
+    ready_at: Time | null;
+    storage_cost_hourly_usd: SnapshotRate;
+};
+
+/**
+ * Exact rate in USD per GiB and hour, fixed at the creation of the snapshot.
+ */
+export type SnapshotRate = number;
+
+export type SnapshotList = Array<Snapshot>;
+
+/**
+ * The answer to a new snapshot by a key without the scope `read`.
+ */
+export type ChangedSnapshot = {
+    id: Uuid;
+    state: SnapshotState;
+};
+
+export type SnapshotOrState = Snapshot | ChangedSnapshot;
+
+export type InstanceInList = InstanceFields;
+
+export type Instance = InstanceFields & InstanceOwner;
+
+export type InstanceOwner = {
+    /**
+     * E-mail address of the owner. Lists omit it.
+     */
+    owner_email: string;
+};
+
+export type InstanceList = Array<InstanceInList>;
+
+export type InstanceFields = {
+    uuid: Uuid;
     name: string;
+    /**
+     * Private address, reachable from the owner's other instances on the node.
+     */
+    lan_ipv4: string;
+    state: State;
+    n_vcpus: number;
+    /**
+     * RAM in GiB.
+     */
+    mem_gib: number;
+    disk_size_gib: number;
+    n_gpus: number;
+    gpu_model: string | null;
+    wan_ssh_port: Port;
+    resource_type: ResourceType;
+    flavor: string;
+    /**
+     * Public address of a virtual machine.
+     */
+    public_ipv4: string | null;
+    /**
+     * Password of the login user. It opens a shell, so it is empty for a key without the scope
+     * `write`. It is also empty if the service cannot decrypt it.
+     *
+     */
+    original_service_password: string;
+    /**
+     * Time of creation in UTC, with milliseconds.
+     */
+    created_at: string;
+    vcpu_cost_hourly_usd: Rate;
+    ram_cost_hourly_usd: Rate;
+    storage_cost_hourly_usd: Rate;
+    gpu_cost_hourly_usd: Rate;
+    cpu_tier: CpuTier;
+    /**
+     * Command to log in; null if the flavor has no SSH.
+     */
+    ssh_command: string | null;
+    /**
+     * URL of the flavor's web page; null if it has none.
+     */
+    webapp_url: string | null;
+    /**
+     * Open ports of a virtual machine, ascending; empty for containers.
+     */
+    wan_ports: Array<Port>;
+    /**
+     * Attached volumes, by path.
+     */
+    volumes: Array<MountedVolume>;
+};
+
+export type HostKey = {
+    /**
+     * The algorithm, such as `ssh-ed25519`.
+     */
+    type: string;
+    fingerprint: string;
+    /**
+     * The key as in OpenSSH's `known_hosts`, without a name.
+     */
     public_key: string;
 };
 
-export type SshKeyList = Array<SshKey>;
+export type HostKeyList = Array<HostKey>;
+
+/**
+ * `read` allows requests that change nothing, `write` those that change something, `metrics` the
+ * metrics of the service. Only the operator gives `metrics`.
+ *
+ */
+export type Scope = 'read' | 'write' | 'metrics';
+
+/**
+ * A scope that users give to their keys.
+ */
+export type UserScope = 'read' | 'write';
+
+/**
+ * A time in UTC, with milliseconds.
+ */
+export type Time = string;
+
+export type KeyRequest = {
+    /**
+     * A name for the key.
+     */
+    name?: string | null;
+    /**
+     * Permissions of the key; without it, those of the key of the request.
+     */
+    scopes?: Array<UserScope> | null;
+    /**
+     * Time from which on the key is not valid, or `never`. Without it, it is that of the key of the
+     * request; for a session, it is in 90 days.
+     *
+     */
+    expires_at?: string | null;
+};
+
+export type KeyFields = {
+    /**
+     * Public id.
+     */
+    id: string;
+    name: string;
+    scopes: Array<Scope>;
+    created_at: Time;
+    expires_at: Time | null;
+    /**
+     * Last use of the key, to the minute.
+     */
+    last_used_at: Time | null;
+};
+
+export type KeySecret = {
+    /**
+     * The whole key. It is not shown again.
+     */
+    key: string;
+};
+
+export type Key = KeyFields;
+
+export type CreatedKey = KeyFields & KeySecret;
+
+export type KeyList = Array<Key>;
+
+export type Session = {
+    /**
+     * The user's address.
+     */
+    email: string;
+    kind: 'session' | 'key';
+    created_at: Time | null;
+    /**
+     * The end of the session if it is not used any more, or of the key.
+     */
+    expires_at: Time | null;
+    /**
+     * Whether the user can sign in with a password.
+     */
+    has_password: boolean;
+    /**
+     * The identities of the user at providers.
+     */
+    identities: Array<Identity>;
+    /**
+     * Login account inside every instance.
+     */
+    login_user: string;
+    /**
+     * Login host of instances on nodes without one of their own.
+     */
+    ssh_host: string;
+    /**
+     * Id of this installation.
+     */
+    installation: string;
+    /**
+     * Version of the server.
+     */
+    version: string;
+};
+
+export type SignInOptions = {
+    /**
+     * Whether users sign in with a password.
+     */
+    password: boolean;
+    /**
+     * Whether users sign in with a passkey.
+     */
+    passkey: boolean;
+    /**
+     * The name of the provider at which users have accounts.
+     */
+    provider: string | null;
+};
+
+export type InviteRequest = {
+    /**
+     * The fragment of the link of the invitation.
+     */
+    token: string;
+};
+
+export type Invitation = {
+    /**
+     * Address of the invited user.
+     */
+    email: string;
+    expires_at: Time;
+};
+
+export type AcceptRequest = {
+    /**
+     * The fragment of the link of the invitation.
+     */
+    token: string;
+    /**
+     * The new password of at least 12 characters and at most 256 bytes.
+     */
+    password: string;
+};
+
+export type Identity = {
+    /**
+     * Public id.
+     */
+    id: string;
+    /**
+     * URL of the provider.
+     */
+    issuer: string;
+    /**
+     * The address at the time of the link.
+     */
+    email: string;
+    linked_at: Time;
+};
+
+/**
+ * The options of Web Authentication for the browser, in their JSON form.
+ */
+export type PasskeyOptions = {
+    /**
+     * The challenge in base64url.
+     */
+    challenge: string;
+};
+
+/**
+ * The credential of Web Authentication from the browser, in its JSON form.
+ */
+export type Credential = {
+    [key: string]: unknown;
+};
+
+export type AcceptPasskeyRequest = {
+    /**
+     * The fragment of the link of the invitation.
+     */
+    token: string;
+    credential: Credential;
+};
+
+export type PasskeySignInRequest = {
+    credential: Credential;
+};
+
+export type PasskeyRequest = {
+    /**
+     * A name for its owner.
+     */
+    name?: string | null;
+    credential: Credential;
+};
+
+export type PasskeyNameRequest = {
+    /**
+     * A name for its owner.
+     */
+    name: string;
+};
+
+export type Passkey = {
+    /**
+     * Public id.
+     */
+    id: string;
+    name: string;
+    created_at: Time;
+    last_used_at: Time | null;
+    /**
+     * Whether browsers offer it at the present address of the console.
+     */
+    usable: boolean;
+};
+
+export type PasskeyList = Array<Passkey>;
+
+export type SignInRequest = {
+    email: string;
+    password: string;
+};
+
+export type SignOutEverywhereRequest = {
+    /**
+     * API keys that were made at this time or later are revoked; without it, none are.
+     */
+    revoke_keys_since?: string | null;
+};
+
+export type Ticket = {
+    /**
+     * The value of the parameter `ticket`.
+     */
+    ticket: string;
+};
+
+export type PageEntry = {
+    /**
+     * The label of the page
+     */
+    host: string;
+    /**
+     * The value that the page's host gave this browser.
+     */
+    state: string;
+    /**
+     * Path and query on the page, with one slash at the front; without it, `/`.
+     */
+    to?: string | null;
+};
+
+export type PageAddress = {
+    /**
+     * The address.
+     */
+    url: string;
+};
+
+export type PasswordRequest = {
+    /**
+     * The present password.
+     */
+    current?: string | null;
+    /**
+     * The new password of at least 12 characters and at most 256 bytes.
+     */
+    new: string;
+};
+
+export type DeviceRequest = {
+    /**
+     * A name for the key.
+     */
+    name?: string | null;
+};
+
+export type Device = {
+    /**
+     * The secret of the program.
+     */
+    device_code: string;
+    /**
+     * The code that the user approves.
+     */
+    user_code: string;
+    /**
+     * The page of the console for it.
+     */
+    verification_url: string;
+    /**
+     * Seconds between two questions of the program.
+     */
+    interval: number;
+    /**
+     * Seconds until the request expires.
+     */
+    expires_in: number;
+};
+
+export type DeviceTokenRequest = {
+    device_code: string;
+};
+
+export type DeviceKey = {
+    /**
+     * The whole key. It is not shown again.
+     */
+    key: string;
+    /**
+     * Address of its user.
+     */
+    email: string;
+};
+
+/**
+ * No key, or wrong fields.
+ */
+export type DeviceRefusal = {
+    error: 'authorization_pending' | 'slow_down' | 'expired_token' | 'access_denied';
+    detail: string;
+} | Refusal;
+
+export type DeviceApproval = {
+    /**
+     * The code that the program shows.
+     */
+    user_code: string;
+    /**
+     * Permissions of the key; without it, read and write.
+     */
+    scopes?: Array<UserScope> | null;
+    /**
+     * Time from which on the key is not valid, or `never`; without it, in 90 days.
+     */
+    expires_at?: string | null;
+    /**
+     * Whether the program gets no key.
+     */
+    deny?: boolean | null;
+};
+
+export type Event = {
+    /**
+     * Number of the event among those of its user, without gaps.
+     */
+    id: number;
+    /**
+     * Time of the event.
+     */
+    at: Time | null;
+    /**
+     * UUID of the instance; null in events of volumes alone.
+     */
+    instance: string | null;
+    /**
+     * UUID of the volume; null in events of instances alone.
+     */
+    volume: string | null;
+    /**
+     * UUID of the snapshot; null in other events.
+     */
+    snapshot: string | null;
+    /**
+     * Name of the instance or volume after the event; null in events of instances that an earlier version deleted.
+     */
+    name: string | null;
+    /**
+     * Kind of the event. New kinds may be added. In an element of type `reset` all other fields but `id` are null.
+     */
+    type: string;
+    /**
+     * State of the instance after the event.
+     */
+    state: string | null;
+    /**
+     * vCPUs after the event.
+     */
+    n_vcpus: number | null;
+    /**
+     * RAM in GiB after the event.
+     */
+    mem_gib: number | null;
+    /**
+     * Disk in GiB after the event.
+     */
+    disk_size_gib: number | null;
+    /**
+     * Words for people.
+     */
+    message: string | null;
+    /**
+     * The party that caused the event.
+     */
+    actor: EventActor | null;
+};
+
+export type EventActor = {
+    /**
+     * `key`, `session`, `operator`, `system` or `node`.
+     */
+    kind: string;
+    /**
+     * Public id of the key or session.
+     */
+    id: string | null;
+};
+
+export type EventList = Array<Event>;
+
+export type ShareRequest = {
+    /**
+     * The port inside the instance; null or absent for the page of the flavor.
+     */
+    port?: number | null;
+    /**
+     * The visitors beside you - nobody, those of `users`, all users of this service, or everyone.
+     */
+    access: 'owner' | 'users' | 'signed_in' | 'public';
+    /**
+     * E-mail addresses of visitors, which may be those of no user yet. Only with `access` of `users`.
+     */
+    users?: Array<string>;
+    /**
+     * The end of the share for visitors. Null for none.
+     */
+    expires_at?: string | null;
+};
+
+export type ShareUpdate = {
+    /**
+     * The visitors beside you - nobody, those of `users`, all users of this service, or everyone.
+     */
+    access?: 'owner' | 'users' | 'signed_in' | 'public';
+    /**
+     * E-mail addresses of visitors, which may be those of no user yet. Only with `access` of `users`.
+     */
+    users?: Array<string>;
+    /**
+     * The end of the share for visitors. Null for none.
+     */
+    expires_at?: string | null;
+};
+
+export type Share = {
+    /**
+     * `page`, or the number of the port.
+     */
+    id: string;
+    /**
+     * The port inside the instance; null for the page of the flavor.
+     */
+    port: number | null;
+    /**
+     * The visitors beside you.
+     */
+    access: 'owner' | 'users' | 'signed_in' | 'public';
+    /**
+     * E-mail addresses in one form; empty unless `access` is `users`.
+     */
+    users: Array<string>;
+    created_at: Time;
+    /**
+     * The end for visitors.
+     */
+    expires_at: Time | null;
+    /**
+     * The address; null if the operator has taken pages by name away.
+     */
+    url: string | null;
+};
+
+export type ShareList = Array<Share>;
+
+/**
+ * The answer to a change of a share by a key without the scope `read`.
+ */
+export type ChangedShare = {
+    /**
+     * `page`, or the number of the port.
+     */
+    id: string;
+};
+
+export type ShareOrId = Share | ChangedShare;
+
+export type WebhookRequest = {
+    /**
+     * The `https` URL that gets the events. Its address must be public.
+     */
+    url: string;
+    /**
+     * The types of events that are wanted; without it or empty, all.
+     */
+    types?: Array<string>;
+};
+
+export type Webhook = {
+    id: string;
+    url: string;
+    /**
+     * The types of events that it gets; empty for all.
+     */
+    types: Array<string>;
+    created_at: Time;
+    /**
+     * The time since which it gets no events, because deliveries failed for five days, or its receiver answered 410. A test that succeeds enables it.
+     */
+    disabled_at: Time | null;
+    /**
+     * Only in the responses to its creation and to a rotation.
+     */
+    secret?: string;
+};
+
+export type WebhookList = Array<Webhook>;
+
+export type WebhookDelivery = {
+    /**
+     * Number among the deliveries of the webhook.
+     */
+    id: number;
+    /**
+     * The `id` of the event; null for a test.
+     */
+    event: number | null;
+    /**
+     * Number of attempts so far.
+     */
+    attempt: number;
+    at: Time;
+    /**
+     * Status of the last response.
+     */
+    status: number | null;
+    /**
+     * Reason of the last failure.
+     */
+    error: string | null;
+    /**
+     * Time of the next attempt; null if there is none.
+     */
+    next_attempt_at: Time | null;
+    state: 'pending' | 'delivered' | 'failed';
+};
+
+export type WebhookDeliveryList = Array<WebhookDelivery>;
+
+export type AuditRecord = {
+    /**
+     * Number of the record.
+     */
+    id: number;
+    time: Time;
+    /**
+     * `key:` or `session:` with its public id, or `operator`.
+     */
+    actor: string;
+    /**
+     * Address of the client.
+     */
+    peer: string | null;
+    /**
+     * `X-Request-Id` of the request.
+     */
+    request_id: string | null;
+    /**
+     * Such as `instance.create` or `key.revoke`.
+     */
+    operation: string;
+    /**
+     * UUID of the instance.
+     */
+    instance: string | null;
+    /**
+     * Another thing that changed; the id of a key.
+     */
+    subject: string | null;
+    /**
+     * State of the instance after the change
+     */
+    result: string;
+};
+
+export type AuditList = Array<AuditRecord>;
+
+/**
+ * The answer to a change by a key without the scope `read`.
+ */
+export type ChangedInstance = {
+    uuid: Uuid;
+    state: State;
+};
+
+export type InstanceOrState = Instance | ChangedInstance;
+
+export type ActionResultOrState = ActionResult | ChangedInstance;
+
+export type PortsResultOrState = PortsResult | ChangedInstance;
+
+export type ActionResult = {
+    message: string;
+    uuid: Uuid;
+    state: 'shut_off' | 'running';
+};
+
+export type PortsResult = {
+    message: string;
+    uuid: Uuid;
+    /**
+     * All open ports, ascending.
+     */
+    wan_ports: Array<Port>;
+};
+
+export type Stats = {
+    /**
+     * CPU usage in percent of one vCPU.
+     */
+    cpu_percent: number;
+    mem_used_gib: number;
+    mem_total_gib: number;
+    disk_used_gib: number;
+    disk_total_gib: number;
+};
 
 export type SshKeyRequest = {
     /**
@@ -1170,126 +1159,186 @@ export type SshKeyRequest = {
     public_key: string;
 };
 
-/**
- * The state of an instance. `provisioning` and `running` are billed for compute and storage.
- * `shut_off` (a stopped VM) and `exited` (a stopped container) are billed for storage only.
- * `error` and `deleted` are not billed.
- *
- */
-export type State = 'provisioning' | 'running' | 'shut_off' | 'exited' | 'error' | 'deleted';
-
-export type Stats = {
+export type SshKey = {
+    id: string;
+    name: string;
     /**
-     * CPU usage in percent of one vCPU.
+     * As `ssh-keygen -l` shows it.
      */
-    cpu_percent: number;
-    disk_total_gib: number;
-    disk_used_gib: number;
-    mem_total_gib: number;
-    mem_used_gib: number;
+    fingerprint: string;
+    public_key: string;
+    created_at: Time;
 };
 
-export type Ticket = {
+export type SshKeyList = Array<SshKey>;
+
+export type Preferences = {
     /**
-     * The value of the parameter `ticket`.
+     * Whether your running instances may be stopped, moved to another node and started again, when
+     * their node is emptied for maintenance. Stopped instances move in any case. Default false.
+     *
      */
-    ticket: string;
+    allow_moves: boolean;
+};
+
+export type ChangedPreferences = {
+    /**
+     * The setting after the change.
+     */
+    allow_moves?: boolean;
+};
+
+export type PreferencesRequest = {
+    /**
+     * Whether your running instances may be stopped, moved and started again.
+     */
+    allow_moves?: boolean;
+};
+
+export type FlavorList = Array<Flavor>;
+
+export type Flavor = {
+    name: string;
+    description: string;
+    resource_types: Array<ResourceType>;
+    /**
+     * Its containers have SSH.
+     */
+    ssh: boolean;
+    /**
+     * It has a web page.
+     */
+    web: boolean;
+    /**
+     * It takes the `s3_*` fields.
+     */
+    s3_prefill: boolean;
+    /**
+     * It uses `ai_provider_api_key`.
+     */
+    ai: boolean;
+    /**
+     * It uses a GPU.
+     */
+    gpu_aware: boolean;
+    /**
+     * A node that takes new instances has its image.
+     */
+    available: boolean;
+    minimum: Amounts;
+};
+
+export type Amounts = {
+    n_vcpus: number;
+    mem_gib: number;
+    disk_size_gib: number;
+};
+
+export type Offer = {
+    cpu_tiers: Array<TierRates>;
+    gpu_models: Array<GpuRate>;
+    largest_free: Array<Free>;
 };
 
 export type TierRates = {
     name: CpuTier;
+    vcpu_cost_hourly_usd: number;
     ram_cost_hourly_usd: number;
     storage_cost_hourly_usd: number;
-    vcpu_cost_hourly_usd: number;
 };
 
-/**
- * A time in UTC, with milliseconds.
- */
-export type Time = string;
+export type GpuRate = {
+    name: string;
+    gpu_cost_hourly_usd: number;
+};
 
-export type UpdateRequest = {
+export type Free = {
+    cpu_tier: CpuTier;
+    resource_type: ResourceType;
+    n_vcpus: number;
+    mem_gib: number;
+    disk_size_gib: number;
+};
+
+export type Estimate = {
+    fits: boolean;
     /**
-     * New disk in GiB, at least the current size; containers only.
+     * The `detail` of a refused create request; null if the instance fits.
      */
-    disk_size_gib?: number | null;
+    shortage: Shortage | null;
     /**
-     * New RAM in GiB; containers only.
+     * Cost of an hour in the state `running`.
      */
-    mem_gib?: number | null;
+    hourly_usd: number;
     /**
-     * New number of vCPUs; containers only.
+     * Cost of an hour while stopped.
      */
-    n_vcpus?: number | null;
-    /**
-     * New name.
-     */
-    name?: string | null;
+    stopped_hourly_usd: number;
+    vcpu_cost_hourly_usd: number;
+    ram_cost_hourly_usd: number;
+    storage_cost_hourly_usd: number;
+    gpu_cost_hourly_usd: number;
 };
 
 export type Usage = {
     from: Time;
-    /**
-     * Cost of an hour as your instances, volumes and snapshots are now.
-     */
-    hourly_usd: number;
-    instances: Array<InstanceCost>;
-    months: Array<MonthCost>;
-    snapshots: Array<SnapshotCost>;
     to: Time;
     /**
      * Sum of the instances, volumes and snapshots.
      */
     total_usd: number;
+    /**
+     * Cost of an hour as your instances, volumes and snapshots are now.
+     */
+    hourly_usd: number;
+    months: Array<MonthCost>;
+    instances: Array<InstanceCost>;
     volumes: Array<VolumeCost>;
+    snapshots: Array<SnapshotCost>;
 };
 
-/**
- * A scope that users give to their keys.
- */
-export type UserScope = 'read' | 'write';
-
-export type Uuid = string;
-
-export type Volume = {
+export type MonthCost = {
+    month: string;
     /**
-     * Your instances that have the volume, and for its owner those of its readers too. A stopped instance
-     * has its volumes.
-     *
+     * Each amount is rounded down to the nano-USD by itself.
      */
-    attached_to: Array<Attachment>;
-    cpu_tier: CpuTier;
-    created_at: Time;
-    id: Uuid;
-    name: string;
-    /**
-     * E-mail address of the owner.
-     */
-    owner_email: string;
-    /**
-     * The cause of the state `error`; null in other states.
-     */
-    reason: string | null;
-    /**
-     * Whether it is another user's, who shares it with you.
-     */
-    shared: boolean;
-    size_gib: number;
-    state: VolumeState;
-    storage_cost_hourly_usd: VolumeRate;
+    total_usd: number;
 };
 
-export type VolumeCost = {
+export type InstanceCost = {
+    uuid: Uuid;
+    /**
+     * The last name. Null if an earlier version of the service removed the instance.
+     */
+    name: string | null;
+    /**
+     * Null if an earlier version of the service removed the instance.
+     */
+    flavor: string | null;
+    /**
+     * Null as `name` is, and so are the other amounts.
+     */
+    n_vcpus: number | null;
+    mem_gib: number | null;
+    disk_size_gib: number | null;
+    state: State;
+    /**
+     * Cost in the time span, with corrections.
+     */
+    total_usd: number;
+    /**
+     * Cost of an hour as the instance is now.
+     */
+    hourly_usd: number;
+    months: Array<MonthCost>;
     /**
      * Corrections by the operator. Those of closed ledgers are in the sums only.
      */
     corrections: Array<BillCorrection>;
-    /**
-     * Cost of an hour as the volume is now.
-     */
-    hourly_usd: number;
+};
+
+export type VolumeCost = {
     id: Uuid;
-    months: Array<MonthCost>;
     /**
      * The last name.
      */
@@ -1303,195 +1352,135 @@ export type VolumeCost = {
      * Cost in the time span, with corrections.
      */
     total_usd: number;
+    /**
+     * Cost of an hour as the volume is now.
+     */
+    hourly_usd: number;
+    months: Array<MonthCost>;
+    /**
+     * Corrections by the operator. Those of closed ledgers are in the sums only.
+     */
+    corrections: Array<BillCorrection>;
 };
 
-export type VolumeDetachment = {
-    /**
-     * UUID or name of the volume, which may be another user's here. If two volumes of the instance have
-     * the name, it means that of yours; if both are of other users, the answer is a 400.
-     *
-     */
-    volume: string;
-};
-
-export type VolumeList = Array<Volume>;
-
-export type VolumeMount = {
-    /**
-     * The directory in the instance at which the volume appears. It is not in `/home`, nor in a directory
-     * of the system such as `/etc`, and no two volumes of an instance are within each other.
-     *
-     */
-    path: string;
-    /**
-     * Whether the instance only reads it; always true for a volume of another user.
-     */
-    read_only?: boolean | null;
-    /**
-     * UUID or name of the volume. A name means a volume of yours. One that another user shares with you has
-     * the name `owner@example.com/name`.
-     *
-     */
-    volume: string;
-};
-
-export type VolumeOrState = Volume | ChangedVolume;
-
-/**
- * Exact rate in USD per GiB and hour, fixed at the creation of the volume. Its owner pays it.
- */
-export type VolumeRate = number;
-
-export type VolumeRequest = {
-    /**
-     * A class of CPU that the node of the volume offers. Its rate for storage is that of the volume.
-     */
-    cpu_tier?: 'general-purpose' | 'high-performance' | null;
-    /**
-     * Name, unique among your volumes, of lowercase letters, digits and hyphens, not in the form of a UUID.
-     */
+export type SnapshotCost = {
+    id: Uuid;
     name: string;
     /**
-     * Size in GiB, which cannot be changed later.
+     * UUID of its instance; null once the events of a deleted snapshot are removed.
      */
+    instance: Uuid | null;
     size_gib: number;
+    /**
+     * Its state.
+     */
+    state: 'creating' | 'ready' | 'error' | 'deleted';
+    /**
+     * Cost in the time span, with corrections.
+     */
+    total_usd: number;
+    /**
+     * Cost of an hour as the snapshot is now.
+     */
+    hourly_usd: number;
+    months: Array<MonthCost>;
+    /**
+     * Corrections by the operator. Those of closed ledgers are in the sums only.
+     */
+    corrections: Array<BillCorrection>;
 };
 
-export type VolumeShare = {
-    created_at: Time;
-    /**
-     * Id of the share.
-     */
-    id: string;
-    /**
-     * E-mail address of the reader, in one form.
-     */
-    user: string;
+export type BillCorrection = {
+    at: Time;
+    usd: number;
+    reason: string;
 };
 
-export type VolumeShareList = Array<VolumeShare>;
+export type Quota = {
+    n_instances: QuotaAmount;
+    n_vcpus: QuotaAmount;
+    mem_gib: QuotaAmount;
+    disk_size_gib: QuotaAmount;
+    n_gpus: QuotaAmount;
+    n_ports: QuotaAmount;
+    n_volumes: QuotaAmount;
+    volume_gib: QuotaAmount;
+    n_snapshots: QuotaAmount;
+    snapshot_gib: QuotaAmount;
+};
 
-export type VolumeShareOrId = VolumeShare | ChangedVolumeShare;
-
-export type VolumeShareRequest = {
+export type QuotaAmount = {
+    used: number;
     /**
-     * E-mail address of the reader, which may be that of no user yet.
+     * Null means no limit.
      */
-    user: string;
+    limit: number | null;
 };
 
 /**
- * The state of a volume. `error` is not billed; its `reason` says why. `deleting` is that of a deleted
- * volume in events only.
- *
+ * Error messages by field name. `non_field_errors` has the errors of the body as a whole.
  */
-export type VolumeState = 'creating' | 'ready' | 'error' | 'deleting';
-
-export type VolumeUpdate = {
-    /**
-     * New name.
-     */
-    name?: string | null;
+export type FieldErrors = {
+    [key: string]: Array<string>;
 };
 
-export type VolumesResult = {
+export type Detail = {
+    detail: string;
+};
+
+export type Refusal = Detail | FieldErrors;
+
+export type CreateRefusal = InsufficientResources | Detail;
+
+export type InsufficientResources = {
+    detail: Shortage;
+};
+
+export type Shortage = {
     message: string;
-    uuid: Uuid;
     /**
-     * All volumes of the instance, by path.
+     * Fields that exceed the free resources or your quota, such as `n_vcpus`. `flavor` alone says that no
+     * node that can run the instance has the image of its flavor. `volumes` says that the figures are
+     * those of the node of the volumes, which has too little or cannot run the instance.
+     *
      */
-    volumes: Array<MountedVolume>;
+    bottleneck: Array<string>;
+    /**
+     * Requested amount by field.
+     */
+    requested: {
+        [key: string]: number;
+    };
+    /**
+     * Amount available on the node and within your quota by field.
+     */
+    nearest_available: {
+        [key: string]: number;
+    };
 };
 
-export type VolumesResultOrState = VolumesResult | ChangedInstance;
-
-export type Webhook = {
-    created_at: Time;
+export type ServiceStatus = {
+    status: string;
     /**
-     * The time since which it gets no events, because deliveries failed for five days, or its receiver answered 410. A test that succeeds enables it.
+     * A part of the service that is not available now.
      */
-    disabled_at: Time | null;
-    id: string;
-    /**
-     * Only in the responses to its creation and to a rotation.
-     */
-    secret?: string;
-    /**
-     * The types of events that it gets; empty for all.
-     */
-    types: Array<string>;
-    url: string;
+    notice?: string;
 };
 
-export type WebhookDelivery = {
-    at: Time;
+export type CreateRequestWritable = {
+    resource_type: ResourceType;
     /**
-     * Number of attempts so far.
+     * Number of vCPUs.
      */
-    attempt: number;
-    /**
-     * Reason of the last failure.
-     */
-    error: string | null;
-    /**
-     * The `id` of the event; null for a test.
-     */
-    event: number | null;
-    /**
-     * Number among the deliveries of the webhook.
-     */
-    id: number;
-    /**
-     * Time of the next attempt; null if there is none.
-     */
-    next_attempt_at: Time | null;
-    state: 'pending' | 'delivered' | 'failed';
-    /**
-     * Status of the last response.
-     */
-    status: number | null;
-};
-
-export type WebhookDeliveryList = Array<WebhookDelivery>;
-
-export type WebhookList = Array<Webhook>;
-
-export type WebhookRequest = {
-    /**
-     * The types of events that are wanted; without it or empty, all.
-     */
-    types?: Array<string>;
-    /**
-     * The `https` URL that gets the events. Its address must be public.
-     */
-    url: string;
-};
-
-export type CloneRequestWritable = {
-    /**
-     * API key of an AI provider, for flavors with AI features.
-     */
-    ai_provider_api_key?: string | null;
-    /**
-     * A class of CPU that the node of the snapshot offers; without it, that of the snapshot.
-     */
-    cpu_tier?: 'general-purpose' | 'high-performance' | null;
-    /**
-     * Disk in GiB.
-     */
-    disk_size_gib: number;
-    /**
-     * Model of the GPU to attach; containers only. Omit it for an instance without a GPU.
-     */
-    gpu_model?: string | null;
+    n_vcpus: number;
     /**
      * RAM in GiB.
      */
     mem_gib: number;
     /**
-     * Number of vCPUs.
+     * Disk in GiB.
      */
-    n_vcpus: number;
+    disk_size_gib: number;
     /**
      * Unique name of lowercase letters, digits and hyphens, not in the form of a UUID. If omitted,
      * the server generates a name of two words and a number.
@@ -1499,46 +1488,9 @@ export type CloneRequestWritable = {
      */
     name?: string | null;
     /**
-     * OpenSSH public key on one line, for logins without a password.
-     */
-    public_key?: string | null;
-    /**
-     * S3 access key ID.
-     */
-    s3_access_key_id?: string | null;
-    /**
-     * URL of an S3-compatible endpoint, http or https, without credentials.
-     */
-    s3_endpoint_url?: string | null;
-    /**
-     * Bucket, or bucket and path, to copy to `s3-prefill` in the home directory at the start.
-     */
-    s3_prefill_bucket?: string | null;
-    /**
-     * S3 secret access key.
-     */
-    s3_secret_access_key?: string | null;
-    /**
-     * Volumes to attach; containers only. They are on one node, and the instance is created there. A
-     * volume has one instance that writes it, or any number that read it.
-     *
-     */
-    volumes?: Array<VolumeMount> | null;
-};
-
-export type CreateRequestWritable = {
-    /**
-     * API key of an AI provider, for flavors with AI features.
-     */
-    ai_provider_api_key?: string | null;
-    /**
      * Class of CPU.
      */
     cpu_tier?: 'general-purpose' | 'high-performance' | null;
-    /**
-     * Disk in GiB.
-     */
-    disk_size_gib: number;
     /**
      * Software environment.
      */
@@ -1548,40 +1500,29 @@ export type CreateRequestWritable = {
      */
     gpu_model?: string | null;
     /**
-     * RAM in GiB.
-     */
-    mem_gib: number;
-    /**
-     * Number of vCPUs.
-     */
-    n_vcpus: number;
-    /**
-     * Unique name of lowercase letters, digits and hyphens, not in the form of a UUID. If omitted,
-     * the server generates a name of two words and a number.
-     *
-     */
-    name?: string | null;
-    /**
      * OpenSSH public key on one line, for logins without a password.
      */
     public_key?: string | null;
-    resource_type: ResourceType;
-    /**
-     * S3 access key ID.
-     */
-    s3_access_key_id?: string | null;
     /**
      * URL of an S3-compatible endpoint, http or https, without credentials.
      */
     s3_endpoint_url?: string | null;
     /**
-     * Bucket, or bucket and path, to copy to `s3-prefill` in the home directory at the start.
+     * S3 access key ID.
      */
-    s3_prefill_bucket?: string | null;
+    s3_access_key_id?: string | null;
     /**
      * S3 secret access key.
      */
     s3_secret_access_key?: string | null;
+    /**
+     * Bucket, or bucket and path, to copy to `s3-prefill` in the home directory at the start.
+     */
+    s3_prefill_bucket?: string | null;
+    /**
+     * API key of an AI provider, for flavors with AI features.
+     */
+    ai_provider_api_key?: string | null;
     /**
      * Volumes to attach; containers only. They are on one node, and the instance is created there. A
      * volume has one instance that writes it, or any number that read it.
@@ -1590,50 +1531,69 @@ export type CreateRequestWritable = {
     volumes?: Array<VolumeMount> | null;
 };
 
-/**
- * The position of a page, from the `Link` header of the page before. Without `limit` the page has at most 1000 entries.
- */
-export type After = number;
-
-/**
- * Id of the delivery.
- */
-export type Delivery = string;
-
-/**
- * Beginning of the time span, a time or a date; without it, the start of the month in which the span ends.
- */
-export type From = string;
-
-/**
- * A unique text, such as a UUID, that makes retries of this request safe.
- */
-export type IdempotencyKey = string;
-
-/**
- * Id of the identity.
- */
-export type Identity2 = string;
-
-/**
- * Refuses the request with a 412 unless the `ETag` is one of these; `*` allows any.
- */
-export type IfMatch = string;
-
-/**
- * Asks for a 304 without a body if the `ETag` is one of these.
- */
-export type IfNoneMatch = string;
+export type CloneRequestWritable = {
+    /**
+     * Number of vCPUs.
+     */
+    n_vcpus: number;
+    /**
+     * RAM in GiB.
+     */
+    mem_gib: number;
+    /**
+     * Disk in GiB.
+     */
+    disk_size_gib: number;
+    /**
+     * Unique name of lowercase letters, digits and hyphens, not in the form of a UUID. If omitted,
+     * the server generates a name of two words and a number.
+     *
+     */
+    name?: string | null;
+    /**
+     * Model of the GPU to attach; containers only. Omit it for an instance without a GPU.
+     */
+    gpu_model?: string | null;
+    /**
+     * OpenSSH public key on one line, for logins without a password.
+     */
+    public_key?: string | null;
+    /**
+     * URL of an S3-compatible endpoint, http or https, without credentials.
+     */
+    s3_endpoint_url?: string | null;
+    /**
+     * S3 access key ID.
+     */
+    s3_access_key_id?: string | null;
+    /**
+     * S3 secret access key.
+     */
+    s3_secret_access_key?: string | null;
+    /**
+     * Bucket, or bucket and path, to copy to `s3-prefill` in the home directory at the start.
+     */
+    s3_prefill_bucket?: string | null;
+    /**
+     * API key of an AI provider, for flavors with AI features.
+     */
+    ai_provider_api_key?: string | null;
+    /**
+     * Volumes to attach; containers only. They are on one node, and the instance is created there. A
+     * volume has one instance that writes it, or any number that read it.
+     *
+     */
+    volumes?: Array<VolumeMount> | null;
+    /**
+     * A class of CPU that the node of the snapshot offers; without it, that of the snapshot.
+     */
+    cpu_tier?: 'general-purpose' | 'high-performance' | null;
+};
 
 /**
  * UUID (36 characters with hyphens, in either case) or name of the instance.
  */
 export type Instance2 = string;
-
-/**
- * UUID or name of the instance whose snapshots are wanted.
- */
-export type InstanceOfSnapshots = string;
 
 /**
  * Public id of the key.
@@ -1646,29 +1606,19 @@ export type Key2 = string;
 export type Limit = number;
 
 /**
- * Id of the passkey.
+ * The position of a page, from the `Link` header of the page before. Without `limit` the page has at most 1000 entries.
  */
-export type Passkey2 = string;
+export type After = number;
+
+/**
+ * Id of the webhook.
+ */
+export type Webhook2 = string;
 
 /**
  * Id of the share; `page`, or the number of the port.
  */
 export type Share2 = string;
-
-/**
- * UUID of the snapshot.
- */
-export type Snapshot2 = string;
-
-/**
- * Id of the saved SSH key.
- */
-export type SshKey2 = string;
-
-/**
- * End of the time span, a time or a date; now at most, and now without it.
- */
-export type To = string;
 
 /**
  * UUID (36 characters with hyphens, in either case) or name of the volume. A name means a volume of
@@ -1679,13 +1629,63 @@ export type To = string;
 export type Volume2 = string;
 
 /**
+ * UUID of the snapshot.
+ */
+export type Snapshot2 = string;
+
+/**
+ * UUID or name of the instance whose snapshots are wanted.
+ */
+export type InstanceOfSnapshots = string;
+
+/**
  * Id of the share.
  */
 export type VolumeShare2 = string;
 
 /**
- * Id of the webhook.
+ * Id of the delivery.
  */
-export type Webhook2 = string;
+export type Delivery = string;
+
+/**
+ * Id of the passkey.
+ */
+export type Passkey2 = string;
+
+/**
+ * Id of the identity.
+ */
+export type Identity2 = string;
+
+/**
+ * Id of the saved SSH key.
+ */
+export type SshKey2 = string;
+
+/**
+ * Beginning of the time span, a time or a date; without it, the start of the month in which the span ends.
+ */
+export type From = string;
+
+/**
+ * End of the time span, a time or a date; now at most, and now without it.
+ */
+export type To = string;
+
+/**
+ * A unique text, such as a UUID, that makes retries of this request safe.
+ */
+export type IdempotencyKey = string;
+
+/**
+ * Refuses the request with a 412 unless the `ETag` is one of these; `*` allows any.
+ */
+export type IfMatch = string;
+
+/**
+ * Asks for a 304 without a body if the `ETag` is one of these.
+ */
+export type IfNoneMatch = string;
 
 export type Port2 = PortRequest;

@@ -4,10 +4,10 @@ use super::asset::{Asset, Rules};
 use super::compress::{self, accepts_gzip};
 use super::respond::{self, HttpError, Response};
 use super::unsent::Static;
-use crate::schema::DOCUMENT;
 use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::{Value, json};
+use wharf_client::DOCUMENT;
 use wharf_domain::flavor::Flavor;
 
 /// Allows scripts and images of this server only; the explorer sets styles in its elements.

@@ -346,7 +346,7 @@ mod tests {
     /// Methods are held against the document by `tests/contract/routes.rs`.
     #[test]
     fn the_document_has_every_route() {
-        let document = crate::schema::DOCUMENT;
+        let document = wharf_client::DOCUMENT;
         let document: serde_json::Value = serde_json::from_str(document).unwrap();
         let documented: BTreeSet<_> = document["paths"].as_object().unwrap().keys().collect();
         let undocumented = ["/api/openapi.json", "/api/docs/", "/api/docs/{file}"];

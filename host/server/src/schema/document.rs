@@ -3,9 +3,7 @@
 use super::SchemaError;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-
-/// The document, which is generated from `schemas/openapi.yaml`.
-pub(crate) const DOCUMENT: &str = include_str!("../../../../schemas/generated/openapi.json");
+use wharf_client::DOCUMENT;
 
 /// The beginning of a reference to a component.
 const COMPONENT: &str = "#/components/schemas/";

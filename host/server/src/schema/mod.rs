@@ -8,7 +8,6 @@ mod rule;
 
 pub use body::Body;
 pub use document::ApiDocument;
-pub(crate) use document::DOCUMENT;
 
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind as Kind;

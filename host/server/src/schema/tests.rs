@@ -199,8 +199,30 @@ fn examples_are_valid() {
         }
         map.values().for_each(|inner| visit(inner, document, count));
     }
-    let document: Value = serde_json::from_str(super::DOCUMENT).unwrap();
+    let document: Value = serde_json::from_str(wharf_client::DOCUMENT).unwrap();
     let mut count = 0;
     visit(&document, &document, &mut count);
     assert!(count >= 20, "{count}");
+}
+
+/// A body has a name in the document, which clients and messages use.
+#[test]
+fn every_body_refers_to_a_component() {
+    fn visit(value: &Value, document: &Value, count: &mut usize) {
+        let items = value.as_array().into_iter().flatten();
+        let fields = value.as_object().into_iter().flatten();
+        if let Some(schema) = value.pointer("/application~1json/schema") {
+            let reference = schema["$ref"].as_str().unwrap_or_default();
+            assert!(reference.starts_with("#/components/schemas/"), "{schema}");
+            assert!(document.pointer(&reference[1..]).is_some(), "{reference}");
+            *count += 1;
+        }
+        items
+            .chain(fields.map(|(_, value)| value))
+            .for_each(|inner| visit(inner, document, count));
+    }
+    let document: Value = serde_json::from_str(wharf_client::DOCUMENT).unwrap();
+    let mut count = 0;
+    visit(&document, &document, &mut count);
+    assert!(count >= 100, "{count}");
 }
