@@ -4,6 +4,7 @@ use crate::context::EngineContext;
 use crate::lab::{Lab, inside, restarted, running, text, user, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
+use std::time::Duration;
 use wharf_tests::lanes::is_whole_run;
 use wharf_tests::{Api, small, until};
 
@@ -56,18 +57,30 @@ pub fn taken(api: &Api, instance: &Value, name: &str) -> Result<Value> {
 
 /// Makes an instance from a snapshot, and waits for the first login.
 pub fn cloned(api: &Api, snapshot: &Value) -> Result<Value> {
+    let clone = made(api, snapshot)?;
+    user(&clone).wait_for_login(&clone)?;
+    Ok(clone)
+}
+
+/// Makes an instance from a snapshot.
+pub fn made(api: &Api, snapshot: &Value) -> Result<Value> {
     let mut body = small("container");
     let fields = body.as_object_mut().context("no object")?;
     fields.retain(|name, _| !["flavor", "resource_type"].contains(&name.as_str()));
     let path = format!("/api/snapshot/{}/clone/", text(&snapshot["id"]));
     let clone = send(api, &path, &body)?;
-    let clone = api.wait_for(uuid(&clone), "running")?;
-    user(&clone).wait_for_login(&clone)?;
-    Ok(clone)
+    api.wait_for(uuid(&clone), "running")
+}
+
+/// Restores a snapshot of an instance, and waits for a login.
+pub fn restored(api: &Api, instance: &Value, snapshot: &Value) -> Result<Value> {
+    let again = brought_back(api, instance, snapshot)?;
+    user(&again).wait_for_login(&again)?;
+    Ok(again)
 }
 
 /// Stops an instance, restores a snapshot of it, and starts it again.
-pub fn restored(api: &Api, instance: &Value, snapshot: &Value) -> Result<Value> {
+pub fn brought_back(api: &Api, instance: &Value, snapshot: &Value) -> Result<Value> {
     let id = uuid(instance);
     api.act(id, "stop")?.expect(200)?;
     api.wait_for(id, "exited")?;
@@ -75,9 +88,7 @@ pub fn restored(api: &Api, instance: &Value, snapshot: &Value) -> Result<Value> 
     send(api, &path, &json!({}))?;
     // The restart waits for the restore.
     api.act(id, "restart")?.expect(200)?;
-    let again = api.wait_for(id, "running")?;
-    user(&again).wait_for_login(&again)?;
-    Ok(again)
+    api.wait_for(id, "running")
 }
 
 fn removed(api: &Api, snapshot: &Value) -> Result<()> {
@@ -192,6 +203,10 @@ pub fn kills(engine: &mut EngineContext) -> Result<()> {
     inside(&source, "head -c 400000000 /dev/urandom > data; sync")?;
     let sum = inside(&source, "sha256sum data")?;
     let stands_still = |engine: &EngineContext| {
+        if !engine.tells_of_copies() {
+            wharf_tests::interval(Duration::from_millis(1500));
+            return Ok(());
+        }
         until("the copy is under way", || {
             let state = &engine.container_of(&source)?["State"];
             Ok((*state == "paused").then_some(()))

@@ -13,6 +13,7 @@ pub fn wrong_nodes(context: &IncusContext) -> Result<()> {
     let edit = |from: &str, to: &str| right.replace(from, to);
     let cases = [
         (right.clone(), true, "Incus 6"),
+        (right.clone(), true, "volumes, snapshots"),
         (
             edit(&first.endpoint, &second.endpoint),
             false,

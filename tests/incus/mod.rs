@@ -9,11 +9,13 @@ mod inside;
 mod moves;
 mod out_of_band;
 mod private_port;
+mod snapshots;
 mod stats;
 
 use crate::lab::look;
 use crate::{
-    crash, lifecycle, limits, login, many, out_of_band as by_hand, resize, sanity, volumes,
+    crash, lifecycle, limits, login, many, out_of_band as by_hand, resize, sanity,
+    snapshots as kept, volumes,
 };
 use context::IncusContext;
 use wharf_tests::lanes::{Chain, Suite};
@@ -39,6 +41,10 @@ fn waiting() -> Vec<Chain<IncusContext>> {
         ["operations_complete_after_kills_of_the_server" => crash::kills],
         ["data_in_the_home_directory_survives_stop_and_restart" => lifecycle::data_survives],
         ["volumes_hold_their_sizes_and_outlive_instances" => volumes::sizes_and_content],
+        ["an_instance_is_restored_and_cloned_from_its_snapshot" => kept::restore_and_clone],
+        ["data_survives_cycles_of_snapshots_restores_and_clones" => kept::cycles],
+        ["a_full_disk_is_kept_and_restored" => snapshots::full_disk],
+        ["restores_and_clones_bring_no_volume_back" => snapshots::volumes_of_then],
         ["volumes_come_and_go_on_a_running_instance" => volumes::come_and_go],
         ["stopped_instances_move_from_a_drained_member" => moves::of_a_drained_node],
         ["running_means_that_ssh_accepts" => lifecycle::running_means_ssh_accepts],
@@ -64,6 +70,7 @@ fn alone() -> Vec<Chain<IncusContext>> {
         }],
         ["a_node_that_does_not_hold_sizes_takes_nothing_new" => failures::broken_limits],
         ["instances_survive_kills_of_a_members_daemon" => failures::killed_daemon],
+        ["a_restore_completes_after_a_kill_of_the_daemon" => snapshots::killed_in_a_restore],
         ["a_member_that_is_cut_off_is_one_node_out_of_reach" => failures::cut_link],
         ["instances_go_on_while_the_cluster_has_no_quorum" => failures::no_quorum],
     }

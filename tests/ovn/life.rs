@@ -3,8 +3,10 @@
 use super::context::{OvnContext, login, seen_from_visitor};
 use super::lab;
 use crate::lab::{Lab, restarted, running, text, uuid};
+use crate::snapshots::{brought_back, made, taken};
 use anyhow::{Result, ensure};
 use serde_json::json;
+use wharf_tests::until;
 
 pub fn whole(context: &OvnContext) -> Result<()> {
     let server = context.server(&[1])?;
@@ -35,6 +37,13 @@ pub fn whole(context: &OvnContext) -> Result<()> {
     }
     ensure!(login(&again, "cat file")? == "precious");
 
+    let snapshot = taken(&api, &again, "precious")?;
+    let clone = made(&api, &snapshot)?;
+    ensure!(login(&clone, "cat file")? == "precious");
+    ensure!(context.forwards(&network)?.len() == 2, "one for each");
+    api.delete(uuid(&clone))?.expect(204)?;
+    login(&again, "rm file && sync")?;
+
     let path = format!("/api/instance/{}/", uuid(&instance));
     let wanted = json!({ "n_vcpus": 2, "mem_gib": 2, "disk_size_gib": 12 });
     let resized = api.send("PATCH", &path, &wanted)?.expect(200)?;
@@ -42,8 +51,13 @@ pub fn whole(context: &OvnContext) -> Result<()> {
     let object = context.raw_object(&instance)?;
     ensure!(object["devices"]["root"]["size"] == "12GiB", "{object}");
     context.has_size(&instance, (2, 2))?;
+    let again = brought_back(&api, &again, &snapshot)?;
     ensure!(login(&again, "cat file")? == "precious");
-    ensure!(context.forwards(&network)? == forwards);
+    let object = context.raw_object(&instance)?;
+    ensure!(object["devices"]["root"]["size"] == "12GiB", "{object}");
+    until("the forward of the clone is gone", || {
+        Ok((context.forwards(&network)? == forwards).then_some(()))
+    })?;
 
     api.delete(uuid(&instance))?.expect(204)?;
     context.nothing_left(&network)?;

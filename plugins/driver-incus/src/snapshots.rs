@@ -4,7 +4,7 @@
 //! The engine tells how many bytes a disk shares with nothing. So the configuration of an instance has the most
 //! that the data of its last snapshot can take, and each snapshot has it with the configuration.
 
-use crate::api::model::{Pool, Project, Snapshot};
+use crate::api::model::{Pool, Project};
 use crate::api::{Outcome, Reply};
 use crate::context::Context;
 use crate::found::{self, Found, Place};
@@ -35,25 +35,20 @@ pub fn kind(pool: &Pool, project: &Project) -> SnapshotKind {
 /// See the `snapshots` interface.
 pub fn take(ctx: &Context, target: &Target, id: &str) -> Result<SnapshotReport, Error> {
     let found = found::find(ctx, &target.tag)?.ok_or(Error::NotFound)?;
-    let is_operated = || {
-        ctx.api
-            .is_operated(&found.name)?
-            .during("listing the operations")
-    };
-    match ctx.api.snapshot()? {
-        Ok(snapshot) if snapshot.size >= 0 => return Ok(settled(ready(&snapshot, target, id))),
-        _ if is_operated()? => return Ok(copying()),
-        // An interrupted call has left the engine's record of it, without a disk.
-        Ok(_) => {
-            remove(ctx)?;
-            return Ok(copying());
+    let config = &found.details.config;
+    let bytes = if let Some(bytes) = noted(config, id) {
+        if let Some(report) = begun(ctx, target, &found, id)? {
+            return Ok(report);
         }
-        Err(refusal) if refusal.is_not_found() => {}
-        Err(refusal) => return Err(refusal.during("reading the snapshot")),
-    }
-    if let Some(why) = note(ctx, target, &found, id)? {
-        return Ok(settled(SnapshotState::Failed(why)));
-    }
+        bytes
+    } else {
+        let Some(bytes) = bytes(ctx, target, config)? else {
+            let why = "the pool counts no usage".to_owned();
+            return Ok(settled(SnapshotState::Failed(why)));
+        };
+        sized(ctx.api.note_snapshot(bytes)?)?;
+        bytes
+    };
     let mut taken = ctx.api.take_snapshot()?;
     if taken.as_ref().is_err_and(|refusal| refusal.is_full()) {
         sized(ctx.api.set_root(true)?)?;
@@ -61,64 +56,85 @@ pub fn take(ctx: &Context, target: &Target, id: &str) -> Result<SnapshotReport, 
         sized(ctx.api.set_root(false)?)?;
     }
     match taken {
-        Ok(_) => {}
-        Err(refusal) if refusal.is_not_found() => return Err(Error::NotFound),
-        Err(refusal) if refusal.is_busy() => return Ok(copying()),
-        Err(refusal) if refusal.is_forbidden() => {
-            return Err(Error::Unsupported(format!(
-                "snapshots: the project needs `{PERMISSION}=allow`"
-            )));
-        }
-        Err(refusal) => return Err(refusal.during("taking the snapshot")),
-    }
-    match ctx.api.snapshot()? {
-        Ok(snapshot) if snapshot.size >= 0 => Ok(settled(ready(&snapshot, target, id))),
-        _ => Ok(copying()),
+        Ok(Outcome::Done) => Ok(settled(ready(config, bytes))),
+        Ok(Outcome::Unknown) => Ok(copying()),
+        Err(refusal) if refusal.is_not_found() => Err(Error::NotFound),
+        Err(refusal) if refusal.is_busy() || refusal.is_name_taken() => Ok(copying()),
+        Err(refusal) if refusal.is_forbidden() => Err(Error::Unsupported(format!(
+            "snapshots: the project needs `{PERMISSION}=allow`"
+        ))),
+        Err(refusal) => Err(refusal.during("taking the snapshot")),
     }
 }
 
-/// Notes the most that the data of a snapshot can take. Returns the reason for which it cannot be taken.
-fn note(ctx: &Context, target: &Target, found: &Found, id: &str) -> Result<Option<String>, Error> {
-    let value = |key| found.details.config.get(key).map(String::as_str);
-    let noted = value(names::SNAPSHOT).and_then(|note| note.split_once(' '));
-    if noted.is_some_and(|(noted, _)| noted == id) {
-        return Ok(None);
+/// The state of a snapshot that an earlier call has begun to take; none if it is to be taken again.
+fn begun(
+    ctx: &Context,
+    target: &Target,
+    found: &Found,
+    id: &str,
+) -> Result<Option<SnapshotReport>, Error> {
+    let snapshot = match ctx.api.snapshot()? {
+        Ok(snapshot) => snapshot,
+        Err(refusal) if refusal.is_not_found() => return Ok(None),
+        Err(refusal) => return Err(refusal.during("reading the snapshot")),
+    };
+    if snapshot.size >= 0 {
+        let whole = u64::from(target.size.disk_size_gib) * GIB;
+        let bytes = noted(&snapshot.config, id).unwrap_or(whole);
+        return Ok(Some(settled(ready(&snapshot.config, bytes))));
     }
+    let is_operated = ctx.api.is_operated(&found.name)?;
+    if !is_operated.during("listing the operations")? {
+        // An interrupted call has left the engine's record of it, without a disk.
+        remove(ctx)?;
+    }
+    Ok(Some(copying()))
+}
+
+/// The bytes in the note of a snapshot.
+fn noted(config: &BTreeMap<String, String>, id: &str) -> Option<u64> {
+    let note = config.get(names::SNAPSHOT)?;
+    note.strip_prefix(id)?.trim_start().parse().ok()
+}
+
+/// The most that the data of the next snapshot can take; none if the pool does not count.
+fn bytes(
+    ctx: &Context,
+    target: &Target,
+    config: &BTreeMap<String, String>,
+) -> Result<Option<u64>, Error> {
     let state = ctx.api.state()?.during("reading the usage")?;
     let used = state.disk.get("root").map_or(0, |disk| disk.usage);
     let Some(used) = u64::try_from(used).ok().filter(|used| *used > 0) else {
-        return Ok(Some("the pool counts no usage".to_owned()));
+        return Ok(None);
     };
-    let listed = ctx.api.own_snapshots()?.during("listing the snapshots")?;
-    // What it shares with its last snapshot, or with its source.
-    let shared = match noted {
-        Some((_, bytes)) if !listed.is_empty() => Some(bytes),
-        _ => value(names::BASE),
+    // It may share all of its last snapshot, and else all of its source.
+    let last = config.get(names::SNAPSHOT);
+    let last = last.and_then(|note| note.split_once(' '));
+    let shared = match last {
+        Some((_, bytes)) if has_snapshots(ctx)? => Some(bytes),
+        _ => config.get(names::BASE).map(String::as_str),
     };
     let shared = shared.and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
-    let most = u64::from(target.size.disk_size_gib) * GIB;
-    // The engine notes it on a full disk too.
-    sized(
-        ctx.api
-            .note_snapshot(most.min(used.saturating_add(shared)))?,
-    )?;
-    Ok(None)
+    let whole = u64::from(target.size.disk_size_gib) * GIB;
+    Ok(Some(whole.min(used.saturating_add(shared))))
 }
 
-fn ready(snapshot: &Snapshot, target: &Target, id: &str) -> SnapshotState {
-    let noted = snapshot.config.get(names::SNAPSHOT);
-    let noted = noted.and_then(|note| note.strip_prefix(id)?.trim_start().parse().ok());
+fn has_snapshots(ctx: &Context) -> Result<bool, Error> {
+    let listed = ctx.api.own_snapshots()?.during("listing the snapshots")?;
+    Ok(!listed.is_empty())
+}
+
+fn ready(config: &BTreeMap<String, String>, bytes: u64) -> SnapshotState {
     SnapshotState::Ready(Complete {
-        bytes: noted.unwrap_or(u64::from(target.size.disk_size_gib) * GIB),
-        clonable: is_clonable(snapshot),
+        bytes,
+        clonable: is_clonable(config),
     })
 }
 
-fn is_clonable(snapshot: &Snapshot) -> bool {
-    snapshot
-        .config
-        .get(names::CLONABLE)
-        .is_some_and(|is| is == "1")
+fn is_clonable(config: &BTreeMap<String, String>) -> bool {
+    config.get(names::CLONABLE).is_some_and(|is| is == "1")
 }
 
 /// See the `snapshots` interface.
@@ -159,7 +175,7 @@ pub fn list(ctx: &Context) -> Result<Vec<ObservedSnapshot>, Error> {
 /// When the engine does not answer.
 pub fn clone(ctx: &Context, spec: &Spec) -> Result<Result<Reply<Outcome>, String>, Error> {
     let source = match ctx.api.snapshot()? {
-        Ok(source) if is_clonable(&source) => source,
+        Ok(source) if is_clonable(&source.config) => source,
         Ok(_) => return Ok(Err("its image has no clones".to_owned())),
         Err(refusal) if refusal.is_not_found() => {
             return Ok(Err("the snapshot is gone".to_owned()));

@@ -214,6 +214,8 @@ fn the_instance_has_the_promised_body() {
                 "user.wharf.spec": config["user.wharf.spec"],
                 "user.wharf.hostname": "calm-river-1",
                 "user.wharf.start": "done",
+                "user.wharf.restore": "none",
+                "security.syscalls.deny": "ioctl errno 25 [1,37888,SCMP_CMP_MASKED_EQ,65280]",
                 "user.wharf.net": "10.79.5.2/32 10.79.0.1 9.9.9.9",
                 "environment.WHARF_FLAVOR": "base",
             },

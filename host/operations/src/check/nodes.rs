@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use wharf_config::Config;
-use wharf_domain::driver::{Features, PluginError, Surroundings};
+use wharf_domain::driver::{Features, PluginError, SnapshotKind, Surroundings};
 use wharf_domain::ids::NodeId;
 use wharf_plugin::NodeDriver;
 
@@ -107,6 +107,14 @@ pub fn shortcomings(
                     );
                 }
             }
+        }
+        let takes_none = |features: &Features| features.snapshots == SnapshotKind::None;
+        if features.get(&id).is_some_and(takes_none) && driver.has_setting("project") {
+            warn(
+                "the node takes no snapshots".to_owned(),
+                "use a pool of btrfs, and set `restricted.snapshots=allow` of a restricted project",
+                None,
+            );
         }
         if features
             .get(&id)

@@ -57,11 +57,12 @@ impl Refusal {
         self.status == 404
     }
 
-    /// The project has an instance of this name, on any member.
+    /// The project has an instance of this name, on any member, or the instance a snapshot of the name.
     pub fn is_name_taken(&self) -> bool {
         self.status == 409
             || self.says(&[
                 "unique constraint failed: instances.",
+                "unique constraint failed: instances_snapshots.",
                 "already exists",
                 "already in use",
             ])
