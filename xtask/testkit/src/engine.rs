@@ -44,6 +44,7 @@ pub(crate) use layout::{Layout, Note};
 pub(crate) use mounts::{Namespace, bind, unmount_all};
 pub(crate) use private::{Engine, needs_root};
 pub(crate) use processes::{all as processes, command_line, end, is_alive, kill, parent};
+pub(crate) use storage::{make_simple, mounting};
 
 use crate::packages::{self, Need};
 use crate::process::find;

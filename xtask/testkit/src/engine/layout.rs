@@ -11,8 +11,8 @@ const RUN: &str = "/run";
 /// The note's file, in an engine's directory there.
 const NOTE: &str = "options.json";
 /// The files of a loop device, below the directory of an engine: that of dockerd or Podman, and that of the
-/// first member of a cluster.
-const DISKS: [&str; 2] = ["disk.img", "m1/disks/default.img"];
+/// first member of a cluster, with simple quotas and without.
+const DISKS: [&str; 3] = ["disk.img", "m1.img", "m1/disks/default.img"];
 
 /// The paths of an engine: persistent files are in the caller's directory, others below `/run`. The data
 /// is mounted below `/run` too, because instances run as users without access to `/root`.

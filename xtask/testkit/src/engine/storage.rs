@@ -10,6 +10,7 @@ use crate::progress;
 use anyhow::Result;
 use std::fs::{self, File};
 use std::path::Path;
+use std::process::Command;
 
 pub(super) use quotas::Quotas;
 
@@ -60,25 +61,47 @@ fn mount_btrfs(layout: &Layout, gib: u64) -> Result<Quotas> {
     }
     let disk = layout.disk();
     if !disk.exists() {
-        // Renamed when complete, so that an incomplete file system is never used.
-        let draft = disk.with_extension("draft");
-        File::create(&draft)?.set_len(gib << 30)?;
-        output(
-            command("mkfs.btrfs")
-                .args(["--quiet", "--force"])
-                .arg(&draft),
-        )?;
-        fs::rename(&draft, &disk)?;
+        make(&disk, gib)?;
     }
+    output(mounting(&mut command("mount"), &disk, &layout.data()))?;
+    Quotas::of(&layout.data())
+}
+
+/// Makes a sparse file with btrfs.
+fn make(disk: &Path, gib: u64) -> Result<()> {
+    // Renamed when complete, so that an incomplete file system is never used.
+    let draft = disk.with_extension("draft");
+    File::create(&draft)?.set_len(gib << 30)?;
+    output(
+        command("mkfs.btrfs")
+            .args(["--quiet", "--force"])
+            .arg(&draft),
+    )?;
+    Ok(fs::rename(&draft, disk)?)
+}
+
+/// The arguments of `mount` for such a file.
+pub(crate) fn mounting<'a>(mount: &'a mut Command, disk: &Path, at: &Path) -> &'a mut Command {
     // `discard` returns the space of deleted instances to the machine; synchronously, every commit would
     // wait for it.
-    let mut mount = command("mount");
-    mount
-        .args(["-t", "btrfs", "-o", "loop,noatime,discard=async"])
-        .arg(&disk)
-        .arg(layout.data());
-    output(&mut mount)?;
-    Quotas::of(&layout.data())
+    let options = ["-t", "btrfs", "-o", "loop,noatime,discard=async"];
+    mount.args(options).arg(disk).arg(at)
+}
+
+/// Makes such a file with simple quotas. False if the kernel has none: there is no file then. `at` is a mount point.
+pub(crate) fn make_simple(disk: &Path, gib: u64, at: &Path) -> Result<bool> {
+    if !kernel_has_btrfs() {
+        return Ok(false);
+    }
+    make(disk, gib)?;
+    output(mounting(&mut command("mount"), disk, at))?;
+    let quotas = Quotas::of(at);
+    output(command("umount").arg(at))?;
+    let is_simple = quotas? == Quotas::Simple;
+    if !is_simple {
+        fs::remove_file(disk)?;
+    }
+    Ok(is_simple)
 }
 
 /// Waits until btrfs has cleaned up deleted data, which it does in the background.

@@ -5,8 +5,8 @@ use super::place::NUMBERS;
 use super::project::POOL;
 use super::{package, remains};
 use crate::engine::{
-    Allowed, Engine, GRACE_S, Layout, NodeRules, Note, Private, needs_root, run_with_input,
-    unmount_all,
+    Allowed, Engine, GRACE_S, Layout, NodeRules, Note, Private, make_simple, needs_root,
+    run_with_input, unmount_all,
 };
 use crate::process::{command, output, run, succeeds, wait_until};
 use anyhow::{Context, Result, bail};
@@ -149,13 +149,14 @@ impl Members {
     /// Makes the first member a cluster, or joins another one to it.
     fn join(&self, member: &Member) -> Result<()> {
         let address = format!("{}:{PORT}", member.address());
-        let (name, size) = (member.name(), self.options.disk_gib);
+        let name = member.name();
+        let (key, value) = member.pool(self.options.disk_gib);
         let seed = match self.list.first() {
             None => format!(
                 "config: {{core.https_address: \"{address}\"}}\n\
                  cluster: {{enabled: true, server_name: {name}}}\n\
                  storage_pools:\n\
-                 - {{name: {POOL}, driver: btrfs, config: {{size: {size}GiB}}}}\n"
+                 - {{name: {POOL}, driver: btrfs, config: {{{key}: {value}}}}}\n"
             ),
             Some(first) => {
                 let mut add = first.inside("incus");
@@ -164,7 +165,7 @@ impl Members {
                 format!(
                     "cluster:\n  enabled: true\n  server_name: {name}\n  server_address: \"{address}\"\n  \
                      cluster_token: {token}\n  member_config:\n  \
-                     - {{entity: storage-pool, name: {POOL}, key: size, value: {size}GiB}}\n"
+                     - {{entity: storage-pool, name: {POOL}, key: {key}, value: {value}}}\n"
                 )
             }
         };
@@ -205,6 +206,11 @@ impl Engine for Members {
         }
         self.make_network()?;
         for number in 1..=self.options.members {
+            if is_new {
+                let (disk, at) = (self.layout.pool_disk(number), self.layout.pool(number));
+                fs::create_dir_all(&at)?;
+                make_simple(&disk, self.options.disk_gib, &at)?;
+            }
             let mut member = Member::start(&self.layout, number)?;
             if is_new {
                 member.await_answer()?;

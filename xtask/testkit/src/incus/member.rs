@@ -1,7 +1,7 @@
 //! One member of a cluster.
 
 use super::package::DAEMON;
-use crate::engine::{Daemon, Layout, Namespace, bind};
+use crate::engine::{Daemon, Layout, Namespace, bind, mounting};
 use crate::http::{Endpoint, HttpClient, Request};
 use crate::process::{command, run};
 use anyhow::{Context, Result, bail};
@@ -165,7 +165,26 @@ impl Member {
         bind(&content, &directory)?;
         let (network, groups) = (self.network_namespace(), self.layout.run.join("cgroup"));
         self.mount_namespace()
-            .make(Some(&network), MOUNTS, &[&groups])
+            .make(Some(&network), MOUNTS, &[&groups])?;
+        let (disk, pool) = (
+            self.layout.pool_disk(self.number),
+            self.layout.pool(self.number),
+        );
+        if disk.is_file() {
+            fs::create_dir_all(&pool)?;
+            run(mounting(&mut self.inside("mount"), &disk, &pool))?;
+        }
+        Ok(())
+    }
+
+    /// The key and the value of the configuration of its new storage pool. Simple quotas never lose count.
+    pub(super) fn pool(&self, gib: u64) -> (&'static str, String) {
+        if self.layout.pool_disk(self.number).is_file() {
+            let source = self.layout.pool(self.number).join("incus");
+            ("source", source.display().to_string())
+        } else {
+            ("size", format!("{gib}GiB"))
+        }
     }
 
     fn mount_namespace(&self) -> Namespace {

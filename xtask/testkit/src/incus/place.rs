@@ -39,6 +39,7 @@ impl Layout {
             if content.is_dir() {
                 fs::remove_dir_all(&content).with_context(|| format!("{}", content.display()))?;
             }
+            let _ = fs::remove_file(self.pool_disk(number));
             let _ = fs::remove_file(self.member_log(number));
         }
         Ok(())
@@ -71,6 +72,16 @@ impl Layout {
     /// The file that keeps a member's mount namespace.
     pub(super) fn mounts(&self, member: u8) -> PathBuf {
         self.run.join("mounts").join(member.to_string())
+    }
+
+    /// The file of the member's pool, if the kernel has simple quotas.
+    pub(super) fn pool_disk(&self, member: u8) -> PathBuf {
+        self.dir.join(format!("m{member}.img"))
+    }
+
+    /// Its mount point, in the member's namespace.
+    pub(super) fn pool(&self, member: u8) -> PathBuf {
+        self.run.join(format!("pool{member}"))
     }
 
     pub(super) fn member_log(&self, member: u8) -> PathBuf {
