@@ -178,6 +178,11 @@ impl EngineContext {
         self.engine.enforces_disk_size()
     }
 
+    /// Returns whether the engine tells the state of a container that it copies.
+    pub fn tells_of_copies(&self) -> bool {
+        self.engine.kind() == Kind::Dockerd
+    }
+
     /// Returns whether the disk of a stopped container can grow.
     pub fn grows_disks(&self) -> bool {
         self.enforces_disk_size() && self.engine.kind() == Kind::Dockerd
