@@ -35,7 +35,7 @@ pub fn full_disk(context: &IncusContext) -> Result<()> {
     let source = api.wait_for(id, "running")?;
     user(&source).wait_for_login(&source)?;
     ensure!(inside(&source, list)? == filled, "other files came back");
-    let more = inside(&source, "fallocate -l 1100M beyond");
+    let more = inside(&source, "fallocate -l 12G beyond");
     ensure!(more.is_err(), "more than the disk fits on it");
     inside(&source, "rm f* && fallocate -l 8G fits && rm fits")?;
     context.remove(&api, &source)?;
