@@ -81,6 +81,7 @@ async fn create(sim: Sim, args: Args) {
         public_key: None,
         secrets: InstanceSecrets::default(),
         volumes: mounts,
+        source: None,
     };
     // One of three keys, so that requests are repeated, sometimes with another body.
     let key = args.number(2, 3);

@@ -115,7 +115,7 @@ impl Model {
             let meter = self.meters.entry(InstanceId(id.0));
             let meter = meter.or_insert_with(|| Meter::new(row.owner, 0, now));
             let price = u128::from(row.rate.0) * u128::from(row.size_gib);
-            let is_billed = row.status().is_billed();
+            let is_billed = row.is_billed();
             meter.read(if is_billed { price } else { 0 }, row.events, now);
         }
         for (id, meter) in &mut self.meters {
