@@ -49,7 +49,7 @@ impl<'a> From<&'a SnapshotView> for SnapshotWire<'a> {
             name: snapshot.name.as_str(),
             state: snapshot.status().as_str(),
             reason: snapshot.reason(),
-            progress: view.progress.as_deref(),
+            progress: view.progress.as_deref().filter(|words| !words.is_empty()),
             size_gib: snapshot.made.then_some(snapshot.size_gib),
             disk_size_gib: of.disk_size_gib,
             clonable: of.clonable && snapshot.status() == KeptStatus::Ready,

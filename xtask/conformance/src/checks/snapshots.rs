@@ -188,7 +188,9 @@ pub(super) fn checks() -> Vec<Check> {
                 let first = send(&key, "first")?;
                 first.is(201)?;
                 let again = send(&key, "first")?;
-                ensure!(again.status == 201 && again.body == first.body, "{again}");
+                // It may be further by then.
+                let equal = ["id", "name"].map(|field| again.body[field] == first.body[field]);
+                ensure!(again.status == 201 && equal == [true; 2], "{again}");
                 let other = send(&key, "second")?;
                 other.is(422)?;
                 ensure!(other.detail()?.contains("another body"), "{other}");
