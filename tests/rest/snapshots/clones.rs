@@ -70,7 +70,7 @@ fn a_clone_is_made_although_its_snapshot_and_its_source_are_deleted() {
 
 #[test]
 fn a_clone_that_cannot_be_made_frees_its_snapshot() {
-    let faults = "faults = [{ call = \"ensure\", error = \"fails\", nth = 2 }]";
+    let faults = "faults = [{ call = \"ensure\", error = \"failed\", nth = 2 }]";
     let (server, api) = start_with(faults);
     let source = running(&api);
     let taken = ready(&api, &source, "before");
