@@ -19,6 +19,8 @@ use wharf_guest::{
 const POOL: &str = "btrfs";
 /// The key of a project, without whose value `allow` a restricted one takes none.
 const PERMISSION: &str = "restricted.snapshots";
+/// The most choices of a range of ids after a restore.
+const CHOICES: u32 = 8;
 /// Delay while the engine is at work on the instance, ms.
 const AGAIN_MS: u32 = 500;
 
@@ -242,10 +244,15 @@ pub fn restore(ctx: &Context, spec: &Spec, id: &str) -> Result<Report, Error> {
         }
         Err(refusal) => return Err(refusal.during("restoring the snapshot")),
     }
-    let found = found::find(ctx, &spec.tag)?.ok_or(Error::NotFound)?;
-    // Its range of ids is that of the snapshot, which another instance may have since.
-    if let Some(again_ms) = id_range::compare(ctx, &spec.tag, &found, &BTreeSet::new())? {
-        return Err(Error::RetryLater(again_ms));
+    let mut found = found::find(ctx, &spec.tag)?.ok_or(Error::NotFound)?;
+    // Another instance may have its range of ids. A further call would restore this range too.
+    let mut choices = 0;
+    while let Some(again_ms) = id_range::compare(ctx, &spec.tag, &found, &BTreeSet::new())? {
+        choices += 1;
+        if choices == CHOICES {
+            return Err(Error::RetryLater(again_ms));
+        }
+        found = found::find(ctx, &spec.tag)?.ok_or(Error::NotFound)?;
     }
     sized(ctx.api.set_root(true)?)?;
     furnish(ctx, spec, &found, true)?;

@@ -110,7 +110,17 @@ impl Fake {
             })),
             "usage" => sync(json!({ "disk": { "root": { "usage": self.used.get() } } })),
             "operations" => sync(json!({})),
-            "disks" => sync(json!([])),
+            "disks" => {
+                let base = "/1.0/storage-pools/default/volumes/container";
+                sync(json!([format!("{base}/wh-55555555-{TWO}-1?project=wharf")]))
+            }
+            "read-listed" => sync(json!({
+                "config": { "volatile.idmap.base": "65536" }, "location": "m1",
+            })),
+            "choose-ids" => {
+                self.merge(&json!({ "config": { "volatile.idmap.base": "131072" } }));
+                sync(json!({}))
+            }
             "count-snapshots" => sync(
                 self.snapshots
                     .borrow()
@@ -356,6 +366,17 @@ fn a_restored_instance_has_the_disk_of_then_and_all_else_of_now() {
     assert_eq!(devices["port22"]["listen"], "tcp:192.0.2.1:20001");
     // Another size comes first, so that the limit is set.
     assert_eq!(*fake.sizes.borrow(), ["10256MiB", "10GiB"]);
+}
+
+#[test]
+fn a_restored_range_of_ids_that_another_one_has_is_changed_at_once() {
+    let fake = Fake::new();
+    fake.config.borrow_mut()["volatile.idmap.base"] = "65536".into();
+    taken(&fake, ONE);
+    // A further call would restore the range once more.
+    let report = restore(&fake, ONE).unwrap();
+    assert!(matches!(report.phase, Phase::Stopped(_)));
+    assert_eq!(fake.config.borrow()["volatile.idmap.base"], "131072");
 }
 
 #[test]
