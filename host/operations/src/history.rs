@@ -1,4 +1,4 @@
-//! The event log of an instance or volume, for the operator.
+//! The event log of an instance, volume or snapshot, for the operator.
 
 use super::no_instance;
 use serde::{Deserialize, Serialize};
@@ -6,6 +6,9 @@ use std::fmt;
 use wharf_db::{Db, EventRow, Read};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
+use wharf_domain::kept::KeptKind as _;
+use wharf_domain::snapshot::OfSnapshot;
+use wharf_domain::volume::OfVolume;
 use wharf_instances::Selector;
 use wharf_instances::event_text::describe;
 
@@ -18,6 +21,9 @@ pub struct EventLine {
     pub what: String,
     /// State of the instance or volume after the event.
     pub state: String,
+    /// The kind of what the event is of; `None` for an instance.
+    #[serde(default)]
+    pub of: Option<String>,
     /// vCPUs, GiB of RAM and GiB of disk after the event. A volume or a snapshot has a disk alone.
     pub size: [u32; 3],
     /// Reason that the driver or engine gave.
@@ -58,6 +64,11 @@ impl From<&EventRow> for EventLine {
                 }
                 _ => event.state.to_string(),
             },
+            of: match &event.what {
+                EventKind::Volume(..) => Some(OfVolume::WORD.to_owned()),
+                EventKind::Snapshot(..) => Some(OfSnapshot::WORD.to_owned()),
+                _ => None,
+            },
             size: [
                 event.size.n_vcpus,
                 event.size.mem_gib,
@@ -73,7 +84,10 @@ impl fmt::Display for EventLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [n_vcpus, mem_gib, disk_size_gib] = self.size;
         let size = match n_vcpus {
-            0 => format!("{disk_size_gib} GiB"),
+            0 => format!(
+                "{} of {disk_size_gib} GiB",
+                self.of.as_deref().unwrap_or("disk")
+            ),
             _ => format!("{n_vcpus} vCPU, {mem_gib} GiB, {disk_size_gib} GiB disk"),
         };
         write!(
