@@ -210,6 +210,10 @@ pub fn prove(ctx: &Context, images: &[String]) -> Result<Limits, Error> {
         match made {
             Ok(()) => {}
             Err(refusal) if refusal.is_no_image() => continue,
+            // The creation of an interrupted call came late.
+            Err(refusal) if refusal.is_name_taken() => {
+                return Err(Error::RetryLater(BUSY_AGAIN_MS));
+            }
             // Docker that runs while the quotas are switched off fails so.
             Err(refusal)
                 if refusal.is_no_disk_limit() || refusal.says(&["failed to limit qgroup"]) =>
@@ -223,6 +227,10 @@ pub fn prove(ctx: &Context, images: &[String]) -> Result<Limits, Error> {
         remove_holder(ctx)?;
         let printed = match ran {
             Ok(printed) => printed,
+            // So did its removal.
+            Err(refusal) if refusal.is_not_found() => {
+                return Err(Error::RetryLater(BUSY_AGAIN_MS));
+            }
             Err(refusal) if refusal.is_unable_to_run() => continue,
             Err(refusal) => return Err(refusal.during("running the container of a proof")),
         };
