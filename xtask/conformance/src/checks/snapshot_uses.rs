@@ -2,13 +2,16 @@
 
 use super::conditional::with;
 use super::keys;
-use super::snapshots::{delete, instance, shown, taken};
-use crate::check::{Check, decision};
+use super::snapshots::{delete, instance, shown, take, taken};
+use super::volumes::{LARGEST, try_create};
+use crate::check::{Check, decision, skip};
 use crate::client::{Response, SNAPSHOTS, snapshot_path};
 use crate::context::{Context, expect_field, uuid};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 
+/// The most volumes that fill disks.
+const MANY: usize = 12;
 /// More than a node has.
 const TOO_MANY_VCPUS: u64 = 256;
 
@@ -73,6 +76,27 @@ pub(super) fn checks() -> Vec<Check> {
                 Ok(())
             },
         ),
+        decision(
+            "4",
+            "a snapshot that its node has no room for is a 422, also before a restore",
+            |c| {
+                let instance = instance(c)?;
+                let id = uuid(&instance)?;
+                let snapshot = taken(c, &instance)?;
+                c.me().act(id, "stop")?.is(200)?;
+                fill_disks(c)?;
+                let first = restore(c, &snapshot, &json!({ "snapshot_first": true }))?;
+                for refused in [take(c, &instance, &json!({}))?, first] {
+                    let detail = &refused.expect(422)?["detail"];
+                    ensure!(detail["bottleneck"] == json!(["disk_size_gib"]), "{detail}");
+                    let wanted = &detail["requested"]["disk_size_gib"];
+                    ensure!(*wanted == instance["disk_size_gib"], "{detail}");
+                }
+                restore(c, &snapshot, &json!({}))?.is(200)?;
+                restored(c, id)
+            },
+        )
+        .exclusive(),
         decision("4", "a clone is an instance of its own", |c| {
             let source = instance(c)?;
             let snapshot = taken(c, &source)?;
@@ -163,6 +187,23 @@ pub(super) fn checks() -> Vec<Check> {
             },
         ),
     ]
+}
+
+/// Takes the free disks of all nodes for volumes. Skips the check if they are too many.
+fn fill_disks(c: &Context<'_>) -> Result<()> {
+    let mut size = LARGEST;
+    for _ in 0..MANY {
+        let answer = try_create(c, &json!({ "name": c.name(), "size_gib": size }))?;
+        if answer.status == 201 {
+            continue;
+        }
+        let near = &answer.expect(422)?["detail"]["nearest_available"]["size_gib"];
+        match near.as_u64().context("no integer")? {
+            0 => return Ok(()),
+            near => size = near,
+        }
+    }
+    skip("the service has disks for many of the largest volumes")
 }
 
 fn sizes(disk: u64) -> Value {

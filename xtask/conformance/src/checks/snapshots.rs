@@ -309,7 +309,7 @@ pub(super) fn instance(c: &Context<'_>) -> Result<Value> {
     }
 }
 
-fn take(c: &Context<'_>, instance: &Value, body: &Value) -> Result<Response> {
+pub(super) fn take(c: &Context<'_>, instance: &Value, body: &Value) -> Result<Response> {
     c.me().post(&action_path(uuid(instance)?, "snapshot"), body)
 }
 

@@ -25,7 +25,7 @@ const FIELDS: [&str; 11] = [
 /// A tag that no representation has.
 pub(super) const OTHER: &str = "\"another-representation\"";
 /// The largest size.
-const LARGEST: u64 = 2000;
+pub(super) const LARGEST: u64 = 2000;
 /// The most volumes of the largest size before the rule about capacity gives up.
 const MANY: usize = 6;
 
@@ -421,7 +421,7 @@ fn patch(c: &Context<'_>, id: &str, body: &Value) -> Result<Response> {
     c.me().send("PATCH", &volume_path(id), body)
 }
 
-fn try_create(c: &Context<'_>, body: &Value) -> Result<Response> {
+pub(super) fn try_create(c: &Context<'_>, body: &Value) -> Result<Response> {
     let answer = c.me().post(VOLUMES, body)?;
     c.delete_later(c.me(), &answer);
     Ok(answer)
