@@ -6,8 +6,12 @@ use super::node::PlacementNode;
 use super::{Cluster, Inventory, NodeSetup, Placement, PlacementRequest, Pools, Supports};
 use crate::capacity::{Claim, CpuTier, GpuDevice, Size};
 use crate::error::Shortfall;
-use crate::ids::{NodeId, UserId};
+use crate::ids::{NodeId, UserId, VolumeId};
 use crate::instance::ResourceType;
+use crate::money::Rate;
+use crate::name::Name;
+use crate::time::Timestamp;
+use crate::volume::{OfVolume, Volume};
 use proptest::prelude::*;
 
 /// The definition: the first of the nodes with the most headroom. Where no node fits, the shortfall of
@@ -421,7 +425,26 @@ fn a_volume_claims_disk_and_brings_its_instances_to_its_node() {
     let tier = CpuTier::GeneralPurpose;
     let most = setup("a", "h").capacity.disk_size_gib;
     assert_eq!(inventory.place_volume(1, tier), Ok(a.clone()));
-    inventory.hold_volume(&a, owner, most, true);
+    let volume = Volume {
+        id: VolumeId(uuid::Uuid::nil()),
+        seq: 1,
+        owner,
+        name: Name::parse("data").unwrap(),
+        size_gib: most,
+        cpu_tier: tier,
+        created_at: Timestamp(0),
+        rate: Rate(0),
+        node: a.clone(),
+        deleted: false,
+        made: true,
+        failure: None,
+        events: 0,
+        ledger_entries: 0,
+        last_event_at: Timestamp(0),
+        billed: false,
+        of: OfVolume,
+    };
+    inventory.hold_kept(&volume, true);
     assert_eq!(inventory.used(owner).volume_gib, u64::from(most));
     assert_eq!(inventory.place_volume(1, tier), Ok(b.clone()));
     assert_eq!(inventory.place_volume(most + 1, tier), Err(Some(most)));
@@ -442,7 +465,7 @@ fn a_volume_claims_disk_and_brings_its_instances_to_its_node() {
     };
     let short = inventory.place(&request).unwrap_err();
     assert_eq!(short.fields, [("disk_size_gib", 1, 0)]);
-    inventory.hold_volume(&a, owner, most, false);
+    inventory.hold_kept(&volume, false);
     assert_eq!(inventory.place(&request).unwrap().claim.node, a);
     assert_eq!(inventory.used(owner).n_volumes, 0);
     inventory.set_drained(&a, true);
