@@ -13,7 +13,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::time::Duration;
-use wharf_tests::Api;
+use wharf_tests::{Api, Server};
 
 #[test]
 fn snapshots_are_taken_and_removed_after_kills_at_any_time() {
@@ -238,7 +238,7 @@ fn a_copy_that_is_not_complete_is_never_ready() {
         format!("{line}\n")
     });
     std::fs::write(&engine, lines.collect::<String>()).unwrap();
-    let asked = |server: &wharf_tests::Server| {
+    let asked = |server: &Server| {
         let log = server.log();
         log.matches("request=\"take-snapshot\"").count()
     };
@@ -256,6 +256,22 @@ fn a_copy_that_is_not_complete_is_never_ready() {
     server.finish().unwrap();
 }
 
+/// The ids in the requests for snapshots to the engine, by the log.
+fn asked_to_take(server: &Server) -> Vec<String> {
+    let log = server.log();
+    let lines = log.lines().filter(|line| line.contains("method=PUT"));
+    let ids = lines.filter_map(|line| line.split("/snapshots/").nth(1)?.split('?').next());
+    ids.map(str::to_owned).collect()
+}
+
+/// Waits until the engine is taking a snapshot.
+fn until_asked(server: &Server, snapshot: &Value) {
+    wait_until("the engine takes the snapshot", || {
+        let asked = asked_to_take(server);
+        Ok(asked.iter().any(|id| snapshot["id"] == **id).then_some(()))
+    });
+}
+
 #[test]
 fn one_snapshot_is_taken_at_a_time_on_a_node() {
     let (server, api) = start_with("snapshots = \"copied\", snapshot_ms = 300");
@@ -265,15 +281,13 @@ fn one_snapshot_is_taken_at_a_time_on_a_node() {
         take(&api, &second, "copy-b").is(201),
         take(&api, &first, "copy-c").is(201),
     ];
-    let mut most = 0;
-    wait_until("all are ready", || {
-        let now = all(&api);
-        let under_way = now.iter().filter(|one| one["progress"].is_string());
-        most = most.max(under_way.count());
-        let are_ready = now.iter().all(|one| one["state"] == "ready");
-        Ok(are_ready.then_some(()))
-    });
-    assert_eq!(most, 1);
+    for one in &taken {
+        until_state(&api, one, "ready");
+    }
+    let mut asked = asked_to_take(&server);
+    asked.dedup();
+    let ids = taken.each_ref().map(|one| one["id"].as_str().unwrap());
+    assert_eq!(asked, ids, "one at a time, in the order of requests");
     let at = |snapshot: &Value| {
         let ready = one(&api, snapshot).is(200)["ready_at"].clone();
         ready.as_str().unwrap().to_owned()
@@ -284,19 +298,13 @@ fn one_snapshot_is_taken_at_a_time_on_a_node() {
 }
 
 /// The number of a request in the log.
-fn asked(server: &wharf_tests::Server, request: &str) -> usize {
+fn asked(server: &Server, request: &str) -> usize {
     let words = format!("request=\"{request}\"");
     server.log().matches(&words).count()
 }
 
 /// Waits until a snapshot is ready, and fails if a request is in the log before.
-fn never_before_ready(
-    server: &wharf_tests::Server,
-    api: &Api,
-    taken: &Value,
-    request: &str,
-    before: usize,
-) {
+fn never_before_ready(server: &Server, api: &Api, taken: &Value, request: &str, before: usize) {
     wait_until("the snapshot is ready", || {
         let now = asked(server, request);
         if one(api, taken).is(200)["state"] == "ready" {
@@ -311,15 +319,8 @@ fn never_before_ready(
 fn a_stop_and_a_restart_wait_for_the_snapshot_that_is_being_taken() {
     let (server, api) = start_with("snapshots = \"copied\", snapshot_ms = 700");
     let instance = running(&api);
-    let under_way = |taken: &Value| {
-        wait_until("the copy is under way", || {
-            Ok(one(&api, taken).is(200)["progress"]
-                .is_string()
-                .then_some(()))
-        });
-    };
     let taken = take(&api, &instance, "running").is(201);
-    under_way(&taken);
+    until_asked(&server, &taken);
     let before = asked(&server, "stop");
     api.act(uuid(&instance), "stop").is(200);
     never_before_ready(&server, &api, &taken, "stop", before);
@@ -328,7 +329,7 @@ fn a_stop_and_a_restart_wait_for_the_snapshot_that_is_being_taken() {
         Ok(kinds.contains(&"released".to_owned()).then_some(()))
     });
     let taken = take(&api, &instance, "stopped").is(201);
-    under_way(&taken);
+    until_asked(&server, &taken);
     let before = asked(&server, "start");
     api.act(uuid(&instance), "restart").is(200);
     never_before_ready(&server, &api, &taken, "start", before);
@@ -346,11 +347,7 @@ fn a_deletion_does_not_wait_for_the_snapshot_that_is_being_taken() {
         let (server, api) = start_with(&settings);
         let instance = running(&api);
         let taken = take(&api, &instance, "before").is(201);
-        wait_until("the copy is under way", || {
-            Ok(one(&api, &taken).is(200)["progress"]
-                .is_string()
-                .then_some(()))
-        });
+        until_asked(&server, &taken);
         api.delete(uuid(&instance)).is(204);
         one(&api, &taken).is(404);
         until_event(&api, &instance, "purged");
