@@ -4,6 +4,7 @@ use super::{Ask, Known, Look, Model, Wrong, check, failed};
 use crate::world::{BOOTED, Life, MachineKey, Truth};
 use wharf_db::Read as _;
 use wharf_domain::capacity::Claim;
+use wharf_domain::driver::PluginError;
 use wharf_domain::event::EventKind;
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Intent, Progress};
@@ -257,7 +258,9 @@ fn explain_end(before: &Known, after: &Known, look: &Look<'_>) -> Result<(), Wro
     let events = events.map_err(|error| failed(&error))?.into_iter().rev();
     let events: Vec<_> = events.take(new as usize).collect();
     let is_absent = events.iter().any(|event| match &event.what {
-        EventKind::Died(why) | EventKind::RestartFailed(why) => why == ABSENT,
+        EventKind::Died(why) | EventKind::RestartFailed(why) => {
+            why == ABSENT || *why == PluginError::NotFound.to_string()
+        }
         _ => false,
     });
     let key = (id, after.row.incarnation);
