@@ -1,6 +1,7 @@
 //! The world outside Wharf: nodes with engines, their machines, and the faults of both. It tells the truth to the
 //! checks, whatever it told Wharf.
 
+mod calls;
 mod cluster;
 mod driver;
 mod fault;
@@ -21,6 +22,7 @@ pub use volume::StoredVolume;
 use crate::dice::Dice;
 use crate::time::SimTime;
 use crate::trace::Trace;
+use calls::{InFlight, Sent};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -68,32 +70,6 @@ pub struct World {
     state: Arc<Mutex<State>>,
     time: SimTime,
     crash: Arc<Notify>,
-}
-
-/// A call that Wharf waits for. A call that is dropped is not waited for any more.
-struct InFlight<'a>(&'a World, u64);
-
-impl Drop for InFlight<'_> {
-    fn drop(&mut self) {
-        self.0.state.lock().in_flight.remove(&self.1);
-    }
-}
-
-/// A request on its way to an engine. If nobody waits for the answer any more, the engine carries it out a little later.
-struct Sent<'a> {
-    world: &'a World,
-    node: &'a NodeId,
-    request: Option<Request>,
-}
-
-impl Drop for Sent<'_> {
-    fn drop(&mut self) {
-        if let Some(request) = self.request.take() {
-            let after = self.world.state.lock().dice.below(LATE.as_millis() as u64);
-            let after = Duration::from_millis(after);
-            self.world.defer(self.node, request, after, false);
-        }
-    }
 }
 
 impl World {
