@@ -41,7 +41,7 @@ pub enum SnapshotCommand {
         connection: Connection,
     },
     Restore(Restore),
-    Clone(Clone),
+    Clone(Box<Clone>),
     /// Delete snapshots; clones stay
     #[command(visible_alias = "delete")]
     Rm {

@@ -66,8 +66,10 @@ impl SimulatedSnapshot {
     /// A row of the list.
     fn row(&self, now: Millis) -> Value {
         let mut row = self.report(now);
-        row["instance"] = json!(self.instance);
-        row["incarnation"] = json!(self.incarnation);
+        if let Some(row) = row.as_object_mut() {
+            row.insert("instance".to_owned(), json!(self.instance));
+            row.insert("incarnation".to_owned(), json!(self.incarnation));
+        }
         row
     }
 }

@@ -341,7 +341,7 @@ fn a_full_disk_has_more_room_only_for_the_snapshot() {
     fake.full.set(true);
     taken(&fake, ONE);
     assert_eq!(*fake.sizes.borrow(), ["10256MiB", "10GiB"]);
-    let restored = restore(&fake, &ONE).unwrap();
+    let restored = restore(&fake, ONE).unwrap();
     assert!(matches!(restored.phase, Phase::Stopped(_)));
     assert_eq!(fake.devices.borrow()["root"]["size"], "10GiB");
 }

@@ -18,7 +18,10 @@ fn a_snapshot_is_taken_restored_cloned_and_removed() {
     // The time is told before, and the command waits for the end.
     let taken = ok("snapshot create box --name before");
     has(&taken.stderr, "The snapshot takes about ");
-    has(&taken.stderr, "and box is not interrupted. Its 1 GiB cost about ");
+    has(
+        &taken.stderr,
+        "and box is not interrupted. Its 1 GiB cost about ",
+    );
     has(&taken.stdout, "box/before  ready  1 GiB");
     refused(
         &run("snapshot create box --name before"),

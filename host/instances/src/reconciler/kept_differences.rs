@@ -57,10 +57,8 @@ impl<K: OnNode> KeptDifferences<K> {
 
     /// Compares the rows with the list. Without a list the rows count, and nothing else is known.
     pub fn of(rows: &ReadRows, node: &NodeId, listed: Option<&[K::Listed]>) -> Result<Self, Error> {
-        let mut there: BTreeMap<K::Id, (K::Whose, &DiskState<K::Facts>)> = listed
-            .unwrap_or_default()
-            .iter()
-            .map(K::seen)
+        let seen = listed.unwrap_or_default().iter().map(K::seen);
+        let mut there: BTreeMap<_, _> = seen
             .map(|(id, whose, state)| (id, (whose, state)))
             .collect();
         let mut found = Self::default();

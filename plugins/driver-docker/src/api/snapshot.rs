@@ -64,8 +64,10 @@ impl Api<'_> {
         let events = accepted(events.send(self.engine)?);
         Ok(events.map(|events| {
             let lines = events.body.split(|byte| *byte == b'\n');
-            let actions = lines.filter_map(|line| serde_json::from_slice::<Event>(line).ok());
-            actions.last().is_some_and(|event| event.action == "pause")
+            let mut actions = lines.filter_map(|line| serde_json::from_slice::<Event>(line).ok());
+            actions
+                .next_back()
+                .is_some_and(|event| event.action == "pause")
         }))
     }
 

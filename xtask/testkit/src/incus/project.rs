@@ -5,7 +5,7 @@ use super::cluster::Cluster;
 use super::member::{ask, text};
 use crate::http::HttpClient;
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The storage pool.
 pub const POOL: &str = "default";
@@ -50,10 +50,12 @@ impl Project {
             "restricted.snapshots": "allow",
         });
         let path = format!("/1.0/projects/{name}");
-        if let Ok(mut found) = first.ask("GET", &path, None) {
+        if let Ok(found) = first.ask("GET", &path, None) {
             // An earlier version made it without this. A change of the configuration replaces all of it.
-            found["config"]["restricted.snapshots"] = "allow".into();
-            let changed = json!({ "config": found["config"] });
+            let mut config = found.get("config").and_then(Value::as_object).cloned();
+            let config = config.get_or_insert_default();
+            config.insert("restricted.snapshots".to_owned(), "allow".into());
+            let changed = json!({ "config": config });
             first.ask("PATCH", &path, Some(changed))?;
         } else {
             let project = json!({ "name": name, "config": config });
