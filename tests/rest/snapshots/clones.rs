@@ -17,13 +17,10 @@ fn a_clone_is_made_after_kills_at_any_time() {
         api = kill(&mut server, &api);
         let made = api.wait_for(uuid(&created), "running").unwrap();
         let engine = std::fs::read_to_string(dir.path().join("engine")).unwrap();
-        let lines = engine
+        let mut lines = engine
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let own = lines
-            .filter(|line| line["id"] == made["uuid"])
-            .last()
-            .unwrap();
+        let own = lines.rfind(|line| line["id"] == made["uuid"]).unwrap();
         assert_eq!(own["machine"]["disk_of"], taken["id"]);
         assert_ne!(
             made["original_service_password"],

@@ -15,11 +15,11 @@ use wharf_tests::simulated_node;
 /// The snapshot that the engine's disk of an instance was made from last, by the engine's file.
 fn disk_of(dir: &tempfile::TempDir, instance: &Value) -> Value {
     let engine = std::fs::read_to_string(dir.path().join("engine")).unwrap();
-    let lines = engine
+    let mut lines = engine
         .lines()
         .map(|line| serde_json::from_str(line).unwrap());
-    let own = lines.filter(|line: &Value| line["id"] == instance["uuid"]);
-    own.last().unwrap()["machine"]["disk_of"].clone()
+    let own = lines.rfind(|line: &Value| line["id"] == instance["uuid"]);
+    own.unwrap()["machine"]["disk_of"].clone()
 }
 
 #[test]
