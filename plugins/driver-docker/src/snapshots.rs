@@ -37,6 +37,10 @@ struct Copy {
     complete: Complete,
     /// Whether limits of disks count the data of images.
     is_counted: bool,
+    /// The limit of the disk that it is of.
+    disk_gib: Option<u64>,
+    /// The size of the image below it.
+    image_bytes: u64,
 }
 
 /// The snapshot of the call, once it is complete.
@@ -54,12 +58,15 @@ fn copy(ctx: &Context) -> Result<Option<Copy>, Error> {
     let all = layers
         .iter()
         .fold(0u64, |sum, layer| sum.saturating_add(layer.size));
+    let image_bytes = image.image_bytes().unwrap_or(0);
     Ok(Some(Copy {
         complete: Complete {
-            bytes: all.saturating_sub(image.image_bytes().unwrap_or(0)),
+            bytes: all.saturating_sub(image_bytes),
             clonable: image.is_clonable(),
         },
         is_counted: image.is_counted(),
+        disk_gib: image.label(names::DISK).and_then(grow::gib),
+        image_bytes,
     }))
 }
 
@@ -104,14 +111,14 @@ pub fn take(ctx: &Context, target: &Target) -> Result<SnapshotReport, Error> {
 
 /// Whether the engine copies a container now. One that an interrupted copy has left standing goes on.
 ///
-/// Podman answers no question about a container while it copies it. Docker knows the pauses since its own start, and
-/// completes a copy whose client has gone.
+/// Podman answers no question about a container while it copies it. Docker knows the last pauses since its own start,
+/// and completes a copy whose client has gone. A copy that may be under way counts as one for a day.
 pub fn is_copied(ctx: &Context, found: &Found) -> Result<bool, Error> {
     if !found.is_paused() {
         return Ok(false);
     }
     let step = "reading why the processes stand still";
-    if !Product::of(ctx)?.is_podman() && ctx.api.holds(&found.name)?.during(step)? {
+    if !Product::of(ctx)?.is_podman() && ctx.api.may_copy(&found.name)?.during(step)? {
         return Ok(true);
     }
     log!(
@@ -152,11 +159,12 @@ pub fn fits(ctx: &Context, spec: &Spec) -> Result<bool, Error> {
     let is_part_of_size = copy.is_counted
         && ctx.settings.btrfs_quotas == BtrfsQuotas::Full
         && ctx.settings.disk_limit != DiskLimit::Off;
-    let (needed, size) = (
-        copy.complete.bytes.div_ceil(GIB),
-        spec.size.disk_size_gib.into(),
-    );
-    if is_part_of_size && needed > size {
+    let size = u64::from(spec.size.disk_size_gib);
+    let needed = copy.complete.bytes.div_ceil(GIB);
+    // The engine counts a changed file of the image once more, so a full disk has more bytes than its size.
+    let was_on_one = copy.disk_gib.is_some_and(|disk| disk <= size)
+        && copy.complete.bytes <= limit_bytes(size, copy.image_bytes);
+    if is_part_of_size && needed > size && !was_on_one {
         return Err(Error::Insufficient(vec![Shortage {
             field: "disk_size_gib".into(),
             requested: needed,
@@ -164,6 +172,13 @@ pub fn fits(ctx: &Context, spec: &Spec) -> Result<bool, Error> {
         }]));
     }
     Ok(true)
+}
+
+/// The limit of a disk with an image, as `requests.toml` sets it.
+fn limit_bytes(size_gib: u64, image_bytes: u64) -> u64 {
+    let image = image_bytes.saturating_add(image_bytes / 16);
+    let size = size_gib.saturating_mul(GIB);
+    size.saturating_add(image).saturating_add(64 << 20)
 }
 
 /// See the `snapshots` interface.

@@ -153,6 +153,9 @@ pub struct Layer {
 #[serde(default, rename_all = "PascalCase")]
 pub struct Event {
     pub action: String,
+    /// In seconds.
+    #[serde(rename = "time")]
+    pub time: Option<i64>,
 }
 
 /// The settings of an image's containers.
@@ -171,7 +174,8 @@ pub struct Storage {
 }
 
 impl Image {
-    fn label(&self, key: &str) -> Option<&str> {
+    /// Returns one label of the image.
+    pub fn label(&self, key: &str) -> Option<&str> {
         label(&self.config.as_ref()?.labels, key)
     }
 

@@ -31,7 +31,7 @@ pub fn handle(world: &mut World, request: &Sent) -> Answer {
         }
         (Method::Get, ["images", "json"]) => (200, world.listed_snapshots()),
         (Method::Delete, ["images", name @ ..]) => world.drop_snapshot(&name.join("/"), query),
-        (Method::Get, ["events"]) => (200, world.pauses(query)),
+        (Method::Get, ["events"]) => (200, world.remembered(query)),
         (Method::Get, ["images", name @ .., what]) => image(world, &name.join("/"), what),
         (Method::Get, ["containers", "json"]) => list(world, query),
         (Method::Post, ["containers", "create"]) => {
@@ -303,6 +303,7 @@ fn container(world: &mut World, request: &Sent, name: &str, rest: &[&str], body:
         (Method::Post, ["unpause"]) if !container.paused => no(409, "Container is not paused"),
         (Method::Post, ["unpause"]) => {
             container.paused = false;
+            world.happens(name, "unpause");
             (204, Value::Null)
         }
         (Method::Post, ["stop"]) => {
@@ -349,6 +350,7 @@ fn container(world: &mut World, request: &Sent, name: &str, rest: &[&str], body:
             world.containers.insert(to, renamed);
             (204, Value::Null)
         }
+        (Method::Delete, []) if world.removals_fail => no(500, "failed to remove root filesystem"),
         (Method::Delete, []) => {
             world.containers.remove(name);
             (204, Value::Null)
