@@ -54,6 +54,8 @@ pub struct State {
     /// Whether the kernel ended it for lack of memory.
     #[serde(rename = "OOMKilled")]
     pub oom_killed: bool,
+    /// The time of the last start.
+    pub started_at: String,
     /// The reason for a failed start.
     pub error: Option<String>,
 }
@@ -122,6 +124,8 @@ const SSH: &str = "io.wharf.ssh";
 const CLONABLE: &str = "io.wharf.clonable";
 /// The label of a snapshot: the size of the image below it, in bytes.
 const IMAGE_BYTES: &str = "io.wharf.image-bytes";
+/// The label of a copy of a stopped container: the time of its last start.
+const LAST_START: &str = "io.wharf.last-start";
 
 /// One entry of `GET /images/json`
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -187,6 +191,11 @@ impl Image {
     /// Whether instances can be made from its snapshots.
     pub fn is_clonable(&self) -> bool {
         self.label(CLONABLE).is_some()
+    }
+
+    /// The time of the last start of the stopped container that it is a copy of.
+    pub fn last_start(&self) -> Option<&str> {
+        self.label(LAST_START)
     }
 
     /// The size of the image below a snapshot.

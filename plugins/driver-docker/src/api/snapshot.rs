@@ -45,9 +45,30 @@ impl Api<'_> {
         }
     }
 
-    /// Starts the copy of a container, or reports its state: none while it is in progress.
-    pub fn commit(&self, container: &str) -> Result<Option<Reply<()>>, Error> {
+    /// Reads the copy of a stopped container.
+    pub fn stopped_copy(&self) -> Result<Reply<Image>, Error> {
+        self.read(&Call::named("read-stopped").timeout_ms(BUSY_MS))
+    }
+
+    /// Names the copy of a stopped container as the snapshot.
+    pub fn name_stopped_copy(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("name-stopped").timeout_ms(BUSY_MS))
+    }
+
+    /// Removes the copy of a stopped container, or its name.
+    pub fn drop_stopped_copy(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("drop-stopped").timeout_ms(BUSY_MS))
+    }
+
+    /// Starts the copy of a container, or reports its state: none while it is in progress. That of a stopped one has
+    /// another name, and the time of its last start.
+    pub fn commit(
+        &self,
+        container: &str,
+        last_start: Option<&str>,
+    ) -> Result<Option<Reply<()>>, Error> {
         let call = Call::named("commit").with("container", container);
+        let call = call.with_some("last-start", last_start);
         Ok(match call.job(self.engine)? {
             Job::Running(_) => None,
             Job::Done(answer) => Some(accepted(answer).map(drop)),

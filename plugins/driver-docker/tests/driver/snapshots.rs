@@ -193,6 +193,44 @@ fn an_engine_without_a_clock_lets_nothing_go_on() {
     assert!(stands_still(&fake));
 }
 
+/// The engine copies on after the host, and nothing stands still meanwhile.
+#[test]
+fn a_copy_of_a_stopped_instance_is_ready_only_without_a_start() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    calls.stop(&target(&spec(1)), 0).unwrap();
+    let copied = || {
+        let copying = state(&calls, ID);
+        assert!(matches!(copying, SnapshotState::Copying(_)), "{copying:?}");
+        fake.world.borrow_mut().job = false;
+    };
+    copied();
+    calls.start(&target(&spec(1))).unwrap();
+    fake.world.borrow_mut().finish();
+    calls.stop(&target(&spec(1)), 0).unwrap();
+    // That one is torn.
+    copied();
+    fake.world.borrow_mut().finish();
+    assert!(matches!(state(&calls, ID), SnapshotState::Ready(_)));
+    let names: Vec<_> = fake.world.borrow().snapshots.keys().cloned().collect();
+    assert_eq!(names, [format!("localhost/wharf-snapshot/{ID}:1")]);
+}
+
+#[test]
+fn a_copy_of_a_stopped_instance_that_ends_late_is_removed() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    calls.stop(&target(&spec(1)), 0).unwrap();
+    state(&calls, ID);
+    let absent = || calls.drop_snapshot(&of(ID)).unwrap().state;
+    assert!(matches!(absent(), SnapshotState::Absent));
+    fake.world.borrow_mut().finish();
+    let listed = calls.list_snapshots().unwrap();
+    assert!(matches!(&listed[..], [one] if matches!(one.state, SnapshotState::Copying(_))));
+    assert!(matches!(absent(), SnapshotState::Absent));
+    assert!(fake.world.borrow().snapshots.is_empty());
+}
+
 #[test]
 fn podman_answers_about_no_container_that_it_copies() {
     let fake = Fake::new();

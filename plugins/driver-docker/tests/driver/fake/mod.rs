@@ -45,6 +45,8 @@ pub struct Container {
     /// Whether its processes stand still.
     pub paused: bool,
     pub started: bool,
+    /// The number of its starts.
+    pub starts: u32,
     /// The memory limit in effect while it runs.
     pub limit: u64,
     /// The id of its last network.
@@ -112,6 +114,13 @@ pub struct World {
     pub renamed_to: Option<&'static str>,
     /// Containers that were started before their files were inserted.
     pub started_bare: Vec<String>,
+}
+
+impl Container {
+    /// The time of its last start.
+    pub fn started_at(&self) -> String {
+        format!("2026-11-27T18:{:02}:00.5Z", self.starts)
+    }
 }
 
 impl World {

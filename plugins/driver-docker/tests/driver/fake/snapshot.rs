@@ -40,7 +40,7 @@ pub struct Image {
 pub struct Copy {
     container: String,
     name: String,
-    image_bytes: String,
+    labels: Value,
 }
 
 impl Image {
@@ -80,7 +80,7 @@ impl World {
             let mut pairs = query.split('&').map(|pair| pair.split_once('=').unwrap());
             let found = pairs.find(|(name, _)| *name == key);
             let text = found.unwrap().1.replace("%2F", "/").replace("%20", " ");
-            text.replace("%3D", "=")
+            text.replace("%3D", "=").replace("%3A", ":")
         };
         let done = |status: u16, message: &str| {
             JobState::Done(Response {
@@ -113,11 +113,17 @@ impl World {
         if held.running {
             self.happens(&container, "pause");
         }
-        let image_bytes = value("changes").split_once('=').unwrap().1.to_owned();
+        let changes = value("changes");
+        let mut labels = self.containers[&container].body["Labels"].clone();
+        labels["io.wharf.clonable"] = "1".into();
+        for pair in changes.strip_prefix("LABEL ").unwrap().split(' ') {
+            let (key, value) = pair.split_once('=').unwrap();
+            labels[key] = value.into();
+        }
         self.copy = Some(Copy {
             container,
             name: format!("{}:{}", value("repo"), value("tag")),
-            image_bytes,
+            labels,
         });
         self.job = true;
         JobState::Running(None)
@@ -129,19 +135,22 @@ impl World {
         let container = &self.containers[&copy.container];
         let below = self.snapshot(container.body["Image"].as_str().unwrap());
         let below = below.map_or(0, |below| below.below + COPIED);
-        let mut labels = container.body["Labels"].clone();
-        labels["io.wharf.clonable"] = "1".into();
-        labels["io.wharf.image-bytes"] = copy.image_bytes.into();
         let files = container.files.clone();
         let image = Image {
             files,
-            labels,
+            labels: copy.labels,
             copied: COPIED,
             below,
         };
         self.snapshots.insert(copy.name, image);
         self.containers.get_mut(&copy.container).unwrap().paused = false;
         self.happens(&copy.container, "unpause");
+    }
+
+    /// Gives an image another name.
+    pub fn tag(&mut self, name: &str, to: String) {
+        let image = self.snapshots[name].clone();
+        self.snapshots.insert(to, image);
     }
 
     /// The engine is killed in a copy.
