@@ -15,8 +15,6 @@ pub fn label<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Details {
-    /// The name, with a leading slash.
-    pub name: String,
     /// The state.
     pub state: State,
     /// The configuration at creation.
