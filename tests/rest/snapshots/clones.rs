@@ -122,6 +122,12 @@ fn a_snapshot_below_clones_goes_after_the_last_of_them() {
     delete(&api, &taken).is(204);
     one(&api, &taken).is(404);
     holds(&api, 1);
+    // Other snapshots do not wait for it, and nothing is busy with it.
+    let again = ready(&api, &source, "again");
+    delete(&api, &again).is(204);
+    wait_until("one snapshot is left", || {
+        Ok((used(&api, "n_snapshots") == 1).then_some(()))
+    });
     let asked = || server.log().matches("request=\"drop-snapshot\"").count();
     let before = asked();
     api.delete(uuid(&clones[0])).is(204);

@@ -168,6 +168,27 @@ fn snapshots_are_lost_with_their_node() {
 }
 
 #[test]
+fn an_instance_that_is_created_again_does_not_wait_for_a_lost_copy() {
+    let endless = "snapshots = \"copied\", snapshot_ms = 100000";
+    let cluster = Cluster::start(&[("one", endless), ("two", "")]);
+    let (server, api) = (&cluster.server, &cluster.api);
+    server.cli(&["node", "drain", "two"]).unwrap();
+    let instance = running(api);
+    let taken = take(api, &instance, "before").is(201);
+    until_asked(server, &taken);
+    server.cli(&["node", "resume", "two"]).unwrap();
+    cluster.away(0, true);
+    until_says(server, &["node", "list"], "out of reach");
+    server.cli(&["node", "lost", "one", "--yes"]).unwrap();
+    assert_eq!(one(api, &taken).is(200)["state"], "error");
+    api.act(uuid(&instance), "recreate").is(200);
+    api.wait_for(uuid(&instance), "running").unwrap();
+    stop(api, &instance);
+    until_event(api, &instance, "released");
+    cluster.finish();
+}
+
+#[test]
 fn a_snapshot_without_a_row_is_removed() {
     let (mut server, api, _dir) = start_lasting("");
     let instance = running(&api);
@@ -294,6 +315,23 @@ fn one_snapshot_is_taken_at_a_time_on_a_node() {
     };
     let order: Vec<_> = taken.iter().map(at).collect();
     assert!(order.is_sorted(), "{order:?}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_deleted_snapshot_that_cannot_go_holds_up_no_other() {
+    let faults = "faults = [{ call = \"drop\", error = \"error\" }]";
+    let settings = format!("snapshots = \"copied\", snapshot_ms = 1500, {faults}");
+    let (server, api) = start_with(&settings);
+    let (first, second) = (running(&api), running(&api));
+    let taken = take(&api, &first, "copy-a").is(201);
+    until_asked(&server, &taken);
+    delete(&api, &taken).is(204);
+    until_logged(&server, "a step of a snapshot failed");
+    ready(&api, &second, "copy-b");
+    // Nor does a stop wait for it.
+    stop(&api, &first);
+    until_event(&api, &first, "released");
     server.finish().unwrap();
 }
 

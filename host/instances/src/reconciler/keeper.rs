@@ -151,16 +151,28 @@ impl<K: OnNode> Keeper<K> {
     /// Takes a step for each row that needs one. Returns the time of the next step.
     async fn work(&mut self) -> Result<Option<Instant>, Error> {
         let pending = self.pending()?;
-        self.tried
-            .retain(|id, _| pending.iter().any(|(row, _)| row.id == *id));
+        let under_way = K::under_way(&self.app);
+        self.tried.retain(|id, _| {
+            let stays = pending.iter().any(|(row, _)| row.id == *id);
+            if let Some(under_way) = under_way.filter(|_| !stays) {
+                under_way.lock().remove(id);
+            }
+            stays
+        });
         if pending.is_empty() {
             return Ok(None);
         }
         let full = Duration::from_secs(self.app.config().provisioning_deadline_s);
+        let mut on = Vec::new();
         for (row, turn) in &pending {
+            // The end of its copy holds up no other.
+            if let Some(tried) = self.tried.get_mut(&row.id).filter(|_| row.deleted) {
+                tried.begun = false;
+            }
             if !self.is_on(row, *turn) {
                 continue;
             }
+            on.push(row.id);
             let now = Instant::now();
             let tried = self.tried.entry(row.id).or_insert_with(|| Tried {
                 deadline: now + full,
@@ -195,7 +207,9 @@ impl<K: OnNode> Keeper<K> {
             }
             self.note(row.id, stepped);
         }
-        Ok(self.tried.values().map(|tried| tried.next).min())
+        // The others wait for something else, whatever the times of their steps.
+        let tried = on.iter().filter_map(|id| self.tried.get(id));
+        Ok(tried.map(|tried| tried.next).min())
     }
 
     /// Whether it is the turn of a row. What the node has begun goes on; another copy waits for its end.

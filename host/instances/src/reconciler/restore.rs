@@ -24,8 +24,14 @@ impl Attempt<'_> {
     pub async fn wait_for_copy(&mut self) -> Result<(), NextAttempt> {
         let id = self.instance.id;
         let own = self.app.db.read(|rows| {
-            let ids = rows.keys_under(&SNAPSHOTS_OF, &id)?;
-            ids.collect::<Result<Vec<SnapshotId>, _>>()
+            let mut own = Vec::new();
+            for snapshot in rows.keys_under(&SNAPSHOTS_OF, &id)? {
+                // A damaged row does not keep the instance.
+                let row = rows.get(&SNAPSHOTS, snapshot?).ok().flatten();
+                let row = row.filter(|row| row.status() == KeptStatus::Creating);
+                own.extend(row.map(|row| row.id));
+            }
+            Ok(own)
         })?;
         let progress = {
             let under_way = self.app.snapshot_progress.lock();
