@@ -1,8 +1,8 @@
 //! Snapshots through kills, faults of engines, outages and the loss of a node.
 
 use super::{
-    all, delete, events, one, ready, stop, stopped, take, until_event, until_free, until_state,
-    used,
+    all, delete, events, holds, one, ready, stop, stopped, take, until_event, until_free,
+    until_state, used,
 };
 use crate::fsck::{bytes, edit};
 use crate::moves::Cluster;
@@ -47,6 +47,8 @@ fn a_lost_answer_takes_no_second_snapshot() {
     let instance = running(&api);
     let taken = ready(&api, &instance, "before");
     delete(&api, &taken).is(204);
+    // The engine may still take it once more.
+    holds(&api, 1);
     until_free(&api);
     server.finish().unwrap();
 }
@@ -61,6 +63,8 @@ fn fails(settings: &str) {
     has(failed["reason"].as_str().unwrap(), "could not take");
     assert_eq!(failed["size_gib"], Value::Null);
     has(events(&api, &instance).join(" "), "snapshot-failed");
+    // The engine was seen without it.
+    assert_eq!(used(&api, "snapshot_gib"), 0);
     let usage = api.get("/api/usage/").is(200);
     let costs = usage["snapshots"].as_array().unwrap().iter();
     assert!(costs.clone().all(|row| row["hourly_usd"] == 0.0), "{usage}");
