@@ -185,7 +185,7 @@ fn an_instance_that_cannot_be_restored_stays_stopped() {
 #[test]
 fn an_engine_that_fails_for_a_while_is_asked_again() {
     let faults =
-        (1..8).map(|nth| format!("{{ call = \"restore\", error = \"error\", nth = {nth} }}"));
+        (1..6).map(|nth| format!("{{ call = \"restore\", error = \"error\", nth = {nth} }}"));
     let faults = faults.collect::<Vec<_>>().join(", ");
     let (server, api) = start_with(&format!("faults = [{faults}]"));
     let instance = stopped(&api);
