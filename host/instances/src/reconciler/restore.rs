@@ -115,7 +115,10 @@ impl Attempt<'_> {
             Ok(DriverReport {
                 phase: Phase::Elsewhere(place),
                 ..
-            }) => self.bring_back(&place).await,
+            }) => match self.bring_back(&place).await {
+                NextAttempt::Retry(why) if self.gives_up() => self.restore_failed(&why).await,
+                next => next,
+            },
             Ok(DriverReport {
                 phase: phase @ (Phase::Absent | Phase::Pulling(_) | Phase::Creating),
                 again,
