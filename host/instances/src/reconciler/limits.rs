@@ -136,9 +136,10 @@ impl LimitsProver {
                 "the node does not hold the sizes of disks and volumes: it takes nothing new until a proof \
                  succeeds. On btrfs, `btrfs quota rescan` mends inconsistent quotas"
             ),
-            None if was_broken && !proves => {
-                tracing::warn!(node = %self.node, "the node cannot prove any more that it holds sizes: it takes new things again");
-            }
+            None if was_broken && !proves => tracing::warn!(
+                node = %self.node,
+                "the node cannot prove any more that it holds sizes: it takes new things again"
+            ),
             None if was_broken => {
                 tracing::info!(node = %self.node, "the node holds the sizes of disks and volumes again");
             }
