@@ -180,4 +180,5 @@ mod tests {
         for kind in 0..=0xff_u64 {
             assert_eq!(allows(0x5000_0001 | (kind << 8)), kind != 0x94, "{kind:#x}");
         }
-    }}
+    }
+}
