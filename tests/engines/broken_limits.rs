@@ -7,8 +7,9 @@ use std::process::Command;
 use wharf_tests::{Server, small, until};
 
 /// Makes a subvolume of btrfs in the working directory, and copies a file.
-const SUBVOLUME: &str = "cd ~ && perl -e 'opendir(D, q(.)); $made = ioctl(D, 0x5000940e, pack(q(q a4088), 0, \
-    q(inner))); print $made ? qq(made) : qq(refused)' && cp /etc/passwd copy && cmp /etc/passwd copy";
+const SUBVOLUME: &str = "cd ~ && perl -e 'open(D, q(<), q(.)); $name = pack(q(q a4088), 0, q(inner)); \
+    $made = ioctl(D, 0x5000940e, $name); print $made ? qq(made) : qq(refused)' && cp /etc/passwd copy && \
+    cmp /etc/passwd copy";
 
 /// The limits of the node break, and are mended. The server has these settings.
 pub fn found_and_mended(

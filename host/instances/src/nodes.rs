@@ -214,7 +214,7 @@ impl Nodes {
         }
     }
 
-    /// Makes a node prove soon that it holds the sizes of disks: a restore can end that.
+    /// Makes a node prove within minutes that it holds the sizes of disks: a restore can end that.
     pub fn prove_limits(&self, node: &NodeId) {
         if let Some(node) = self.0.get(node) {
             node.limits.notify_one();

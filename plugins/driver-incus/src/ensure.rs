@@ -120,7 +120,7 @@ fn adopt(
             booting(spec, &Started::Starting)
         }
         Phase::Creating if snapshots::is_bare(found) => {
-            snapshots::furnish(ctx, spec, found, false)?;
+            snapshots::furnish(ctx, spec, false)?;
             match found::find(ctx, &spec.tag)? {
                 Some(found) if !snapshots::is_bare(&found) => adopt(ctx, spec, &found, running),
                 _ => Err(Error::RetryLater(LOOK_AGAIN_MS)),

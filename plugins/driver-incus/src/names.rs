@@ -21,6 +21,8 @@ pub const SNAPSHOT: &str = "user.wharf.snapshot";
 pub const BASE: &str = "user.wharf.base";
 /// Key: the snapshot whose restore has begun and not ended.
 pub const RESTORE: &str = "user.wharf.restore";
+/// Key: `1` after an interrupted restore, whose left-over the engine keeps.
+pub const LEFT_OVER: &str = "user.wharf.left-over";
 /// Key of the image: whether instances from snapshots have secrets of their own.
 pub const CLONABLE: &str = "image.io.wharf.clonable";
 /// Key: the mark of the store, on a volume that holds no data.

@@ -219,10 +219,11 @@ pub fn restore(ctx: &Context, spec: &Spec, id: &str) -> Result<Report, Error> {
     {
         return Ok(restoring());
     }
-    let note = found.details.config.get(names::RESTORE);
-    let has_begun = note.is_some_and(|note| note == id);
-    if !has_begun {
-        sized(ctx.api.note_restore(true)?)?;
+    let says = |key: &str, value: &str| found.details.config.get(key).is_some_and(|is| is == value);
+    let has_begun = says(names::RESTORE, id);
+    // The engine refuses each restore after a left-over, and a note would then tell of a restored disk.
+    if !has_begun && !says(names::LEFT_OVER, "1") {
+        sized(ctx.api.note_restore()?)?;
     }
     match ctx.api.restore()? {
         Ok(Outcome::Done) => {}
@@ -232,10 +233,10 @@ pub fn restore(ctx: &Context, spec: &Spec, id: &str) -> Result<Report, Error> {
         Err(refusal) if refusal.is_full() => {}
         Err(refusal) if refusal.is_left_over() => {
             log!(Warn, "{}: {}", found.name, refusal.message);
+            sized(ctx.api.note_left_over(has_begun)?)?;
             // If it has begun, an interrupted call has restored the disk. The engine never removes the earlier
             // one, and restores this instance no more.
             if !has_begun {
-                sized(ctx.api.note_restore(false)?)?;
                 return Err(refusal.during("restoring the snapshot"));
             }
         }
@@ -245,6 +246,9 @@ pub fn restore(ctx: &Context, spec: &Spec, id: &str) -> Result<Report, Error> {
         Err(refusal) => return Err(refusal.during("restoring the snapshot")),
     }
     let mut found = found::find(ctx, &spec.tag)?.ok_or(Error::NotFound)?;
+    if found.details.devices.iter().any(is_part) {
+        sized(ctx.api.mask()?)?;
+    }
     // Another instance may have its range of ids. A further call would restore this range too.
     let mut choices = 0;
     while let Some(again_ms) = id_range::compare(ctx, &spec.tag, &found, &BTreeSet::new())? {
@@ -255,7 +259,7 @@ pub fn restore(ctx: &Context, spec: &Spec, id: &str) -> Result<Report, Error> {
         found = found::find(ctx, &spec.tag)?.ok_or(Error::NotFound)?;
     }
     sized(ctx.api.set_root(true)?)?;
-    furnish(ctx, spec, &found, true)?;
+    furnish(ctx, spec, true)?;
     Ok(Report::settled(spec.generation, Phase::Stopped(None)))
 }
 
@@ -263,20 +267,16 @@ pub fn restore(ctx: &Context, spec: &Spec, id: &str) -> Result<Report, Error> {
 ///
 /// # Errors
 /// When the engine refuses, and [`Error::RetryLater`] while it is at work.
-pub fn furnish(ctx: &Context, spec: &Spec, found: &Found, restored: bool) -> Result<(), Error> {
+pub fn furnish(ctx: &Context, spec: &Spec, restored: bool) -> Result<(), Error> {
     owner_network::ensure(ctx, &spec.network)?;
-    let digest = digest::of(spec);
-    // A device of the snapshot may be of something that is gone, which a change of all would meet.
-    let wanted = ctx.api.furnished(&digest, restored)?;
-    let surplus = |(name, device): (&String, &BTreeMap<String, String>)| {
-        let is_there = device.get("type").is_some_and(|kind| kind != "none");
-        is_there && !wanted.devices.contains_key(name)
-    };
-    let devices = found.details.devices.iter();
-    for (device, _) in devices.filter(|device| surplus(*device)) {
-        sized(ctx.api.mask(device)?)?;
-    }
-    sized(ctx.api.furnish(&digest, restored)?)
+    sized(ctx.api.furnish(&digest::of(spec), restored)?)
+}
+
+/// Whether a device is a volume, a GPU or a port. It may be of something that is gone.
+fn is_part((name, device): (&String, &BTreeMap<String, String>)) -> bool {
+    let parts = ["vol-", "gpu", "port"];
+    parts.iter().any(|part| name.starts_with(part))
+        && device.get("type").is_some_and(|kind| kind != "none")
 }
 
 /// The answer to a change of the instance. On a full disk, the engine makes the change and tells of its own

@@ -13,7 +13,7 @@ use driver_incus::snapshots;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use wharf_guest::fake::{Body, Host, Http, Sent};
+use wharf_guest::fake::{Body, Host, Http, Method, Sent};
 use wharf_guest::{
     Blueprint, Complete, EngineError, Error, Network, Node, Phase, PublishedPort, Readiness,
     Report, ResourceType, Response, Size, SnapshotKind, SnapshotReport, SnapshotState, Spec, Tag,
@@ -50,6 +50,8 @@ struct Fake {
     killed_at: Cell<Option<usize>>,
     calls: Cell<usize>,
     forbids: bool,
+    /// The volumes of devices that do not exist.
+    gone: RefCell<Vec<String>>,
     /// The sizes that the disk has had.
     sizes: RefCell<Vec<String>>,
 }
@@ -70,6 +72,7 @@ impl Fake {
             killed_at: Cell::new(None),
             calls: Cell::new(0),
             forbids: false,
+            gone: RefCell::default(),
             sizes: RefCell::default(),
         }
     }
@@ -77,6 +80,17 @@ impl Fake {
     fn has_room(&self) -> bool {
         let size = self.devices.borrow()["root"]["size"].clone();
         !self.full.get() || size.as_str().is_some_and(|size| size.ends_with("MiB"))
+    }
+
+    /// The engine checks all devices of an instance at each change.
+    fn has_gone(&self, body: &Value) -> bool {
+        let mut devices = self.devices.borrow().clone();
+        for (name, device) in body["devices"].as_object().into_iter().flatten() {
+            devices[name] = device.clone();
+        }
+        let gone = self.gone.borrow();
+        let is_gone = |device: &Value| gone.iter().any(|name| device["source"] == **name);
+        devices.as_object().unwrap().values().any(is_gone)
     }
 
     fn merge(&self, body: &Value) {
@@ -103,6 +117,13 @@ impl Fake {
         let last = path.rsplit('/').next().unwrap_or_default().to_owned();
         let found = self.snapshots.borrow().get(&last).cloned();
         let sync = |metadata: Value| (200, json!({ "type": "sync", "metadata": metadata }));
+        if request.method == Method::Patch && self.has_gone(&body) {
+            let why = "Failed loading custom volume: not found";
+            return (
+                404,
+                json!({ "type": "error", "error": why, "error_code": 404 }),
+            );
+        }
         match request.name.as_str() {
             "read" => sync(json!({
                 "config": *self.config.borrow(), "devices": *self.devices.borrow(),
@@ -369,6 +390,29 @@ fn a_restored_instance_has_the_disk_of_then_and_all_else_of_now() {
 }
 
 #[test]
+fn a_restore_meets_no_volume_that_is_gone() {
+    let fake = Fake::new();
+    fake.config.borrow_mut()["volatile.idmap.base"] = "65536".into();
+    for id in [ONE, TWO] {
+        let old = json!({ "type": "disk", "source": format!("wv-{id}"), "path": format!("/{id}") });
+        fake.devices.borrow_mut()[format!("vol-{id}")] = old;
+    }
+    fake.devices.borrow_mut()["gpu0"] = json!({ "type": "gpu" });
+    taken(&fake, ONE);
+    for id in [ONE, TWO] {
+        fake.devices.borrow_mut()[format!("vol-{id}")] = json!({ "type": "none" });
+        fake.gone.borrow_mut().push(format!("wv-{id}"));
+    }
+    let report = restore(&fake, ONE).unwrap();
+    assert!(matches!(report.phase, Phase::Stopped(_)));
+    let devices = fake.devices.borrow();
+    for name in [format!("vol-{ONE}"), format!("vol-{TWO}"), "gpu0".into()] {
+        assert_eq!(devices[&name], json!({ "type": "none" }), "{name}");
+    }
+    assert_eq!(devices["port22"]["listen"], "tcp:192.0.2.1:20001");
+}
+
+#[test]
 fn a_restored_range_of_ids_that_another_one_has_is_changed_at_once() {
     let fake = Fake::new();
     fake.config.borrow_mut()["volatile.idmap.base"] = "65536".into();
@@ -408,6 +452,28 @@ fn the_remains_of_a_restore_are_not_taken_for_another_one() {
             matches!(&error, Error::Other(why) if why.contains(".incustmp")),
             "{error:?}"
         );
+    }
+    assert_eq!(*fake.disk.borrow(), "later");
+}
+
+#[test]
+fn the_remains_of_an_ended_restore_are_not_taken_for_another_one() {
+    let fake = Fake::new();
+    taken(&fake, ONE);
+    taken(&fake, TWO);
+    // The restore itself is the fourth call.
+    fake.killed_at.set(Some(fake.calls.get() + 3));
+    let ended = (0..3)
+        .any(|_| restore(&fake, ONE).is_ok_and(|report| matches!(report.phase, Phase::Stopped(_))));
+    assert!(ended && fake.left_over.get());
+    *fake.disk.borrow_mut() = "later".into();
+    for at in 0..6 {
+        fake.killed_at.set(Some(fake.calls.get() + at));
+        for _ in 0..3 {
+            let restored = restore(&fake, TWO);
+            let ended = restored.is_ok_and(|report| matches!(report.phase, Phase::Stopped(_)));
+            assert!(!ended, "killed at {at}");
+        }
     }
     assert_eq!(*fake.disk.borrow(), "later");
 }

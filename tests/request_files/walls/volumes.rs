@@ -27,18 +27,20 @@ fn call(name: &'static str, sample: Value, body: Value) -> Call {
     }
 }
 
-/// The command of a proof, without a volume.
-fn proof(sample: Value) -> Call {
-    let mut proof = held("a proof", sample, 20_544);
+/// The command of a proof, without a volume: on a disk of this size, with a second part of that one.
+fn proof(name: &'static str, sample: Value, mib: u32, second: u32) -> Call {
+    let mut proof = held(name, sample, mib);
     proof.arguments = vec![("proof", "true")];
     let [(_, body)] = proof.walls.as_mut_slice() else {
         unreachable!();
     };
     body["Labels"] = json!({ "io.wharf.proof": INSTALLATION });
-    body["Entrypoint"][2] = "r=unproven; if fallocate -l 768M /a && (sync -f /a || sync); then \
-        e=$(fallocate -l 960M /b 2>&1) && r=broken; case $e in *uota*) r=held;; esac; fi; \
+    body["Entrypoint"][2] = format!(
+        "r=unproven; if fallocate -l 768M /a && (sync -f /a || sync); then \
+        e=$(fallocate -l {second}M /b 2>&1) && r=broken; case $e in *uota*) r=held;; esac; fi; \
         rm -f /a /b; echo wharf-limits-$r"
-        .into();
+    )
+    .into();
     proof
 }
 
@@ -91,7 +93,18 @@ pub fn holder() -> Creation {
                 json!({ "settings": { "ulimits": ulimits, "btrfs_quotas": "simple" } }),
                 20_544,
             ),
-            proof(json!({ "settings": { "ulimits": ulimits, "btrfs_quotas": "simple" } })),
+            proof(
+                "a proof",
+                json!({ "settings": { "ulimits": ulimits, "btrfs_quotas": "simple" } }),
+                20_544,
+                960,
+            ),
+            proof(
+                "a proof on a disk that counts its image",
+                json!({ "learnt": { "image_bytes": 160 << 20 }, "settings": { "ulimits": ulimits } }),
+                20_714,
+                970,
+            ),
             held(
                 "no image",
                 json!({ "settings": { "ulimits": ulimits } }),
@@ -184,7 +197,10 @@ pub fn probe(copy: bool) -> Creation {
         "type": "container",
         "source": source,
         "profiles": [],
-        "config": { "user.wharf.proof": INSTALLATION },
+        "config": {
+            "limits.cpu": "1", "limits.memory": "16MiB", "limits.processes": "16",
+            "user.wharf.proof": INSTALLATION,
+        },
         "devices": { "root": { "type": "disk", "path": "/", "pool": "default", "size": "16MiB" } },
     });
     Creation {

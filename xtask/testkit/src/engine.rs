@@ -88,7 +88,8 @@ pub fn install(kind: Kind) -> Result<()> {
     };
     packages::ensure(&[own.as_slice(), &NEEDS].concat())?;
     match kind {
-        Kind::Dockerd => seccomp::install(),
+        Kind::Dockerd if kernel_has_btrfs() => seccomp::install(),
+        Kind::Dockerd => Ok(()),
         Kind::Podman4 | Kind::Podman5 => podman::install(kind),
     }
 }

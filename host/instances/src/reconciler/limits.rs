@@ -16,12 +16,32 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::{NodeId, VolumeId};
 use wharf_plugin::NodeDriver;
 
-/// The time from a proof to the next one. A start of Wharf and a restore make it due at once.
+/// The time from a proof to the next one. A start of Wharf makes it due at once, and a restore after [`GAP`].
 const EVERY: Duration = Duration::from_hours(24);
+/// The least time from a proof to one that a restore asks for. A proof writes all that the engine's disk has in memory.
+const GAP: Duration = Duration::from_mins(10);
 /// The pause after a proof that found a breach: the operator may be mending it.
 const WHILE_BROKEN: Duration = Duration::from_secs(10);
 /// The pause after a proof without a result, first and longest. An image may be missing, or the node be full.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(10));
+/// The number of proofs without a result after which the operator is told.
+const FRUITLESS: u32 = 10;
+
+/// The reason that a proof has no result.
+struct NoResult {
+    why: String,
+    /// The engine was too slow for it.
+    is_slow: bool,
+}
+
+impl From<String> for NoResult {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            is_slow: false,
+        }
+    }
+}
 
 /// Lets one node prove its limits.
 pub struct LimitsProver {
@@ -45,28 +65,40 @@ impl LimitsProver {
     /// Runs until it is dropped.
     pub async fn run(self) {
         let mut pause = PAUSE.0;
+        let mut fruitless = 0_u32;
+        let mut is_broken = false;
         loop {
-            let found = self.prove().await;
-            let next = match &found {
-                Ok(Some(Limits::Broken(_))) => WHILE_BROKEN,
-                Ok(_) => EVERY,
-                Err(why) => {
+            let next = match self.prove(is_broken).await {
+                Ok(found) => {
+                    (pause, fruitless) = (PAUSE.0, 0);
+                    is_broken = matches!(found, Some(Limits::Broken(_)));
+                    if is_broken { WHILE_BROKEN } else { EVERY }
+                }
+                Err(NoResult { why, is_slow }) => {
                     tracing::debug!(node = %self.node, why, "no proof of the node's limits");
-                    pause
+                    fruitless = fruitless.saturating_add(1);
+                    if fruitless == FRUITLESS {
+                        tracing::warn!(
+                            node = %self.node, why,
+                            "the node has not proven that it holds the sizes of disks, after {FRUITLESS} tries"
+                        );
+                    }
+                    let next = if is_slow { PAUSE.1 } else { pause };
+                    pause = (next * 2).min(PAUSE.1);
+                    next
                 }
             };
-            pause = match found {
-                Ok(_) => PAUSE.0,
-                Err(_) => (pause * 2).min(PAUSE.1),
+            let asked = async {
+                tokio::time::sleep(GAP).await;
+                self.app.nodes.should_prove_limits(&self.node).await;
             };
-            let asked = self.app.nodes.should_prove_limits(&self.node);
             drop(tokio::time::timeout(next, asked).await);
         }
     }
 
-    /// Makes one proof, on the node's own store; none if the node cannot prove its limits. The error says why there
-    /// is no result.
-    async fn prove(&self) -> Result<Option<Limits>, String> {
+    /// Makes one proof, on the node's own store; none if the node cannot prove its limits. A second proof confirms a
+    /// breach that was not known.
+    async fn prove(&self, is_broken: bool) -> Result<Option<Limits>, NoResult> {
         let interruptions = self.app.nodes.verified(&self.driver).await;
         let id = self.id().map_err(|error| error.chain())?;
         let mut known = self.app.flavor_images.load_full();
@@ -75,12 +107,20 @@ impl LimitsProver {
         }
         let references = holders(&known, self.driver.engine_kind());
         let permit = self.proofs.acquire().await;
-        let proven = self.driver.prove_limits(id, &references).await;
+        let mut proven = self.driver.prove_limits(id, &references).await;
+        if !is_broken && matches!(proven, Ok(Limits::Broken(_))) {
+            proven = self.driver.prove_limits(id, &references).await;
+        }
         drop(permit);
         let found = match proven {
             Ok(found) => Some(found),
             Err(PluginError::Unsupported(_)) => None,
-            Err(error) => return Err(error.to_string()),
+            Err(error) => {
+                return Err(NoResult {
+                    is_slow: matches!(error, PluginError::Unreachable(_) | PluginError::Fault(_)),
+                    why: error.to_string(),
+                });
+            }
         };
         let store = NodeStore {
             app: &self.app,
@@ -88,10 +128,11 @@ impl LimitsProver {
             driver: &self.driver,
         };
         if self.driver.interruptions() != interruptions || store.confirm().await.is_err() {
-            return Err("it may be the result of another store".to_owned());
+            return Err("it may be the result of another store".to_owned().into());
         }
         let noted = self.note(found.clone()).await;
-        noted.map(|()| found).map_err(|error| error.chain())
+        noted.map_err(|error| error.chain())?;
+        Ok(found)
     }
 
     /// The id in the name of the disk of a proof. A node always has the same one, so that a proof removes what an

@@ -6,7 +6,7 @@ use driver_docker::volumes;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use wharf_guest::fake::{Body, Host, Http, Sent};
-use wharf_guest::{EngineError, Error, Response, Volume, VolumeReport, VolumeState};
+use wharf_guest::{EngineError, Error, Limits, Response, Volume, VolumeReport, VolumeState};
 
 const FILE: &str = include_str!("../../requests.toml");
 const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
@@ -30,6 +30,8 @@ struct Engine {
     shell_less: bool,
     /// An image without `fallocate`.
     tool_less: bool,
+    /// A disk on XFS.
+    xfs: bool,
     calls: Cell<usize>,
     /// The call that fails, and whether the engine has done its work then.
     fails: Option<(usize, bool)>,
@@ -59,6 +61,10 @@ impl Engine {
         let none = |what: &str| (404, json!({ "message": format!("no such {what}") }));
         let holder = self.holder.borrow().clone();
         match (request.name.as_str(), holder) {
+            ("info", _) if self.xfs => (
+                200,
+                json!({ "Driver": "overlay2", "DriverStatus": [["Backing Filesystem", "xfs"]] }),
+            ),
             ("info" | "read-root", _) => (
                 200,
                 json!({ "Driver": "btrfs", "DockerRootDir": "/var/lib/docker" }),
@@ -134,7 +140,16 @@ impl Http for Engine {
             return Err(EngineError::Timeout);
         }
         let place = format!("\u{1}73 47 0:39 /btrfs/subvolumes/{LAYER} / rw - btrfs\n");
+        let proof = self.holder.borrow().as_ref().is_some_and(|held| {
+            let command = held["Entrypoint"][2].as_str();
+            command.is_some_and(|command| command.contains("wharf-limits"))
+        });
         let (status, body) = match request.name.as_str() {
+            "read-place" if proof => {
+                let held = self.holds && self.image() != BARE;
+                let word = if held { "held" } else { "broken" };
+                (200, format!("wharf-limits-{word}\n").into_bytes())
+            }
             "read-place" if self.tool_less && self.image() == BARE => (200, Vec::new()),
             "read-place" if self.has_run.get() && self.holds => (200, place.into_bytes()),
             "read-place" => (200, Vec::new()),
@@ -174,6 +189,41 @@ fn unmake(engine: &Engine) -> Result<VolumeReport, Error> {
     let node = node("{}");
     let host = Host::unmake(FILE, &node, ID, engine);
     volumes::unmake(&Context::new(&node, &host)?)
+}
+
+fn prove(engine: &Engine, settings: &str, images: &[&str]) -> Result<Limits, Error> {
+    let node = node(settings);
+    let images: Vec<String> = images.iter().map(|image| (*image).to_owned()).collect();
+    let volume = Volume {
+        id: ID.to_owned(),
+        size_gib: 1,
+    };
+    let host = Host::make(FILE, &node, &volume, &images, engine);
+    volumes::prove(&Context::new(&node, &host)?, &images)
+}
+
+#[test]
+fn a_node_is_broken_only_if_no_image_proves_the_contrary() {
+    let engine = Engine::holding();
+    let proven = prove(&engine, "{}", &[BARE, IMAGE]).unwrap();
+    assert!(matches!(proven, Limits::Held), "{proven:?}");
+    let Limits::Broken(why) = prove(&engine, "{}", &[BARE]).unwrap() else {
+        panic!("it is held");
+    };
+    assert!(why.contains(BARE), "{why}");
+    let proven = prove(&Engine::default(), "{}", &[BARE, IMAGE]).unwrap();
+    assert!(matches!(proven, Limits::Broken(_)), "{proven:?}");
+    assert!(engine.holder.borrow().is_none());
+}
+
+#[test]
+fn xfs_makes_no_proof() {
+    let engine = Engine {
+        xfs: true,
+        ..Engine::holding()
+    };
+    let proven = prove(&engine, r#"{"disk_limit":"on"}"#, &[IMAGE]);
+    assert!(matches!(proven, Err(Error::Unsupported(_))), "{proven:?}");
 }
 
 #[test]

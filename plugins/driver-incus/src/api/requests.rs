@@ -342,10 +342,15 @@ impl Api<'_> {
         self.operate(&call.with("bytes", bytes), CREATE_ROUNDS)
     }
 
-    /// Notes whether the restore has begun.
-    pub fn note_restore(&self, has_begun: bool) -> Result<Reply<()>, Error> {
+    /// Notes that the restore has begun.
+    pub fn note_restore(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("note-restore").timeout_ms(CHANGE_MS))
+    }
+
+    /// Notes the disk that an interrupted restore has left: this one, if it has begun.
+    pub fn note_left_over(&self, has_begun: bool) -> Result<Reply<()>, Error> {
         let call = Call::named("note-restore").flag("not", !has_begun);
-        self.send(&call.timeout_ms(CHANGE_MS))
+        self.send(&call.flag("left-over", true).timeout_ms(CHANGE_MS))
     }
 
     /// Restores the snapshot.
@@ -353,20 +358,15 @@ impl Api<'_> {
         self.operate(&Call::named("restore"), CHANGE_ROUNDS)
     }
 
-    /// Takes a device of the snapshot from the instance.
-    pub fn mask(&self, device: &str) -> Result<Reply<()>, Error> {
-        let call = Call::named("mask").with("device", device);
-        self.send(&call.timeout_ms(CHANGE_MS))
+    /// Takes the volumes, GPUs and ports from the instance, of which there is at least one.
+    pub fn mask(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("mask").timeout_ms(CHANGE_MS))
     }
 
     /// Gives the instance with the disk of the snapshot what is its own.
     pub fn furnish(&self, digest: &str, restored: bool) -> Result<Reply<()>, Error> {
-        self.send(&furnish(digest, restored).timeout_ms(CHANGE_MS))
-    }
-
-    /// The configuration and the devices of that change.
-    pub fn furnished(&self, digest: &str, restored: bool) -> Result<Instance, Error> {
-        furnish(digest, restored).show(self.engine)?.json()
+        let call = Call::named("furnish").with("digest", digest);
+        self.send(&call.flag("restored", restored).timeout_ms(CHANGE_MS))
     }
 }
 
@@ -415,11 +415,6 @@ impl Api<'_> {
         let call = Call::named("delete-forward").with("network", network);
         self.send(&call.with("address", address).timeout_ms(NETWORK_MS))
     }
-}
-
-fn furnish(digest: &str, restored: bool) -> Call {
-    let call = Call::named("furnish").with("digest", digest);
-    call.flag("restored", restored)
 }
 
 fn sized(before_start: bool) -> Call {

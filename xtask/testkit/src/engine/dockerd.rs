@@ -42,10 +42,7 @@ pub(super) fn start(
     };
     let mut hosts = vec![format!("unix://{}", layout.socket().display())];
     hosts.extend(tls.map(|tls| format!("tcp://127.0.0.1:{}", tls.port)));
-    let profile = layout.run.join("seccomp.json");
-    fs::write(&profile, seccomp::profile()?.to_string())?;
-    let config = json!({
-        "seccomp-profile": profile,
+    let mut config = json!({
         "data-root": layout.data().join("docker"),
         "exec-root": layout.exec_root(),
         "pidfile": pidfile,
@@ -59,6 +56,11 @@ pub(super) fn start(
         "iptables": false,
         "ip6tables": false,
     });
+    if let (Storage::Btrfs(_), Some(keys)) = (storage, config.as_object_mut()) {
+        let profile = layout.run.join("seccomp.json");
+        fs::write(&profile, seccomp::profile()?.to_string())?;
+        keys.insert("seccomp-profile".to_owned(), json!(profile));
+    }
     let file = layout.run.join("dockerd.json");
     fs::write(&file, config.to_string())?;
     let mut dockerd = command("dockerd");
