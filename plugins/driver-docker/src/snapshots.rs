@@ -87,8 +87,11 @@ pub fn take(ctx: &Context, target: &Target) -> Result<SnapshotReport, Error> {
     if let Some(path) = grow::elsewhere(&found, &target.volumes) {
         return Ok(failed(target, format!("{path} is on a volume")));
     }
-    let measured = ctx.api.measure_below(&found.details.image)?;
-    measured.during("reading the size of the image")?;
+    let below = ctx.api.measure_below(&found.details.image)?;
+    let below = below.during("reading the size of the image")?;
+    if let Some(why) = surplus(ctx, target, &found.name, below)? {
+        return Ok(failed(target, why));
+    }
     match ctx.api.commit(&found.name)? {
         None => Ok(copying()),
         Some(Ok(())) => Ok(
@@ -100,6 +103,45 @@ pub fn take(ctx: &Context, target: &Target) -> Result<SnapshotReport, Error> {
         }
         Some(Err(refusal)) => Err(refusal.during("copying the data")),
     }
+}
+
+/// Why a copy would be larger than a disk can be. Sparse files become full in it. A snapshot has the size of the
+/// image `below` it.
+fn surplus(
+    ctx: &Context,
+    target: &Target,
+    name: &str,
+    below: Option<u64>,
+) -> Result<Option<String>, Error> {
+    let details = ctx.api.measure(name)?;
+    let details = details.during("reading the size of the disk")?;
+    let size = |size: Option<i64>| size.and_then(|size| u64::try_from(size).ok());
+    let bytes = size(details.size_rw)
+        .ok_or_else(|| Error::Other("the engine tells no size of the disk".to_owned()))?;
+    // What `limit` in `requests.toml` allows beside the size. What was deleted of an image makes room too.
+    let is_counted = details.graph_driver.is_some_and(|of| of.counts_image());
+    let image = if !is_counted || ctx.settings.btrfs_quotas != BtrfsQuotas::Full {
+        0
+    } else if let Some(below) = below {
+        below
+    } else {
+        let all = size(details.size_root_fs).unwrap_or(0);
+        // Podman tells the size of the image alone.
+        let own = if Product::of(ctx)?.is_podman() {
+            0
+        } else {
+            bytes
+        };
+        all.saturating_sub(own)
+    };
+    let most = u64::from(target.size.disk_size_gib) * GIB + (64 << 20);
+    let most = most.saturating_add(image.saturating_add(image / 16));
+    Ok((bytes > most).then(|| {
+        format!(
+            "its files would take {} GiB, more than its disk has: sparse files become full",
+            bytes.div_ceil(GIB)
+        )
+    }))
 }
 
 /// Whether the engine copies a container now. One that an interrupted copy has left standing goes on.
