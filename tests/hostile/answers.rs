@@ -81,6 +81,6 @@ fn a_lying_driver_does_not_undo_acknowledged_requests() {
     // before.
     let other = api.small_container().unwrap();
     api.wait_for(uuid(&other), "running").unwrap();
-    assert!(logged(&server, &["rows that name no instance"]));
+    assert!(logged(&server, &["has rows without valid ids"]));
     server.finish().unwrap();
 }

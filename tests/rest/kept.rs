@@ -158,17 +158,12 @@ fn a_configuration_with_every_setting_of_the_last_version_is_served() {
         "clock.max_step_s",
         "limits.answer_cache_mib",
         "limits.body_timeout_ms",
-        "limits.call_cpu_ms",
-        "limits.call_timeout_ms",
         "limits.connections_per_local_peer",
         "limits.event_streams",
-        "limits.guest_memory_mib",
         "limits.header_timeout_ms",
         "limits.queue_per_node",
         "limits.request_burst",
         "limits.shutdown_timeout_ms",
-        "limits.stats_every_ms",
-        "limits.stats_timeout_ms",
         "limits.streams_per_connection",
     ] {
         until("the log names the settings without effect", || {

@@ -66,6 +66,21 @@ fn a_node_that_does_not_hold_sizes_takes_nothing_new_until_it_does() {
 }
 
 #[test]
+fn a_breach_ends_when_the_node_can_prove_nothing_any_more() {
+    let faults = ", faults = [{ call = \"prove_limits\", error = \"unsupported\", nth = 3 }]";
+    let (server, _api, _dir, _broken) = start(faults);
+    until_says(&server, &["node", "list"], "limits broken, reachable");
+    until_logged(
+        &server,
+        "the node cannot prove any more that it holds sizes",
+    );
+    wait_until("the node takes new things", || {
+        Ok((!server.cli(&["node", "list"])?.contains("broken")).then_some(()))
+    });
+    server.finish().unwrap();
+}
+
+#[test]
 fn a_proof_without_a_result_says_nothing_of_the_limits() {
     let faults = ", faults = [{ call = \"prove_limits\", error = \"error\" }]";
     let (server, api, _dir, _broken) = start(faults);

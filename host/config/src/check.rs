@@ -101,7 +101,12 @@ fn limits(limits: &LimitsConfig) -> Result<(), ConfigError> {
         ("bodies_mib", limits.bodies_mib == 0),
         ("unsent_mib", limits.unsent_mib == 0),
         ("idle_timeout_ms", limits.idle_timeout_ms == 0),
+        ("stats_every_ms", limits.stats_every_ms == 0),
+        ("stats_timeout_ms", limits.stats_timeout_ms == 0),
         ("calls_per_node", limits.calls_per_node == 0),
+        ("call_timeout_ms", limits.call_timeout_ms == 0),
+        ("call_cpu_ms", limits.call_cpu_ms == 0),
+        ("guest_memory_mib", limits.guest_memory_mib == 0),
     ] {
         if zero {
             return wrong(&format!("limits.{key}"), "must be at least 1");

@@ -60,9 +60,21 @@ pub struct LimitsConfig {
     /// Interval in ms between two probes of a node's features. Default 60000. A node is also probed when
     /// it becomes reachable again.
     pub probe_every_ms: u64,
+    /// Maximum time in ms to read an instance's usage. Default 15000. It is for an engine that is slow; one
+    /// that answers no request for 3 s is out of reach.
+    pub stats_timeout_ms: u64,
+    /// Interval in ms between two readings of the usage of an instance that a user has looked at in the
+    /// last two minutes. Default 2000. Looks are answered from the last reading.
+    pub stats_every_ms: u64,
     /// Maximum number of concurrent driver calls per node that change something. Default 32. Read-only
     /// calls have a limit of their own.
     pub calls_per_node: usize,
+    /// Maximum wall-clock time in ms of one driver call. Default 90000.
+    pub call_timeout_ms: u64,
+    /// Maximum CPU time in ms of one plugin call. Default 2000. Time spent waiting does not count.
+    pub call_cpu_ms: u64,
+    /// Maximum memory in MiB of one wasm guest. Default 64.
+    pub guest_memory_mib: usize,
     /// Maximum number of open terminals. Default 200. Each holds up to 4 MiB of memory if its client or
     /// its shell does not read. Further ones get a 503. 0 switches terminals off.
     pub terminals: usize,
@@ -101,7 +113,12 @@ impl Default for LimitsConfig {
             vm_stop_grace_ms: 30_000,
             observe_every_ms: 2_000,
             probe_every_ms: 60_000,
+            stats_timeout_ms: 15_000,
+            stats_every_ms: 2_000,
             calls_per_node: 32,
+            call_timeout_ms: 90_000,
+            call_cpu_ms: 2_000,
+            guest_memory_mib: 64,
             terminals: 200,
             terminals_per_user: 20,
             terminal_unattended_s: 120,

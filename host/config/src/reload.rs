@@ -24,6 +24,8 @@ const LIVE: &[&str] = &[
     "webhook",
     "limits.answer_wait_ms",
     "limits.probe_every_ms",
+    "limits.stats_every_ms",
+    "limits.stats_timeout_ms",
     "limits.stop_grace_ms",
     "limits.terminal_unattended_s",
     "limits.terminals",

@@ -161,7 +161,7 @@ pub enum EventKind {
     Restoring(String),
     /// The disk is that of the snapshot of this name.
     Restored(String),
-    /// The disk stays as it was, with the reason for the operator.
+    /// A restore failed, with the reason for the operator. The engine may have changed the disk.
     RestoreFailed(String),
     /// The user set a plan for snapshots.
     PlanSet(PlanRequest),

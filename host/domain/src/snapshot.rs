@@ -13,7 +13,8 @@ pub const MAX_SNAPSHOTS: usize = 32;
 
 const GIB: u64 = 1 << 30;
 
-/// A snapshot. It claims the size of the instance's disk until the node tells the size of the copy.
+/// A snapshot. It claims the size of the instance's disk until the node tells the size of the copy. One that could
+/// not be taken claims nothing once the node was seen without it.
 pub type Snapshot = Kept<OfSnapshot>;
 
 /// The part of a row that only snapshots have.

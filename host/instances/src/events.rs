@@ -391,7 +391,7 @@ fn message(what: &EventKind) -> String {
             return format!("The disk is that of the snapshot {name}.");
         }
         EventKind::RestoreFailed(_) => {
-            "The disk could not be restored. It stays as it was; the snapshot stays too."
+            "The restore failed. Look at the disk before you use it; the snapshot stays."
         }
         EventKind::PlanSet(plan) => return format!("Snapshots are taken {plan}."),
         EventKind::PlanRemoved => "No more snapshots are taken by a plan. Those that it took stay.",

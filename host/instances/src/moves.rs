@@ -5,6 +5,7 @@
 //! reconciler makes the new node fetch the instance.
 
 use super::nodes::NodeState;
+use super::snapshots::SOURCES;
 use super::suspension::{SUSPENDED, SUSPENDED_USERS};
 use super::{App, SharedInventory, snapshots};
 use wharf_config::Config;
@@ -151,6 +152,9 @@ pub(super) fn requirements(
         let images = spec.blueprint.images.iter();
         images.map(|image| image.reference.clone()).collect()
     });
+    // A clone is made where its snapshot is.
+    let is_clone = !instance.provisioned && rows.get(&SOURCES, instance.id)?.is_some();
+    let is_bound = is_clone || snapshots::is_bound(rows, instance)?;
     Ok(PlacementRequest {
         owner: instance.owner,
         resource_type: instance.resource_type,
@@ -160,7 +164,7 @@ pub(super) fn requirements(
         flavor: instance.flavor.clone(),
         web: instance.web_port.is_some(),
         images: images.unwrap_or_default(),
-        node: snapshots::is_bound(rows, instance)?.then(|| instance.node.clone()),
+        node: is_bound.then(|| instance.node.clone()),
     })
 }
 

@@ -6,6 +6,7 @@ use crate::server::StartError;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use wharf_config::{Config, FlavorConfig, NodeConfig};
 use wharf_db::{Db, Read};
 use wharf_domain::capacity::Size;
@@ -70,13 +71,19 @@ pub async fn drivers(
 }
 
 fn plugins_config(config: &Config, cache: CacheUse) -> PluginsConfig {
+    let limits = &config.limits;
     PluginsConfig {
         cache,
         shipped: shipped_plugins(),
         plugins_dir: config.plugins_dir.clone(),
         pins: config.plugins.hashes.clone(),
         flavors: config.flavor.iter().map(own_flavor).collect(),
-        limits: wharf_plugin::CallLimits::default(),
+        limits: wharf_plugin::CallLimits {
+            memory: limits.guest_memory_mib << 20,
+            cpu: Duration::from_millis(limits.call_cpu_ms),
+            wall: Duration::from_millis(limits.call_timeout_ms),
+            ..wharf_plugin::CallLimits::default()
+        },
     }
 }
 

@@ -146,6 +146,7 @@ impl SimulatedEngine {
                 return Err(EngineError::Timeout);
             }
             Some((Fault::Error, _)) => response(500, &json!({ "message": "simulated failure" })),
+            Some((Fault::Unsupported, _)) => response(501, &json!({ "message": "simulated" })),
             Some((Fault::Full, _)) => match route.id {
                 Some(id) => {
                     let (status, body) = self.locked().keeps_its_disk(id);

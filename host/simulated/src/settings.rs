@@ -173,6 +173,8 @@ pub enum Fault {
     Timeout,
     /// The engine responds with an error, and the call has no effect.
     Error,
+    /// The engine does not know the call.
+    Unsupported,
     /// The engine asks for a retry after `after_ms`, and the call has no effect.
     Retry,
     /// The call takes effect after `after_ms`, and the response arrives then.

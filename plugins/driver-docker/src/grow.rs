@@ -31,11 +31,23 @@ use wharf_guest::{
 const ROUNDS: u32 = 6;
 /// Delay while content is copied, ms.
 const LOOK_AGAIN_MS: u32 = 500;
+/// Delay after a replacement that the engine did not carry out, ms.
+const TAKE_OVER_AGAIN_MS: u32 = 5_000;
 
-/// Returns whether the disk of a stopped container must grow before the next start.
-pub fn is_due(found: &Found, target: &Target) -> bool {
-    let name = found.details.name.trim_start_matches('/');
-    name == names::whole(&target.tag) || limit_to_grow(found, &target.size, target.resource_type)
+/// Returns whether the disk of a stopped container must grow before the next start, or has a complete replacement.
+///
+/// # Errors
+/// When the engine does not list the instance's containers.
+pub fn is_due(ctx: &Context, found: &Found, target: &Target) -> Result<bool, Error> {
+    if target.resource_type != ResourceType::Container {
+        return Ok(false);
+    }
+    if limit_to_grow(found, &target.size, target.resource_type) {
+        return Ok(true);
+    }
+    let whole = names::whole(&target.tag);
+    let listed = found::listed(ctx, &target.tag)?;
+    Ok(listed.iter().any(|one| is_called(one, &whole)))
 }
 
 /// Only a limited disk has a size. A virtual machine's disk is a file and does not change.
@@ -48,7 +60,7 @@ fn limit_to_grow(found: &Found, size: &Size, what: ResourceType) -> bool {
 }
 
 /// `10G` → 10
-fn gib(limit: &str) -> Option<u64> {
+pub(crate) fn gib(limit: &str) -> Option<u64> {
     limit.strip_suffix('G')?.parse().ok()
 }
 
@@ -231,11 +243,23 @@ pub(crate) fn replace(ctx: &Context, spec: &Spec, old: &str) -> Result<Report, E
 }
 
 /// Replaces the instance's container by the one that is named as complete.
+///
+/// # Errors
+/// Those that let the host try again: the old disk is no longer the instance's.
 pub(crate) fn take_over(ctx: &Context, spec: &Spec, old: Option<&str>) -> Result<Report, Error> {
-    if let Some(old) = old {
-        removed(ctx.api.remove(old)?)?;
-    }
-    renamed(ctx.api.name_own()?)?;
+    let taken = old.map_or(Ok(()), |old| removed(ctx.api.remove(old)?));
+    let taken = taken.and_then(|()| renamed(ctx.api.name_own()?));
+    taken.map_err(|error| match error {
+        Error::Unreachable(_) | Error::RetryLater(_) => error,
+        other => {
+            log!(
+                Warn,
+                "instance {}: its new disk cannot take the place of the old one yet: {other:?}",
+                spec.tag.instance
+            );
+            Error::RetryLater(TAKE_OVER_AGAIN_MS)
+        }
+    })?;
     log!(
         Info,
         "instance {} has a disk of {} GiB now",

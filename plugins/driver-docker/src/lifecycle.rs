@@ -16,11 +16,12 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
     let found = found::find(ctx, &target.tag, false)?.ok_or(Error::NotFound)?;
     let limits = ctx.api.limits()?;
     match found.phase() {
-        Phase::Stopped(_) if grow::is_due(&found, target) => {
-            let phase = Phase::Growing("about to begin".into());
-            return Ok(Report::again(target.generation, phase, 0));
+        Phase::Stopped(_) => {
+            if grow::is_due(ctx, &found, target)? {
+                let phase = Phase::Growing("about to begin".into());
+                return Ok(Report::again(target.generation, phase, 0));
+            }
         }
-        Phase::Stopped(_) => {}
         phase @ (Phase::Ready | Phase::Booting) => {
             snapshots::is_copied(ctx, &found)?;
             // An earlier call may have ended between the start and the resize. A change that failed

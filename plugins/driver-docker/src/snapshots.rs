@@ -5,16 +5,20 @@
 //! - A restored instance gets a new container from it, by the names of [`grow`]: `…-part` is created, and becomes
 //!   `…-whole` at once. Only then is the old container removed.
 //!
+//! Nothing stands still in the copy of a stopped container, so dockerd does not tell whether one is under way. Such
+//! a copy gets a name of its own. It becomes the snapshot only if the container has not been started since.
+//!
 //! An engine that is killed in a copy leaves the processes standing, and no image. The next call lets them go on.
 
 use crate::api::Refusal;
-use crate::api::model::{Info, label};
+use crate::api::model::{ImageSummary, Info, label};
 use crate::context::Context;
 use crate::ensure::Replaced;
 use crate::found::{self, Found, is_called};
 use crate::product::Product;
 use crate::settings::{BtrfsQuotas, DiskLimit};
 use crate::{grow, names, probe};
+use std::collections::BTreeMap;
 use wharf_guest::{
     Complete, During, Error, GIB, ObservedSnapshot, Phase, Report, Shortage, SnapshotKind,
     SnapshotReport, SnapshotState, Spec, Tag, Target, log,
@@ -22,6 +26,8 @@ use wharf_guest::{
 
 /// Delay while the engine copies, ms.
 const LOOK_AGAIN_MS: u32 = 500;
+/// The longest such delay, ms.
+const LONG_MS: u32 = 10_000;
 
 /// How the node takes snapshots. An engine that cannot limit processes cannot hold them for a copy either.
 pub fn kind(info: &Info) -> SnapshotKind {
@@ -37,6 +43,10 @@ struct Copy {
     complete: Complete,
     /// Whether limits of disks count the data of images.
     is_counted: bool,
+    /// The limit of the disk that it is of.
+    disk_gib: Option<u64>,
+    /// The size of the image below it.
+    image_bytes: u64,
 }
 
 /// The snapshot of the call, once it is complete.
@@ -54,12 +64,15 @@ fn copy(ctx: &Context) -> Result<Option<Copy>, Error> {
     let all = layers
         .iter()
         .fold(0u64, |sum, layer| sum.saturating_add(layer.size));
+    let image_bytes = image.image_bytes().unwrap_or(0);
     Ok(Some(Copy {
         complete: Complete {
-            bytes: all.saturating_sub(image.image_bytes().unwrap_or(0)),
+            bytes: all.saturating_sub(image_bytes),
             clonable: image.is_clonable(),
         },
         is_counted: image.is_counted(),
+        disk_gib: image.label(names::DISK).and_then(grow::gib),
+        image_bytes,
     }))
 }
 
@@ -87,13 +100,27 @@ pub fn take(ctx: &Context, target: &Target) -> Result<SnapshotReport, Error> {
     if let Some(path) = grow::elsewhere(&found, &target.volumes) {
         return Ok(failed(target, format!("{path} is on a volume")));
     }
+    let last_start = last_start(ctx, &found)?;
+    if last_start.is_some() && name_stopped(ctx, &target.tag)? {
+        return Ok(
+            copy(ctx)?.map_or_else(copying, |copy| settled(SnapshotState::Ready(copy.complete)))
+        );
+    }
     let below = ctx.api.measure_below(&found.details.image)?;
     let below = below.during("reading the size of the image")?;
-    if let Some(why) = surplus(ctx, target, &found.name, below)? {
-        return Ok(failed(target, why));
-    }
-    match ctx.api.commit(&found.name)? {
-        None => Ok(copying()),
+    let bytes = match measured(ctx, target, &found.name, below)? {
+        Ok(bytes) => bytes,
+        Err(why) => return Ok(failed(target, why)),
+    };
+    match ctx.api.commit(&found.name, last_start)? {
+        None => {
+            let mut report = copying();
+            // Each call measures a stopped one again. A copy takes several times as long.
+            let again_ms = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
+            report.again_ms = Some(again_ms.clamp(LOOK_AGAIN_MS, LONG_MS));
+            Ok(report)
+        }
+        Some(Ok(())) if last_start.is_some() => Ok(copying()),
         Some(Ok(())) => Ok(
             copy(ctx)?.map_or_else(copying, |copy| settled(SnapshotState::Ready(copy.complete)))
         ),
@@ -105,14 +132,14 @@ pub fn take(ctx: &Context, target: &Target) -> Result<SnapshotReport, Error> {
     }
 }
 
-/// Why a copy would be larger than a disk can be. Sparse files become full in it. A snapshot has the size of the
-/// image `below` it.
-fn surplus(
+/// The size of a copy, in which sparse files become full, or why it would be larger than a disk can be. A snapshot has
+/// the size of the image `below` it.
+fn measured(
     ctx: &Context,
     target: &Target,
     name: &str,
     below: Option<u64>,
-) -> Result<Option<String>, Error> {
+) -> Result<Result<u64, String>, Error> {
     let details = ctx.api.measure(name)?;
     let details = details.during("reading the size of the disk")?;
     let size = |size: Option<i64>| size.and_then(|size| u64::try_from(size).ok());
@@ -136,24 +163,62 @@ fn surplus(
     };
     let most = u64::from(target.size.disk_size_gib) * GIB + (64 << 20);
     let most = most.saturating_add(image.saturating_add(image / 16));
-    Ok((bytes > most).then(|| {
-        format!(
+    Ok(if bytes > most {
+        Err(format!(
             "its files would take {} GiB, more than its disk has: sparse files become full",
             bytes.div_ceil(GIB)
-        )
-    }))
+        ))
+    } else {
+        Ok(bytes)
+    })
+}
+
+/// The time of the last start of a stopped container. Podman holds a container while it copies it.
+fn last_start<'a>(ctx: &Context, found: &'a Found) -> Result<Option<&'a str>, Error> {
+    let is_stopped = matches!(found.phase(), Phase::Stopped(_)) && !Product::of(ctx)?.is_podman();
+    let time = found.details.state.started_at.as_str();
+    Ok((is_stopped && !time.is_empty()).then_some(time))
+}
+
+/// Names the complete copy of a stopped container as the snapshot; returns whether there is one. Another copy, which an
+/// earlier process of Wharf began, may be under way, and cannot replace it.
+fn name_stopped(ctx: &Context, tag: &Tag) -> Result<bool, Error> {
+    let image = match ctx.api.stopped_copy()? {
+        Ok(image) => image,
+        Err(refusal) if refusal.is_absent() => return Ok(false),
+        Err(refusal) => return Err(refusal.during("reading the copy")),
+    };
+    // The container is read after its copy is complete.
+    let found = found::find(ctx, tag, false)?.ok_or(Error::NotFound)?;
+    let now = last_start(ctx, &found)?;
+    if now.is_none() || now != image.last_start() {
+        return Ok(false);
+    }
+    let named = ctx.api.name_stopped_copy()?;
+    named.during("naming the snapshot")?;
+    unname_stopped(ctx)?;
+    Ok(true)
+}
+
+/// Removes the other name of the copy of a stopped container, and a copy without the snapshot's name. An image with
+/// two names could lose one while a container is made from it.
+fn unname_stopped(ctx: &Context) -> Result<(), Error> {
+    match ctx.api.drop_stopped_copy()? {
+        Err(refusal) if !refusal.is_absent() => Err(refusal.during("removing a copy")),
+        _ => Ok(()),
+    }
 }
 
 /// Whether the engine copies a container now. One that an interrupted copy has left standing goes on.
 ///
-/// Podman answers no question about a container while it copies it. Docker knows the pauses since its own start, and
-/// completes a copy whose client has gone.
+/// Podman answers no question about a container while it copies it. Docker knows the last pauses since its own start,
+/// and completes a copy whose client has gone. A copy that may be under way counts as one for a day.
 pub fn is_copied(ctx: &Context, found: &Found) -> Result<bool, Error> {
     if !found.is_paused() {
         return Ok(false);
     }
     let step = "reading why the processes stand still";
-    if !Product::of(ctx)?.is_podman() && ctx.api.holds(&found.name)?.during(step)? {
+    if !Product::of(ctx)?.is_podman() && ctx.api.may_copy(&found.name)?.during(step)? {
         return Ok(true);
     }
     log!(
@@ -174,6 +239,7 @@ pub fn drop(ctx: &Context, instance: &Tag) -> Result<SnapshotReport, Error> {
         Some(found) => is_copied(ctx, &found)?,
         None => false,
     };
+    unname_stopped(ctx)?;
     match ctx.api.drop_snapshot()? {
         Err(refusal) if refusal.is_needed() => Ok(settled(SnapshotState::InUse)),
         Err(refusal) if !refusal.is_absent() => Err(refusal.during("removing the snapshot")),
@@ -194,11 +260,12 @@ pub fn fits(ctx: &Context, spec: &Spec) -> Result<bool, Error> {
     let is_part_of_size = copy.is_counted
         && ctx.settings.btrfs_quotas == BtrfsQuotas::Full
         && ctx.settings.disk_limit != DiskLimit::Off;
-    let (needed, size) = (
-        copy.complete.bytes.div_ceil(GIB),
-        spec.size.disk_size_gib.into(),
-    );
-    if is_part_of_size && needed > size {
+    let size = u64::from(spec.size.disk_size_gib);
+    let needed = copy.complete.bytes.div_ceil(GIB);
+    // The engine counts a changed file of the image once more, so a full disk has more bytes than its size.
+    let was_on_one = copy.disk_gib.is_some_and(|disk| disk <= size)
+        && copy.complete.bytes <= limit_bytes(size, copy.image_bytes);
+    if is_part_of_size && needed > size && !was_on_one {
         return Err(Error::Insufficient(vec![Shortage {
             field: "disk_size_gib".into(),
             requested: needed,
@@ -206,6 +273,13 @@ pub fn fits(ctx: &Context, spec: &Spec) -> Result<bool, Error> {
         }]));
     }
     Ok(true)
+}
+
+/// The limit of a disk with an image, as `requests.toml` sets it.
+fn limit_bytes(size_gib: u64, image_bytes: u64) -> u64 {
+    let image = image_bytes.saturating_add(image_bytes / 16);
+    let size = size_gib.saturating_mul(GIB);
+    size.saturating_add(image).saturating_add(64 << 20)
 }
 
 /// See the `snapshots` interface.
@@ -240,27 +314,45 @@ pub fn restore(ctx: &Context, spec: &Spec, id: &str) -> Result<Report, Error> {
 /// See the `snapshots` interface. The data of the image below a snapshot is included.
 pub fn list(ctx: &Context) -> Result<Vec<ObservedSnapshot>, Error> {
     let images = ctx.api.own_images()?.during("listing the snapshots")?;
-    let observed = images.iter().flat_map(|image| {
-        let state = || {
-            SnapshotState::Ready(Complete {
-                bytes: image.size,
-                clonable: image.is_clonable(),
-            })
-        };
-        let ids = image.repo_tags.iter().flatten();
-        let ids = ids.filter_map(|tag| tag.strip_prefix(names::SNAPSHOT)?.strip_suffix(":1"));
-        ids.filter_map(move |id| {
-            Some(ObservedSnapshot {
-                id: id.to_owned(),
-                instance: Tag {
-                    instance: label(&image.labels, names::INSTANCE)?.to_owned(),
-                    incarnation: label(&image.labels, names::INCARNATION)?.parse().ok()?,
-                },
-                state: state(),
-            })
-        })
-    });
-    Ok(observed.collect())
+    let mut observed = BTreeMap::new();
+    // A snapshot takes the place of an incomplete one with its id.
+    for suffix in [":stopped", ":1"] {
+        for image in &images {
+            let tags = image.repo_tags.iter().flatten();
+            for id in tags.filter_map(|tag| tag.strip_prefix(names::SNAPSHOT)?.strip_suffix(suffix))
+            {
+                let Some(instance) = instance(image) else {
+                    continue;
+                };
+                let state = if suffix == ":1" {
+                    SnapshotState::Ready(Complete {
+                        bytes: image.size,
+                        clonable: image.is_clonable(),
+                    })
+                } else {
+                    SnapshotState::Copying(String::new())
+                };
+                let id = id.to_owned();
+                observed.insert(
+                    id.clone(),
+                    ObservedSnapshot {
+                        id,
+                        instance,
+                        state,
+                    },
+                );
+            }
+        }
+    }
+    Ok(observed.into_values().collect())
+}
+
+/// The instance that an image is a copy of.
+fn instance(image: &ImageSummary) -> Option<Tag> {
+    Some(Tag {
+        instance: label(&image.labels, names::INSTANCE)?.to_owned(),
+        incarnation: label(&image.labels, names::INCARNATION)?.parse().ok()?,
+    })
 }
 
 fn settled(state: SnapshotState) -> SnapshotReport {

@@ -5,13 +5,13 @@ use super::{Call, Creation, DIGEST, GIB};
 use serde_json::{Value, json};
 
 /// Memory of QEMU beside the RAM of its machine.
-const MACHINE: u64 = 384 << 20;
+pub const MACHINE: u64 = 384 << 20;
 /// The owner's network: its first address, and the end of the installation's id.
-const NETWORK: &str = "n0a500100045";
+pub const NETWORK: &str = "n0a500100045";
 const SNAPSHOT: &str = "9c9e6679-7425-40de-944b-e07fc1f90ae7";
 
 /// A container with everything that a node's settings can add.
-fn container() -> Value {
+pub fn container() -> Value {
     json!({
         "environment": ["LANG=C.UTF-8", "EMPTY="],
         "command": ["serve", "--all"],
@@ -35,7 +35,7 @@ fn container() -> Value {
 }
 
 /// A virtual machine, whose limit includes its image.
-fn machine() -> Value {
+pub fn machine() -> Value {
     json!({
         "kind": "vm",
         "learnt": { "image_bytes": 160 << 20 },
@@ -45,7 +45,7 @@ fn machine() -> Value {
 }
 
 /// A public port on all addresses of a node with Podman, which has none of them, and a private port.
-fn all_addresses(
+pub fn all_addresses(
     arguments: &[(&'static str, &'static str)],
     at: &'static str,
     ports: Value,
@@ -62,7 +62,7 @@ fn all_addresses(
 }
 
 /// Containers that are made from a snapshot: the members of the body with their image, labels and limit.
-fn snapshots([image_at, labels_at, limit_at]: [&'static str; 3]) -> Vec<Call> {
+pub fn snapshots([image_at, labels_at, limit_at]: [&'static str; 3]) -> Vec<Call> {
     let call = |name, arguments: &[_], mut sample: Value, limit, disk: &str, ran: &str| {
         sample["snapshot"] = json!({
             "id": SNAPSHOT, "instance": "5d1c5a5e-8e7c-4a57-9f0e-2f4b8f1f6a11", "incarnation": 1,
@@ -118,7 +118,7 @@ fn snapshots([image_at, labels_at, limit_at]: [&'static str; 3]) -> Vec<Call> {
 
 /// Containers with other limits of their disk: the member of the body, and the label. The network of one has
 /// its earlier name.
-fn disks(labels_at: &'static str, limit_at: &'static str) -> Vec<Call> {
+pub fn disks(labels_at: &'static str, limit_at: &'static str) -> Vec<Call> {
     let call = |name, arguments: &[_], sample, limit, more| Call {
         name,
         arguments: [&[DIGEST], arguments].concat(),
@@ -181,7 +181,7 @@ const PUBLIC: [&str; 7] = [
     "values/own/0/is",
 ];
 
-fn labels(more: Value) -> Value {
+pub fn labels(more: Value) -> Value {
     let mut labels = json!({
         "io.wharf.installation": "c8ba4720-ac4f-4603-8aa4-a08d240a1045",
         "io.wharf.instance": "0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f",
@@ -204,7 +204,7 @@ fn networking() -> Value {
 }
 
 /// The files of lxcfs that show a container its own size.
-const SIZES: [&str; 8] = [
+pub const SIZES: [&str; 8] = [
     "/proc/cpuinfo",
     "/proc/diskstats",
     "/proc/loadavg",
@@ -393,167 +393,6 @@ pub fn docker() -> Creation {
             ("request/create/body/Volumes", toml::Table::new().into()),
             ("values/mounted/item/Type", "bind".into()),
             ("values/mounted/item/ReadOnly", false.into()),
-        ],
-    }
-}
-
-pub fn podman() -> Creation {
-    let mounts = SIZES.map(|file| {
-        let source = format!("/var/lib/lxcfs{file}");
-        json!({ "type": "bind", "source": source, "destination": file, "options": ["ro"] })
-    });
-    let mapping = |address: &str, node: u16, instance: u16| json!({ "container_port": instance, "host_port": node, "host_ip": address, "protocol": "tcp" });
-    let limits = |memory: u64| {
-        json!({
-            "cpu": { "period": 100_000, "quota": 200_000 },
-            "memory": { "limit": memory, "swap": memory },
-            "pids": { "limit": 4096 },
-        })
-    };
-    let endpoint = json!({ "static_ips": ["10.80.1.7"], "static_mac": "02:42:0a:50:01:07" });
-    let common = || {
-        vec![
-            ("/name", json!("wharf-0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f")),
-            ("/image", json!("localhost/wharf/base:1")),
-            ("/hostname", json!("demo")),
-            ("/netns", json!({ "nsmode": "bridge" })),
-            (
-                "/networks",
-                json!({ format!("wharf-{NETWORK}"): endpoint.clone() }),
-            ),
-            ("/restart_policy", json!("no")),
-            (
-                "/log_configuration",
-                json!({ "driver": "json-file", "size": 10 << 20 }),
-            ),
-        ]
-    };
-    let container_walls = [
-        (
-            "/labels",
-            labels(json!({ "io.wharf.view": "own", "io.wharf.disk": "10G" })),
-        ),
-        ("/env", json!({ "LANG": "C.UTF-8", "EMPTY": "" })),
-        ("/command", json!(["serve", "--all"])),
-        (
-            "/portmappings",
-            json!([
-                mapping("198.51.100.1", 20001, 22),
-                mapping("192.0.2.1", 20002, 80)
-            ]),
-        ),
-        ("/resource_limits", limits(GIB)),
-        ("/shm_size", json!(GIB / 2)),
-        ("/cap_drop", json!(["NET_RAW"])),
-        ("/sysctl", json!({ "net.ipv4.ping_group_range": "0 65535" })),
-        ("/mounts", json!(mounts)),
-        (
-            "/volumes",
-            json!([
-                { "Name": format!("wharf-volume-{WRITTEN}"), "Dest": "/data", "Options": ["nocopy"] },
-                { "Name": format!("wharf-volume-{READ}"), "Dest": "/refs", "Options": ["ro", "nocopy"] },
-            ]),
-        ),
-        ("/devices", json!([{ "path": "a.example/gpu=1" }])),
-        ("/storage_opts", json!({ "size": "10G" })),
-        ("/dns_server", json!(["192.0.2.53"])),
-        (
-            "/r_limits",
-            json!([{ "type": "nofile", "soft": 1024, "hard": 1024 }]),
-        ),
-        (
-            "/userns",
-            json!({ "nsmode": "keep-id", "value": "uid=1000" }),
-        ),
-    ];
-    let machine_walls = [
-        (
-            "/labels",
-            labels(json!({ "io.wharf.disk": "13G", "io.wharf.public-network": "0p1" })),
-        ),
-        ("/resource_limits", limits(GIB + MACHINE)),
-        ("/cap_drop", json!(["ALL"])),
-        ("/no_new_privileges", json!(true)),
-        (
-            "/sysctl",
-            json!({ "net.ipv4.ip_unprivileged_port_start": "0" }),
-        ),
-        ("/storage_opts", json!({ "size": "13G" })),
-    ];
-    Creation {
-        driver: "driver-docker",
-        request: "create-podman",
-        calls: [
-            vec![
-                Call {
-                    name: "container",
-                    arguments: vec![DIGEST, ("own-view", "true")],
-                    sample: container(),
-                    walls: common().into_iter().chain(container_walls).collect(),
-                },
-                Call {
-                    name: "machine",
-                    arguments: vec![DIGEST],
-                    sample: machine(),
-                    walls: common().into_iter().chain(machine_walls).collect(),
-                },
-            ],
-            disks("/labels", "/storage_opts"),
-            snapshots(["/image", "/labels", "/storage_opts"]),
-            all_addresses(
-                &[],
-                "/portmappings",
-                json!([
-                    mapping("127.0.0.1", 20001, 22),
-                    { "container_port": 80, "host_port": 20002, "protocol": "tcp" },
-                ]),
-            ),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
-        members: vec![(
-            "",
-            vec![
-                "cap_drop",
-                "command",
-                "devices",
-                "dns_server",
-                "env",
-                "hostname",
-                "image",
-                "labels",
-                "log_configuration",
-                "mounts",
-                "name",
-                "netns",
-                "networks",
-                "no_new_privileges",
-                "portmappings",
-                "r_limits",
-                "resource_limits",
-                "restart_policy",
-                "shm_size",
-                "storage_opts",
-                "sysctl",
-                "userns",
-                "volumes",
-            ],
-        )],
-        free: vec!["values/own/0", "values/own/0/is", "values/shown/1"],
-        doors: vec![
-            ("request/create-podman/body/privileged", true.into()),
-            (
-                "request/create-podman/body/cap_add",
-                vec!["SYS_ADMIN"].into(),
-            ),
-            ("request/create-podman/body/volumes", vec!["/:/mnt"].into()),
-            ("request/create-podman/body/cgroup_parent", "/".into()),
-            ("request/create-podman/body/netns/nsmode", "host".into()),
-            (
-                "request/create-podman/body/resource_limits/memory/limit",
-                0.into(),
-            ),
         ],
     }
 }

@@ -3,6 +3,7 @@
 
 mod docker;
 mod incus;
+mod podman;
 mod simulated;
 mod volumes;
 
@@ -37,7 +38,7 @@ struct Call {
 fn creations() -> Vec<Creation> {
     vec![
         docker::docker(),
-        docker::podman(),
+        podman::podman(),
         incus::create(),
         incus::clone(),
         incus::furnishing(),

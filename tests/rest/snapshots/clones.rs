@@ -1,7 +1,7 @@
 //! Instances that are made from snapshots.
 
-use super::{clone, delete, holds, one, ready, until_event, until_free, used};
-use crate::{Expected, kill, running, start_lasting, start_with, uuid, wait_until};
+use super::{clone, delete, events, holds, one, ready, until_event, until_free, used};
+use crate::{Expected, kill, running, start_lasting, start_with, until_logged, uuid, wait_until};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -17,13 +17,10 @@ fn a_clone_is_made_after_kills_at_any_time() {
         api = kill(&mut server, &api);
         let made = api.wait_for(uuid(&created), "running").unwrap();
         let engine = std::fs::read_to_string(dir.path().join("engine")).unwrap();
-        let lines = engine
+        let mut lines = engine
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let own = lines
-            .filter(|line| line["id"] == made["uuid"])
-            .last()
-            .unwrap();
+        let own = lines.rfind(|line| line["id"] == made["uuid"]).unwrap();
         assert_eq!(own["machine"]["disk_of"], taken["id"]);
         assert_ne!(
             made["original_service_password"],
@@ -69,6 +66,33 @@ fn a_clone_is_made_although_its_snapshot_and_its_source_are_deleted() {
 }
 
 #[test]
+fn a_clone_that_is_suspended_before_it_is_made_frees_its_source() {
+    let faults = (2..60).map(|nth| {
+        format!("{{ call = \"ensure\", error = \"retry\", after_ms = 300, nth = {nth} }}")
+    });
+    let faults = faults.collect::<Vec<_>>().join(", ");
+    for kind in ["shared", "copied"] {
+        let (server, api) = start_with(&format!("snapshots = \"{kind}\", faults = [{faults}]"));
+        let source = running(&api);
+        let taken = ready(&api, &source, "before");
+        let created = clone(&api, &taken).is(201);
+        delete(&api, &taken).is(204);
+        api.delete(uuid(&source)).is(204);
+        // It runs for no one while it waits.
+        until_logged(&server, "request=\"stop\"");
+        let kinds = events(&api, &source);
+        assert!(!kinds.contains(&"purged".to_owned()), "{kinds:?}");
+        let suspend = ["suspend", uuid(&created), "--reason", "x"];
+        server.cli(&suspend).unwrap();
+        until_event(&api, &source, "purged");
+        until_free(&api);
+        api.delete(uuid(&created)).is(204);
+        until_event(&api, &created, "purged");
+        server.finish().unwrap();
+    }
+}
+
+#[test]
 fn a_clone_that_cannot_be_made_frees_its_snapshot() {
     let faults = "faults = [{ call = \"ensure\", error = \"failed\", nth = 2 }]";
     let (server, api) = start_with(faults);
@@ -95,6 +119,12 @@ fn a_snapshot_below_clones_goes_after_the_last_of_them() {
     delete(&api, &taken).is(204);
     one(&api, &taken).is(404);
     holds(&api, 1);
+    // Other snapshots do not wait for it, and nothing is busy with it.
+    let again = ready(&api, &source, "again");
+    delete(&api, &again).is(204);
+    wait_until("one snapshot is left", || {
+        Ok((used(&api, "n_snapshots") == 1).then_some(()))
+    });
     let asked = || server.log().matches("request=\"drop-snapshot\"").count();
     let before = asked();
     api.delete(uuid(&clones[0])).is(204);

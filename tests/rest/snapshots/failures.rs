@@ -47,6 +47,9 @@ fn a_lost_answer_takes_no_second_snapshot() {
     let instance = running(&api);
     let taken = ready(&api, &instance, "before");
     delete(&api, &taken).is(204);
+    // The engine may still take it once more.
+    wharf_tests::interval(Duration::from_millis(1500));
+    assert_eq!(used(&api, "n_snapshots"), 1);
     until_free(&api);
     server.finish().unwrap();
 }
@@ -61,6 +64,8 @@ fn fails(settings: &str) {
     has(failed["reason"].as_str().unwrap(), "could not take");
     assert_eq!(failed["size_gib"], Value::Null);
     has(events(&api, &instance).join(" "), "snapshot-failed");
+    // The engine was seen without it.
+    assert_eq!(used(&api, "snapshot_gib"), 0);
     let usage = api.get("/api/usage/").is(200);
     let costs = usage["snapshots"].as_array().unwrap().iter();
     assert!(costs.clone().all(|row| row["hourly_usd"] == 0.0), "{usage}");
@@ -165,6 +170,27 @@ fn snapshots_are_lost_with_their_node() {
     delete(api, &taken).is(204);
     delete(api, &again).is(204);
     assert_eq!(all(api), [] as [Value; 0]);
+}
+
+#[test]
+fn an_instance_that_is_created_again_does_not_wait_for_a_lost_copy() {
+    let endless = "snapshots = \"copied\", snapshot_ms = 100000";
+    let cluster = Cluster::start(&[("one", endless), ("two", "")]);
+    let (server, api) = (&cluster.server, &cluster.api);
+    server.cli(&["node", "drain", "two"]).unwrap();
+    let instance = running(api);
+    let taken = take(api, &instance, "before").is(201);
+    until_asked(server, &taken);
+    server.cli(&["node", "resume", "two"]).unwrap();
+    cluster.away(0, true);
+    until_says(server, &["node", "list"], "out of reach");
+    server.cli(&["node", "lost", "one", "--yes"]).unwrap();
+    assert_eq!(one(api, &taken).is(200)["state"], "error");
+    api.act(uuid(&instance), "recreate").is(200);
+    api.wait_for(uuid(&instance), "running").unwrap();
+    stop(api, &instance);
+    until_event(api, &instance, "released");
+    cluster.finish();
 }
 
 #[test]
@@ -294,6 +320,23 @@ fn one_snapshot_is_taken_at_a_time_on_a_node() {
     };
     let order: Vec<_> = taken.iter().map(at).collect();
     assert!(order.is_sorted(), "{order:?}");
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_deleted_snapshot_that_cannot_go_holds_up_no_other() {
+    let faults = "faults = [{ call = \"drop\", error = \"error\" }]";
+    let settings = format!("snapshots = \"copied\", snapshot_ms = 1500, {faults}");
+    let (server, api) = start_with(&settings);
+    let (first, second) = (running(&api), running(&api));
+    let taken = take(&api, &first, "copy-a").is(201);
+    until_asked(&server, &taken);
+    delete(&api, &taken).is(204);
+    until_logged(&server, "a step of a snapshot failed");
+    ready(&api, &second, "copy-b");
+    // Nor does a stop wait for it.
+    stop(&api, &first);
+    until_event(&api, &first, "released");
     server.finish().unwrap();
 }
 

@@ -168,3 +168,23 @@ fn a_refusal_that_passes_costs_the_plan_no_run() {
     assert_eq!(count(&api, &instance, "snapshot-plan-failed"), 0);
     server.finish().unwrap();
 }
+
+#[test]
+fn of_runs_that_fail_the_newest_snapshot_stays() {
+    let Some(clock) = fake_clock() else { return };
+    let node = simulated_node("one", "refuse_snapshots = \"the disk is full\"");
+    let settings = format!("{}{node}", Ports::take().settings());
+    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let instance = running(&api);
+    plan(&api, &instance, &json!({ "every_h": 1, "keep": 2 }));
+    for n in 1..=4 {
+        pass(&server, &clock, u32::try_from(n).unwrap() + 1);
+        until_count(&api, &instance, "snapshot-failed", n);
+    }
+    // The one before it goes with the next run.
+    let rows = all(&api);
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert!(rows.iter().all(|row| row["state"] == "error"), "{rows:?}");
+    server.finish().unwrap();
+}

@@ -15,11 +15,11 @@ use wharf_tests::simulated_node;
 /// The snapshot that the engine's disk of an instance was made from last, by the engine's file.
 fn disk_of(dir: &tempfile::TempDir, instance: &Value) -> Value {
     let engine = std::fs::read_to_string(dir.path().join("engine")).unwrap();
-    let lines = engine
+    let mut lines = engine
         .lines()
         .map(|line| serde_json::from_str(line).unwrap());
-    let own = lines.filter(|line: &Value| line["id"] == instance["uuid"]);
-    own.last().unwrap()["machine"]["disk_of"].clone()
+    let own = lines.rfind(|line: &Value| line["id"] == instance["uuid"]);
+    own.unwrap()["machine"]["disk_of"].clone()
 }
 
 #[test]
@@ -118,6 +118,22 @@ fn a_snapshot_of_the_present_disk_is_taken_before() {
 }
 
 #[test]
+fn no_snapshot_of_the_present_disk_is_taken_during_a_stop() {
+    let brief = "[limits]\nanswer_wait_ms = 300\n";
+    let faults = "faults = [{ call = \"stop\", error = \"late\", after_ms = 3000, nth = 1 }]";
+    let (server, api) = start_under(brief, faults);
+    let instance = crate::running(&api);
+    let taken = ready(&api, &instance, "before");
+    api.act(uuid(&instance), "stop").is(200);
+    let refused = restore(&api, &taken, true).is(400);
+    has(refused["detail"].as_str().unwrap(), "still under way");
+    until_event(&api, &instance, "released");
+    restore(&api, &taken, true).is(200);
+    until_event(&api, &instance, "restored");
+    server.finish().unwrap();
+}
+
+#[test]
 fn a_restore_without_the_snapshot_before_leaves_the_disk() {
     let faults =
         (2..12).map(|nth| format!("{{ call = \"take\", error = \"error\", nth = {nth} }}"));
@@ -141,12 +157,14 @@ fn a_restore_without_the_snapshot_before_leaves_the_disk() {
 
 #[test]
 fn an_instance_that_cannot_be_restored_stays_stopped() {
-    let settings = "faults = [{ call = \"restore\", error = \"error\" }]";
-    let (server, api) = start_with(settings);
+    let faults = "faults = [{ call = \"restore\", error = \"error\" }]";
+    let node = simulated_node("one", faults);
+    let (server, api) = start_on("provisioning_deadline_s = 3\n", &node);
     let instance = stopped(&api);
     let taken = ready(&api, &instance, "before");
     restore(&api, &taken, false).is(200);
-    until_event(&api, &instance, "restore-failed");
+    let failed = until_event(&api, &instance, "restore-failed");
+    has(failed["message"].as_str().unwrap(), "Look at the disk");
     let now = api.instance(uuid(&instance)).is(200);
     assert_eq!(now["state"], "exited");
     // The snapshot and the disk can be used again.
@@ -161,6 +179,20 @@ fn an_instance_that_cannot_be_restored_stays_stopped() {
     api.act(uuid(&instance), "restart").is(200);
     api.wait_for(uuid(&instance), "running").unwrap();
     delete(&api, &taken).is(204);
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_engine_that_fails_for_a_while_is_asked_again() {
+    let faults =
+        (1..6).map(|nth| format!("{{ call = \"restore\", error = \"error\", nth = {nth} }}"));
+    let faults = faults.collect::<Vec<_>>().join(", ");
+    let (server, api) = start_with(&format!("faults = [{faults}]"));
+    let instance = stopped(&api);
+    let taken = ready(&api, &instance, "before");
+    restore(&api, &taken, false).is(200);
+    until_event(&api, &instance, "restored");
+    assert_eq!(count(&api, &instance, "restore-failed"), 0);
     server.finish().unwrap();
 }
 

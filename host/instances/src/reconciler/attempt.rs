@@ -57,8 +57,10 @@ pub struct History {
     pub refused_since: Option<Instant>,
     /// How often the instance got another allocation.
     pub replaced: u32,
-    /// How often the move to a larger disk broke off.
+    /// How often the work on the disk broke off.
     pub broke_off: u32,
+    /// The time since which a restore breaks off.
+    pub broken_since: Option<Instant>,
     /// The time since which the content moves to a larger disk, and the time of the next event about it.
     pub growth_event: Option<GrowthEvent>,
     /// The generation whose ports the node has, and the number of the start since then.
@@ -258,6 +260,9 @@ impl History {
     pub fn stand_still(&mut self, time: Duration) {
         if let Some((_, deadline)) = &mut self.deadline {
             *deadline += time;
+        }
+        if let Some(since) = &mut self.broken_since {
+            *since += time;
         }
     }
 

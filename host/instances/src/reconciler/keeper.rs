@@ -1,8 +1,11 @@
 //! The keeper of the volumes of a node, or of its snapshots: it makes the node follow their rows, one after the
 //! other. A notification or a tick only wakes it.
 
+use super::attempt::FIRST_PAUSE;
 use super::on_node::{OnNode, Turn};
-use super::store::{NodeStore, StoreFailure};
+use super::stepped::Stepped;
+use super::store::NodeStore;
+use super::tasks::until_certain;
 use crate::App;
 use std::collections::BTreeMap;
 use std::mem;
@@ -14,15 +17,13 @@ use wharf_domain::driver::{DiskReport, DiskState, PluginError};
 use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
 use wharf_domain::kept::{Kept, KeptEvent, KeptFailure};
+use wharf_domain::time::Timestamp;
 use wharf_plugin::NodeDriver;
 
 /// How often the rows are read for work whose notification was lost.
 const TICK: Duration = Duration::from_secs(5);
 /// The pause before a step is tried again, first and longest.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// An engine may still carry out a creation whose response was lost. Only a second absence, this much
-/// later, proves that it did not.
-const SECOND_LOOK: Duration = Duration::from_secs(5);
+const PAUSE: (Duration, Duration) = (FIRST_PAUSE, Duration::from_secs(5));
 
 /// Keeps one kind of data on one node.
 pub struct Keeper<K: OnNode> {
@@ -30,6 +31,12 @@ pub struct Keeper<K: OnNode> {
     node: NodeId,
     driver: NodeDriver,
     tried: BTreeMap<K::Id, Tried>,
+    /// The last requests to make one that got no answer. The engine may carry each out after a later one that was
+    /// answered.
+    unanswered: BTreeMap<K::Id, Instant>,
+    /// The start of this process, by Wharf's own clock too.
+    begun: Instant,
+    started: Timestamp,
 }
 
 /// The earlier tries for one row.
@@ -55,61 +62,17 @@ struct Tried {
     doubted: bool,
 }
 
-/// The result of one step.
-enum Stepped {
-    /// The row has changed.
-    Done,
-    /// The next step is due after this time.
-    After(Duration),
-    /// The step failed.
-    Failed(String),
-    /// The node was out of reach.
-    Away(String),
-}
-
-impl From<Result<(), Error>> for Stepped {
-    fn from(written: Result<(), Error>) -> Self {
-        match written {
-            Ok(()) => Self::Done,
-            Err(error) => Self::Failed(error.chain()),
-        }
-    }
-}
-
-impl From<StoreFailure> for Stepped {
-    fn from(failure: StoreFailure) -> Self {
-        match failure {
-            StoreFailure::Node(error) => Self::Away(error.to_string()),
-            StoreFailure::Rows(error) => Self::Failed(error.chain()),
-        }
-    }
-}
-
-impl From<PluginError> for Stepped {
-    fn from(error: PluginError) -> Self {
-        match error {
-            PluginError::RetryLater(pause) => Self::After(pause),
-            error @ (PluginError::Unreachable(_) | PluginError::Busy) => {
-                Self::Away(error.to_string())
-            }
-            error => Self::Failed(error.to_string()),
-        }
-    }
-}
-
-impl<F> From<DiskReport<F>> for Stepped {
-    fn from(report: DiskReport<F>) -> Self {
-        Self::After(report.again.unwrap_or(PAUSE.0))
-    }
-}
-
 impl<K: OnNode> Keeper<K> {
     pub fn new(app: Arc<App>, node: NodeId, driver: NodeDriver) -> Self {
+        let started = app.clock.now();
         Self {
             app,
             node,
             driver,
             tried: BTreeMap::new(),
+            unanswered: BTreeMap::new(),
+            begun: Instant::now(),
+            started,
         }
     }
 
@@ -151,16 +114,30 @@ impl<K: OnNode> Keeper<K> {
     /// Takes a step for each row that needs one. Returns the time of the next step.
     async fn work(&mut self) -> Result<Option<Instant>, Error> {
         let pending = self.pending()?;
-        self.tried
-            .retain(|id, _| pending.iter().any(|(row, _)| row.id == *id));
+        let under_way = K::under_way(&self.app);
+        self.tried.retain(|id, _| {
+            let stays = pending.iter().any(|(row, _)| row.id == *id);
+            if let Some(under_way) = under_way.filter(|_| !stays) {
+                under_way.lock().remove(id);
+            }
+            stays
+        });
+        self.unanswered
+            .retain(|_, at| until_certain(Some(*at)).is_some());
         if pending.is_empty() {
             return Ok(None);
         }
         let full = Duration::from_secs(self.app.config().provisioning_deadline_s);
+        let mut on = Vec::new();
         for (row, turn) in &pending {
+            // The end of its copy holds up no other.
+            if let Some(tried) = self.tried.get_mut(&row.id).filter(|_| row.deleted) {
+                tried.begun = false;
+            }
             if !self.is_on(row, *turn) {
                 continue;
             }
+            on.push(row.id);
             let now = Instant::now();
             let tried = self.tried.entry(row.id).or_insert_with(|| Tried {
                 deadline: now + full,
@@ -195,7 +172,9 @@ impl<K: OnNode> Keeper<K> {
             }
             self.note(row.id, stepped);
         }
-        Ok(self.tried.values().map(|tried| tried.next).min())
+        // The others wait for something else, whatever the times of their steps.
+        let tried = on.iter().filter_map(|id| self.tried.get(id));
+        Ok(tried.map(|tried| tried.next).min())
     }
 
     /// Whether it is the turn of a row. What the node has begun goes on; another copy waits for its end.
@@ -299,7 +278,11 @@ impl<K: OnNode> Keeper<K> {
         if let Some(under_way) = K::under_way(&self.app) {
             under_way.lock().entry(row.id).or_default();
         }
-        let why = match K::make(&self.app, &self.driver, row).await {
+        let made = K::make(&self.app, &self.driver, row).await;
+        if let Err(PluginError::Unreachable(_) | PluginError::Fault(_)) = &made {
+            self.unanswered.insert(row.id, Instant::now());
+        }
+        let why = match made {
             Ok(DiskReport {
                 state: DiskState::Ready(facts),
                 ..
@@ -376,13 +359,19 @@ impl<K: OnNode> Keeper<K> {
 
     /// The time until an absence proves that it will not appear any more.
     fn until_certain(&mut self, row: &Kept<K>) -> Option<Duration> {
-        let tried = self.tried.get_mut(&row.id)?;
         if row.made {
-            return None;
+            return self.until_answered(row);
         }
-        let first = *tried.first_absent.get_or_insert_with(Instant::now);
-        let left = SECOND_LOOK.saturating_sub(first.elapsed());
-        (!left.is_zero()).then_some(left)
+        let tried = self.tried.get_mut(&row.id)?;
+        until_certain(Some(*tried.first_absent.get_or_insert_with(Instant::now)))
+    }
+
+    /// The time until no request to make it is left to carry out. An earlier process may have made one right before
+    /// its end.
+    fn until_answered(&self, row: &Kept<K>) -> Option<Duration> {
+        let started = u64::try_from(self.started.0).unwrap_or_default();
+        let earlier = (row.seq <= started).then_some(self.begun);
+        until_certain(self.unanswered.get(&row.id).copied().or(earlier))
     }
 
     /// The node has it.
@@ -411,16 +400,25 @@ impl<K: OnNode> Keeper<K> {
         let id = row.id;
         self.believe(id, interruptions).await?;
         self.confirm().await?;
+        let mut is_absent = false;
         if K::IS_COPY {
             if let Some(tried) = self.tried.get_mut(&id) {
                 tried.given_up = Some(why.clone());
             }
-            self.clean(row).await?;
+            is_absent = self.clean(row).await?;
+            self.believe(id, interruptions).await?;
+            if let Some(wait) = self.until_answered(row) {
+                return Err(Stepped::After(wait));
+            }
         }
         tracing::warn!(%id, node = %self.node, why, "a {} cannot be made", K::WORD);
         let decide = move |view: &View<'_>| {
             let changes = match view.rows.get(K::ROWS, id)? {
-                Some(row) if !row.deleted && !row.made => {
+                Some(mut row) if !row.deleted && !row.made => {
+                    if is_absent {
+                        // It claims nothing more.
+                        row.size_gib = 0;
+                    }
                     fail(row, view, KeptFailure::NotMade, &why)
                 }
                 _ => Changes::none(),
@@ -430,11 +428,13 @@ impl<K: OnNode> Keeper<K> {
         Ok(self.app.db.write_essential(decide).await.into())
     }
 
-    /// Removes what is left of a copy: it takes room, and the instance may stand still for it.
-    async fn clean(&self, row: &Kept<K>) -> Result<(), Stepped> {
+    /// Removes what is left of a copy: it takes room, and the instance may stand still for it. Whether nothing is
+    /// left.
+    async fn clean(&self, row: &Kept<K>) -> Result<bool, Stepped> {
         match K::unmake(&self.driver, row.id, K::whose(row)).await {
             Ok(report) if matches!(report.state, DiskState::Making(_)) => Err(report.into()),
-            Ok(_) => Ok(()),
+            Ok(report) => Ok(report.state == DiskState::Absent),
+            Err(PluginError::NotFound) => Ok(true),
             Err(
                 error @ (PluginError::RetryLater(_)
                 | PluginError::Unreachable(_)
@@ -443,7 +443,7 @@ impl<K: OnNode> Keeper<K> {
             // Its deletion tries again.
             Err(error) => {
                 tracing::warn!(id = %row.id, node = %self.node, %error, "cannot remove what is left of a {}", K::WORD);
-                Ok(())
+                Ok(false)
             }
         }
     }

@@ -78,8 +78,8 @@ impl LimitsProver {
         let proven = self.driver.prove_limits(id, &references).await;
         drop(permit);
         let found = match proven {
-            Ok(found) => found,
-            Err(PluginError::Unsupported(_)) => return Ok(None),
+            Ok(found) => Some(found),
+            Err(PluginError::Unsupported(_)) => None,
             Err(error) => return Err(error.to_string()),
         };
         let store = NodeStore {
@@ -91,7 +91,7 @@ impl LimitsProver {
             return Err("it may be the result of another store".to_owned());
         }
         let noted = self.note(found.clone()).await;
-        noted.map(|()| Some(found)).map_err(|error| error.chain())
+        noted.map(|()| found).map_err(|error| error.chain())
     }
 
     /// The id in the name of the disk of a proof. A node always has the same one, so that a proof removes what an
@@ -107,12 +107,13 @@ impl LimitsProver {
         Ok(VolumeId(Builder::from_random_bytes(bytes).into_uuid()))
     }
 
-    /// Notes a result that differs from the last one, and tells the operator.
-    async fn note(&self, found: Limits) -> Result<(), Error> {
-        let node = self.node.clone();
+    /// Notes a result that differs from the last one, and tells the operator. A breach that nothing can prove any
+    /// more is none.
+    async fn note(&self, found: Option<Limits>) -> Result<(), Error> {
+        let (node, proves) = (self.node.clone(), found.is_some());
         let broken = match found {
-            Limits::Held => None,
-            Limits::Broken(why) => Some(why),
+            Some(Limits::Broken(why)) => Some(why),
+            Some(Limits::Held) | None => None,
         };
         let why = broken.clone();
         let decide = move |view: &View<'_>| {
@@ -134,6 +135,10 @@ impl LimitsProver {
                 node = %self.node, why,
                 "the node does not hold the sizes of disks and volumes: it takes nothing new until a proof \
                  succeeds. On btrfs, `btrfs quota rescan` mends inconsistent quotas"
+            ),
+            None if was_broken && !proves => tracing::warn!(
+                node = %self.node,
+                "the node cannot prove any more that it holds sizes: it takes new things again"
             ),
             None if was_broken => {
                 tracing::info!(node = %self.node, "the node holds the sizes of disks and volumes again");

@@ -24,6 +24,7 @@ mod relocate;
 mod resize;
 mod restore;
 mod spec;
+mod stepped;
 mod stop;
 mod store;
 mod supervise;

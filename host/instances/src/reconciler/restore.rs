@@ -8,6 +8,7 @@ use crate::restart;
 use crate::snapshots::{RESTORES, RestoreRow, SOURCES, SourceRow};
 use crate::volumes::has_changes;
 use std::time::Duration;
+use tokio::time::Instant;
 use wharf_db::{Changes, Read as _, Rows as _, SNAPSHOTS, SNAPSHOTS_OF, View};
 use wharf_domain::driver::{DriverReport, Phase, PluginError, SnapshotKind};
 use wharf_domain::error::Error;
@@ -24,8 +25,14 @@ impl Attempt<'_> {
     pub async fn wait_for_copy(&mut self) -> Result<(), NextAttempt> {
         let id = self.instance.id;
         let own = self.app.db.read(|rows| {
-            let ids = rows.keys_under(&SNAPSHOTS_OF, &id)?;
-            ids.collect::<Result<Vec<SnapshotId>, _>>()
+            let mut own = Vec::new();
+            for snapshot in rows.keys_under(&SNAPSHOTS_OF, &id)? {
+                // A damaged row does not keep the instance.
+                let row = rows.get(&SNAPSHOTS, snapshot?).ok().flatten();
+                let row = row.filter(|row| row.status() == KeptStatus::Creating);
+                own.extend(row.map(|row| row.id));
+            }
+            Ok(own)
         })?;
         let progress = {
             let under_way = self.app.snapshot_progress.lock();
@@ -83,6 +90,7 @@ impl Attempt<'_> {
                     return next;
                 }
                 self.history.broke_off = 0;
+                self.history.broken_since = None;
                 self.app.growing.end(self.instance.id);
                 self.app.nodes.prove_limits(&self.instance.node);
                 let features = self.app.nodes.features(&self.instance.node);
@@ -104,7 +112,24 @@ impl Attempt<'_> {
                 phase: Phase::Failed(why),
                 ..
             }) => self.restore_failed(&why).await,
-            Ok(report) => NextAttempt::After(report.again.unwrap_or(FIRST_PAUSE)),
+            Ok(DriverReport {
+                phase: Phase::Elsewhere(place),
+                ..
+            }) => match self.bring_back(&place).await {
+                NextAttempt::Retry(why) if self.gives_up() => self.restore_failed(&why).await,
+                next => next,
+            },
+            Ok(DriverReport {
+                phase: phase @ (Phase::Absent | Phase::Pulling(_) | Phase::Creating),
+                again,
+                ..
+            }) => {
+                if self.gives_up() {
+                    let why = format!("the engine reports {phase:?}");
+                    return self.restore_failed(&why).await;
+                }
+                NextAttempt::After(again.unwrap_or(FIRST_PAUSE))
+            }
             // Other copies come first.
             Err(PluginError::RetryLater(pause)) => self.goes_on(Work::Restoring, "", pause).await,
             Err(
@@ -116,7 +141,7 @@ impl Attempt<'_> {
             ) => self.restore_failed(&error.to_string()).await,
             Err(error @ (PluginError::Unreachable(_) | PluginError::Busy)) => error.into(),
             Err(error @ (PluginError::Other(_) | PluginError::Fault(_))) => {
-                if self.breaks_off() {
+                if self.gives_up() {
                     return self.restore_failed(&error.to_string()).await;
                 }
                 error.into()
@@ -124,13 +149,22 @@ impl Attempt<'_> {
         }
     }
 
-    /// Ends a restore: the disk stays as it was.
+    /// Notes that the restore has broken off. Whether it will not complete: what is wrong with the engine may pass,
+    /// and the disk may be half done until then.
+    fn gives_up(&mut self) -> bool {
+        let full = Duration::from_secs(self.app.config().provisioning_deadline_s);
+        let since = *self.history.broken_since.get_or_insert_with(Instant::now);
+        self.breaks_off() && since.elapsed() >= full
+    }
+
+    /// Ends a restore that does not complete.
     async fn restore_failed(&mut self, why: &str) -> NextAttempt {
         if let Err(next) = self.believe_failure().await {
             return next;
         }
         tracing::warn!(node = %self.instance.node, why, "the disk is not restored");
         self.history.broke_off = 0;
+        self.history.broken_since = None;
         self.app.growing.end(self.instance.id);
         self.writer.restore_failed(why.to_owned()).await.into()
     }
@@ -158,8 +192,8 @@ impl ObservationWriter {
         .await
     }
 
-    /// The disk is as it was. An instance that was to start stays stopped, so that its user learns of it before
-    /// it runs with that disk.
+    /// The driver may have changed the disk before it failed. An instance that was to start stays stopped, so that its
+    /// user learns of it before it runs with that disk.
     async fn restore_failed(&self, why: String) -> Result<bool, Error> {
         self.on_row(move |row, view| {
             let id = row.id;

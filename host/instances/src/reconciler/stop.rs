@@ -10,18 +10,16 @@ use wharf_domain::driver::{DriverReport, Phase, PluginError};
 use wharf_domain::error::Error;
 use wharf_domain::instance::ResourceType;
 
+/// The pause of a deletion that waits for an instance that is being made from a snapshot.
+const WHILE_NEEDED: Duration = Duration::from_millis(500);
+
 impl Attempt<'_> {
     /// Stops the instance and releases its compute.
     pub async fn stop(&mut self) -> NextAttempt {
         if let Err(next) = self.before_stop().await {
             return next;
         }
-        let limits = self.app.config().limits;
-        let grace = Duration::from_millis(match self.target.resource_type {
-            ResourceType::Container => limits.stop_grace_ms,
-            ResourceType::Vm => limits.vm_stop_grace_ms,
-        });
-        match self.driver.stop(&self.target, grace).await {
+        match self.driver.stop(&self.target, self.grace()).await {
             Ok(DriverReport {
                 phase: Phase::Stopped(_) | Phase::Failed(_) | Phase::Absent,
                 ..
@@ -33,6 +31,15 @@ impl Attempt<'_> {
             Ok(report) => NextAttempt::After(report.again.unwrap_or(FIRST_PAUSE)),
             Err(error) => error.into(),
         }
+    }
+
+    /// The time for an instance to end by itself.
+    fn grace(&self) -> Duration {
+        let limits = self.app.config().limits;
+        Duration::from_millis(match self.target.resource_type {
+            ResourceType::Container => limits.stop_grace_ms,
+            ResourceType::Vm => limits.vm_stop_grace_ms,
+        })
     }
 
     /// Releases the compute of an instance that does not run. A change of its volumes comes after that, so
@@ -63,12 +70,25 @@ impl Attempt<'_> {
         Ok(claim.is_some_and(|claim| !claim.compute))
     }
 
+    /// Stops a deleted instance that has to stay: its owner does not reach it, and it costs nothing.
+    async fn stop_deleted(&mut self) -> NextAttempt {
+        match self.driver.stop(&self.target, self.grace()).await {
+            Ok(DriverReport {
+                phase: Phase::Stopped(_) | Phase::Failed(_) | Phase::Absent,
+                ..
+            })
+            | Err(PluginError::NotFound) => NextAttempt::After(WHILE_NEEDED),
+            Ok(report) => NextAttempt::After(report.again.unwrap_or(FIRST_PAUSE)),
+            Err(error) => error.into(),
+        }
+    }
+
     /// Deletes the instance and frees everything it held. On some engines its snapshots go with it, so that it
     /// stays while an instance is being made from one.
     pub async fn delete(&mut self) -> NextAttempt {
         match self.app.db.read(|rows| has_needed(rows, self.instance.id)) {
             Ok(false) => {}
-            Ok(true) => return NextAttempt::After(FIRST_PAUSE),
+            Ok(true) => return self.stop_deleted().await,
             Err(error) => return error.into(),
         }
         match self.driver.delete(&self.target).await {

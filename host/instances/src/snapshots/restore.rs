@@ -4,7 +4,7 @@
 use super::read::own;
 use super::rows::{RESTORES, RestoreRow, refuse_restoring};
 use crate::{App, InstanceView, moves, suspension};
-use wharf_db::{Changes, INSTANCES, Rows as _};
+use wharf_db::{Changes, INSTANCES, Read as _, Rows as _};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
 use wharf_domain::instance::Intent;
@@ -39,7 +39,10 @@ impl App {
                 });
             }
             refuse_restoring(view.rows, instance.id)?;
-            if instance.intent == Intent::Start || instance.resize.is_some() {
+            // The disk before counts as the present one only once the node has stopped the instance.
+            let claim = view.rows.claim(instance.id)?;
+            let stops = snapshot_first && claim.is_some_and(|claim| claim.compute);
+            if instance.intent == Intent::Start || instance.resize.is_some() || stops {
                 return Err(Error::NotApplicable(
                     "an earlier change of this instance is still under way; try again shortly",
                 ));

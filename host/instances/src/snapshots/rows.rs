@@ -101,12 +101,13 @@ pub fn is_bound(rows: &impl Rows, instance: &Instance) -> Result<bool, Error> {
     Ok(has_mounts(rows, instance.id)? || snapshots_of(rows, instance.id)?.iter().any(here))
 }
 
-/// Whether an instance that is not made yet needs the snapshot, which then stays on its node.
+/// Whether an instance that is being made needs the snapshot, which then stays on its node. One that the operator
+/// has suspended is not made any more.
 pub(crate) fn is_needed(rows: &impl Rows, snapshot: SnapshotId) -> Result<bool, Error> {
     for id in rows.keys_under(&SOURCED, &snapshot)? {
         let waits = rows
             .get(&INSTANCES, id?)?
-            .is_some_and(|row| !row.provisioned && !row.failed && row.intent != Intent::Delete);
+            .is_some_and(|row| !row.provisioned && !row.failed && row.intent == Intent::Run);
         if waits {
             return Ok(true);
         }

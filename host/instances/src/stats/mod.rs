@@ -24,11 +24,6 @@ use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
 use wharf_plugin::NodeDriver;
 
-/// The interval between two readings of an instance that a user has looked at in the last two minutes.
-const STATS_INTERVAL: Duration = Duration::from_secs(2);
-/// The time for one reading. It is for a slow engine; one that answers no request for 3 s is out of reach.
-const STATS_TIMEOUT: Duration = Duration::from_secs(15);
-
 /// Live usage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InstanceStats {
@@ -92,11 +87,11 @@ impl App {
     async fn newest(&self, instance: &Instance) -> Result<Sample, PluginError> {
         let driver = self.driver_in_reach(&instance.node)?;
         let held = self.samples.look(instance);
-        let fresh = STATS_INTERVAL + LATE;
+        let fresh = self.stats_interval() + LATE;
         let (bound, held) = match held {
             Some(sample) if sample.at.elapsed() < fresh || answers(driver) => return Ok(sample),
             Some(sample) => (SILENCE, Some(sample)),
-            None => (STATS_TIMEOUT, None),
+            None => (self.stats_timeout(), None),
         };
         let read = self.sample_in_time(instance, driver, bound).await;
         read.or_else(|error| match held {
@@ -119,6 +114,14 @@ impl App {
             }
             _ => Ok(driver),
         }
+    }
+
+    fn stats_interval(&self) -> Duration {
+        Duration::from_millis(self.config().limits.stats_every_ms)
+    }
+
+    fn stats_timeout(&self) -> Duration {
+        Duration::from_millis(self.config().limits.stats_timeout_ms)
     }
 
     async fn sample_in_time(

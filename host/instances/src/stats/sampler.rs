@@ -1,8 +1,9 @@
 //! The task that samples the instances of a node while users look at them.
 
-use super::{STATS_INTERVAL, STATS_TIMEOUT, answers, is_late};
+use super::{answers, is_late};
 use crate::App;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinSet;
 use wharf_db::Read;
 use wharf_domain::ids::{InstanceId, NodeId};
@@ -10,11 +11,13 @@ use wharf_domain::state::InstanceState;
 
 /// Readings at once on one node. They leave places in the queue of readings to first looks.
 const AT_ONCE: usize = 8;
+/// The shortest pause between two rounds.
+const AT_LEAST: Duration = Duration::from_millis(50);
 
 /// Samples until it is dropped.
 pub async fn run(app: Arc<App>, node: NodeId) {
     loop {
-        tokio::time::sleep(STATS_INTERVAL).await;
+        tokio::time::sleep(app.stats_interval().max(AT_LEAST)).await;
         if app.driver_in_reach(&node).is_err() {
             continue;
         }
@@ -40,7 +43,7 @@ impl App {
         let Some(driver) = self.drivers.get(&instance.node) else {
             return;
         };
-        let sampled = self.sample_in_time(&instance, driver, STATS_TIMEOUT);
+        let sampled = self.sample_in_time(&instance, driver, self.stats_timeout());
         if let Err(error) = sampled.await {
             tracing::debug!(instance = %id, %error, "cannot sample the usage");
             if !is_late(&error) || !answers(driver) {

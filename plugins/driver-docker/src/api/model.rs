@@ -15,8 +15,6 @@ pub fn label<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Details {
-    /// The name, with a leading slash.
-    pub name: String,
     /// The state.
     pub state: State,
     /// The configuration at creation.
@@ -58,6 +56,8 @@ pub struct State {
     /// Whether the kernel ended it for lack of memory.
     #[serde(rename = "OOMKilled")]
     pub oom_killed: bool,
+    /// The time of the last start.
+    pub started_at: String,
     /// The reason for a failed start.
     pub error: Option<String>,
 }
@@ -126,6 +126,8 @@ const SSH: &str = "io.wharf.ssh";
 const CLONABLE: &str = "io.wharf.clonable";
 /// The label of a snapshot: the size of the image below it, in bytes.
 const IMAGE_BYTES: &str = "io.wharf.image-bytes";
+/// The label of a copy of a stopped container: the time of its last start.
+const LAST_START: &str = "io.wharf.last-start";
 
 /// One entry of `GET /images/json`
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -157,6 +159,9 @@ pub struct Layer {
 #[serde(default, rename_all = "PascalCase")]
 pub struct Event {
     pub action: String,
+    /// In seconds.
+    #[serde(rename = "time")]
+    pub time: Option<i64>,
 }
 
 /// The settings of an image's containers.
@@ -175,7 +180,8 @@ pub struct Storage {
 }
 
 impl Image {
-    fn label(&self, key: &str) -> Option<&str> {
+    /// Returns one label of the image.
+    pub fn label(&self, key: &str) -> Option<&str> {
         label(&self.config.as_ref()?.labels, key)
     }
 
@@ -187,6 +193,11 @@ impl Image {
     /// Whether instances can be made from its snapshots.
     pub fn is_clonable(&self) -> bool {
         self.label(CLONABLE).is_some()
+    }
+
+    /// The time of the last start of the stopped container that it is a copy of.
+    pub fn last_start(&self) -> Option<&str> {
+        self.label(LAST_START)
     }
 
     /// The size of the image below a snapshot.

@@ -3,10 +3,16 @@
 use super::model::{Event, Image, ImageSummary, Layer};
 use super::{Api, Reply, accepted};
 use chrono::DateTime;
-use wharf_guest::{Call, Error, Job};
+use wharf_guest::{Call, Error, Job, log};
 
 /// Podman does not answer requests about images while it copies one.
 const BUSY_MS: u32 = 60_000;
+/// Delay after an answer without a date.
+const NO_DATE_MS: u32 = 5_000;
+/// The number of events of any kind that dockerd remembers. A shorter list lacks none since its start.
+const REMEMBERED: usize = 256;
+/// No copy takes a day. An operator's own pause looks like one.
+const LONGEST_COPY_S: i64 = 24 * 60 * 60;
 
 impl Api<'_> {
     /// Reads the snapshot of the call.
@@ -39,36 +45,80 @@ impl Api<'_> {
         }
     }
 
-    /// Starts the copy of a container, or reports its state: none while it is in progress.
-    pub fn commit(&self, container: &str) -> Result<Option<Reply<()>>, Error> {
+    /// Reads the copy of a stopped container.
+    pub fn stopped_copy(&self) -> Result<Reply<Image>, Error> {
+        self.read(&Call::named("read-stopped").timeout_ms(BUSY_MS))
+    }
+
+    /// Names the copy of a stopped container as the snapshot.
+    pub fn name_stopped_copy(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("name-stopped").timeout_ms(BUSY_MS))
+    }
+
+    /// Removes the copy of a stopped container, or its name.
+    pub fn drop_stopped_copy(&self) -> Result<Reply<()>, Error> {
+        self.send(&Call::named("drop-stopped").timeout_ms(BUSY_MS))
+    }
+
+    /// Starts the copy of a container, or reports its state: none while it is in progress. That of a stopped one has
+    /// another name, and the time of its last start.
+    pub fn commit(
+        &self,
+        container: &str,
+        last_start: Option<&str>,
+    ) -> Result<Option<Reply<()>>, Error> {
         let call = Call::named("commit").with("container", container);
+        let call = call.with_some("last-start", last_start);
         Ok(match call.job(self.engine)? {
             Job::Running(_) => None,
             Job::Done(answer) => Some(accepted(answer).map(drop)),
         })
     }
 
-    /// Whether the last that an engine remembers of a container's pauses is that it began one.
-    pub fn holds(&self, container: &str) -> Result<Reply<bool>, Error> {
+    /// Whether an engine may be copying a container that stands still: the last that it remembers of the
+    /// container's pauses is that it began one, or it may have forgotten that.
+    ///
+    /// # Errors
+    /// When the engine does not tell its time.
+    pub fn may_copy(&self, container: &str) -> Result<Reply<bool>, Error> {
         let answer = match accepted(Call::named("ping").send(self.engine)?) {
             Ok(answer) => answer,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let date = answer.header("Date").unwrap_or_default();
-        let Ok(now) = DateTime::parse_from_rfc2822(date) else {
-            return Ok(Ok(false));
+        let date = answer.header("Date").map(DateTime::parse_from_rfc2822);
+        let Some(Ok(now)) = date else {
+            log!(Warn, "the engine's answers have no date");
+            return Err(Error::RetryLater(NO_DATE_MS));
         };
-        let events = Call::named("read-pauses")
-            .with("container", container)
-            .with("until", now.timestamp().max(0));
-        let events = accepted(events.send(self.engine)?);
-        Ok(events.map(|events| {
-            let lines = events.body.split(|byte| *byte == b'\n');
-            let mut actions = lines.filter_map(|line| serde_json::from_slice::<Event>(line).ok());
-            actions
-                .next_back()
-                .is_some_and(|event| event.action == "pause")
-        }))
+        let now = now.timestamp().max(0);
+        // The date has no parts of a second, and the engine passes over later events. It waits until then.
+        let until = now.saturating_add(1);
+        let is_recent = |event: &Event| {
+            let time = event.time.unwrap_or(now);
+            now.saturating_sub(time) < LONGEST_COPY_S
+        };
+        let pauses = Call::named("read-pauses").with("container", container);
+        let pauses = match self.events(&pauses.with("until", until))? {
+            Ok(pauses) => pauses,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        if let Some(last) = pauses.last() {
+            return Ok(Ok(last.action == "pause" && is_recent(last)));
+        }
+        let all = self.events(&Call::named("read-events").with("until", until))?;
+        Ok(all.map(|all| all.len() >= REMEMBERED && all.first().is_some_and(is_recent)))
+    }
+
+    fn events(&self, call: &Call) -> Result<Reply<Vec<Event>>, Error> {
+        let answer = match accepted(call.send(self.engine)?) {
+            Ok(answer) => answer,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let events = serde_json::Deserializer::from_slice(&answer.body).into_iter();
+        let events = events.collect::<Result<_, _>>();
+        events
+            .map(Ok)
+            .map_err(|problem| Error::Other(format!("the engine's events: {problem}")))
     }
 
     /// Lets a container go on.

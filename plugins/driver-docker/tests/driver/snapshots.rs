@@ -2,12 +2,16 @@
 
 use crate::calls::Calls;
 use crate::fake::given::{node, spec, target};
+use crate::fake::snapshot::{COPIED, REMEMBERED};
 use crate::fake::{Break, Fake};
 use wharf_guest::{Error, Phase, SnapshotState, Source, Spec};
 
 const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 const OTHER: &str = "1b671a64-40d5-491e-99b0-da01ff1f3341";
 const NAME: &str = "wharf-00000000-0000-4000-8000-000000000001";
+const CLONE: &str = "wharf-00000000-0000-4000-8000-000000000002";
+/// The limit of a disk of 20 GiB on an image of 512 MiB, and its blocks that are not full.
+const LIMIT: u64 = (20 << 30) + (512 << 20) + (32 << 20) + (64 << 20);
 
 /// An engine with a running instance.
 fn running() -> Fake {
@@ -133,6 +137,100 @@ fn an_engine_that_was_killed_in_a_copy_lets_the_instance_go_on() {
     assert!(!fake.world.borrow().containers[NAME].running);
 }
 
+/// Asserts that no call lets the instance go on, or takes the copy for complete.
+fn assert_copied(calls: &Calls<'_>, fake: &Fake) {
+    assert!(matches!(state(calls, ID), SnapshotState::Copying(_)));
+    calls.start(&target(&spec(1))).unwrap();
+    let stop = calls.stop(&target(&spec(1)), 0);
+    assert!(matches!(stop, Err(Error::RetryLater(_))), "{stop:?}");
+    assert!(stands_still(fake));
+}
+
+/// Makes all that the engine remembers a day older.
+fn a_day_passes(fake: &Fake) {
+    for event in &mut fake.world.borrow_mut().events {
+        event.time -= 86_400_000_000_000;
+    }
+}
+
+#[test]
+fn a_busy_engine_forgets_that_it_copies() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    state(&calls, ID);
+    fake.world.borrow_mut().job = false;
+    for _ in 0..REMEMBERED {
+        fake.world.borrow_mut().happens("busy", "exec_create");
+    }
+    assert_copied(&calls, &fake);
+    a_day_passes(&fake);
+    calls.start(&target(&spec(1))).unwrap();
+    assert!(!stands_still(&fake));
+}
+
+#[test]
+fn no_engine_copies_for_a_day() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    let mut world = fake.world.borrow_mut();
+    world.containers.get_mut(NAME).unwrap().paused = true;
+    world.happens(NAME, "pause");
+    drop(world);
+    assert_copied(&calls, &fake);
+    a_day_passes(&fake);
+    calls.stop(&target(&spec(1)), 0).unwrap();
+    assert!(!fake.world.borrow().containers[NAME].running);
+}
+
+#[test]
+fn an_engine_without_a_clock_lets_nothing_go_on() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    state(&calls, ID);
+    fake.world.borrow_mut().headless = true;
+    let start = calls.start(&target(&spec(1)));
+    assert!(matches!(start, Err(Error::RetryLater(_))), "{start:?}");
+    assert!(stands_still(&fake));
+}
+
+/// The engine copies on after the host, and nothing stands still meanwhile.
+#[test]
+fn a_copy_of_a_stopped_instance_is_ready_only_without_a_start() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    calls.stop(&target(&spec(1)), 0).unwrap();
+    let copied = || {
+        let copying = state(&calls, ID);
+        assert!(matches!(copying, SnapshotState::Copying(_)), "{copying:?}");
+        fake.world.borrow_mut().job = false;
+    };
+    copied();
+    calls.start(&target(&spec(1))).unwrap();
+    fake.world.borrow_mut().finish();
+    calls.stop(&target(&spec(1)), 0).unwrap();
+    // That one is torn.
+    copied();
+    fake.world.borrow_mut().finish();
+    assert!(matches!(state(&calls, ID), SnapshotState::Ready(_)));
+    let names: Vec<_> = fake.world.borrow().snapshots.keys().cloned().collect();
+    assert_eq!(names, [format!("localhost/wharf-snapshot/{ID}:1")]);
+}
+
+#[test]
+fn a_copy_of_a_stopped_instance_that_ends_late_is_removed() {
+    let (fake, node) = (running(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    calls.stop(&target(&spec(1)), 0).unwrap();
+    state(&calls, ID);
+    let absent = || calls.drop_snapshot(&of(ID)).unwrap().state;
+    assert!(matches!(absent(), SnapshotState::Absent));
+    fake.world.borrow_mut().finish();
+    let listed = calls.list_snapshots().unwrap();
+    assert!(matches!(&listed[..], [one] if matches!(one.state, SnapshotState::Copying(_))));
+    assert!(matches!(absent(), SnapshotState::Absent));
+    assert!(fake.world.borrow().snapshots.is_empty());
+}
+
 #[test]
 fn podman_answers_about_no_container_that_it_copies() {
     let fake = Fake::new();
@@ -144,7 +242,7 @@ fn podman_answers_about_no_container_that_it_copies() {
     let mut world = fake.world.borrow_mut();
     world.kill();
     // Its events would say so too.
-    world.holds = true;
+    world.happens(NAME, "pause");
     drop(world);
     calls.start(&target(&spec(1))).unwrap();
     assert!(!stands_still(&fake));
@@ -216,7 +314,7 @@ fn a_clone_has_the_files_of_both() {
     taken(&calls, &fake, ID);
     calls.ensure(&clone()).unwrap();
     let world = fake.world.borrow();
-    let made = &world.containers["wharf-00000000-0000-4000-8000-000000000002"];
+    let made = &world.containers[CLONE];
     assert_eq!(
         made.files,
         ["/home/user/a", "/etc/wharf/first-boot/password"]
@@ -241,6 +339,24 @@ fn a_clone_needs_its_snapshot_and_a_disk_for_it() {
         matches!(&refused, Error::Insufficient(short) if short[0].requested == 3),
         "{refused:?}"
     );
+    // The engine counts a file of the image that was written again twice.
+    let refused_at = |bytes: u64| {
+        let mut world = fake.world.borrow_mut();
+        let snapshot = world.snapshots.values_mut().next().unwrap();
+        snapshot.copied = bytes;
+        drop(world);
+        let made = calls.ensure(&clone());
+        fake.world.borrow_mut().containers.remove(CLONE);
+        matches!(made, Err(Error::Insufficient(_)))
+    };
+    assert!(!refused_at(LIMIT) && refused_at(LIMIT + 1));
+    fake.world
+        .borrow_mut()
+        .snapshots
+        .values_mut()
+        .next()
+        .unwrap()
+        .copied = COPIED;
     // Simple quotas do not count it.
     let simple = crate::fake::given::node(r#"{"btrfs_quotas":"simple"}"#);
     Calls::new(&simple, &fake).ensure(&small).unwrap();
@@ -302,6 +418,35 @@ fn a_restore_completes_after_any_failed_call() {
             }
         }
     }
+}
+
+/// A removal that fails for ever must end neither with the old disk nor with two.
+#[test]
+fn a_restore_that_has_replaced_the_disk_goes_on() {
+    let (fake, node) = (changed(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    fake.world.borrow_mut().removals_fail = true;
+    for _ in 0..2 {
+        let restored = calls.restore(&spec(1), ID);
+        assert!(
+            matches!(restored, Err(Error::RetryLater(_))),
+            "{restored:?}"
+        );
+        let start = calls.start(&target(&spec(1))).unwrap();
+        assert!(matches!(start.phase, Phase::Growing(_)), "{start:?}");
+        calls.grow(&spec(1)).unwrap_err();
+    }
+    fake.world.borrow_mut().removals_fail = false;
+    let stop = calls.stop(&target(&spec(1)), 0).unwrap();
+    assert!(matches!(stop.phase, Phase::Stopped(_)));
+    let start = calls.start(&target(&spec(1))).unwrap();
+    assert!(matches!(start.phase, Phase::Growing(_)), "{start:?}");
+    calls.grow(&spec(1)).unwrap();
+    calls.start(&target(&spec(1))).unwrap();
+    let world = fake.world.borrow();
+    assert_eq!(world.containers.len(), 1);
+    assert!(world.containers[NAME].running);
+    assert_eq!(world.containers[NAME].files, ["a"]);
 }
 
 #[test]

@@ -30,8 +30,14 @@ pub fn handle(world: &mut World, request: &Sent) -> Answer {
             libpod(world, method, rest, &body)
         }
         (Method::Get, ["images", "json"]) => (200, world.listed_snapshots()),
+        (Method::Post, ["images", name @ .., "tag"]) => {
+            let (repo, tag) = query.split_once("&tag=").unwrap();
+            let repo = repo.strip_prefix("repo=").unwrap().replace("%2F", "/");
+            world.tag(&name.join("/"), format!("{repo}:{tag}"));
+            (201, Value::Null)
+        }
         (Method::Delete, ["images", name @ ..]) => world.drop_snapshot(&name.join("/"), query),
-        (Method::Get, ["events"]) => (200, world.pauses(query)),
+        (Method::Get, ["events"]) => (200, world.remembered(query)),
         (Method::Get, ["images", name @ .., what]) => image(world, &name.join("/"), what),
         (Method::Get, ["containers", "json"]) => list(world, query),
         (Method::Post, ["containers", "create"]) => {
@@ -247,7 +253,7 @@ fn container(world: &mut World, request: &Sent, name: &str, rest: &[&str], body:
         (Method::Get, ["json"]) => (
             200,
             json!({
-                "State": { "Status": state(container), "ExitCode": 0, "Error": "" },
+                "State": { "Status": state(container), "ExitCode": 0, "Error": "", "StartedAt": container.started_at() },
                 "Config": { "Labels": container.body["Labels"], "Image": container.body["Image"] },
                 "Image": image_id,
                 "Mounts": container.body["Mounts"],
@@ -303,12 +309,14 @@ fn container(world: &mut World, request: &Sent, name: &str, rest: &[&str], body:
                 bare.push(name.into());
             }
             (container.running, container.started, container.network) = (true, true, network);
+            container.starts += 1;
             container.limit = container.body["HostConfig"]["Memory"].as_u64().unwrap();
             (204, Value::Null)
         }
         (Method::Post, ["unpause"]) if !container.paused => no(409, "Container is not paused"),
         (Method::Post, ["unpause"]) => {
             container.paused = false;
+            world.happens(name, "unpause");
             (204, Value::Null)
         }
         (Method::Post, ["stop"]) => {
@@ -355,6 +363,7 @@ fn container(world: &mut World, request: &Sent, name: &str, rest: &[&str], body:
             world.containers.insert(to, renamed);
             (204, Value::Null)
         }
+        (Method::Delete, []) if world.removals_fail => no(500, "failed to remove root filesystem"),
         (Method::Delete, []) => {
             world.containers.remove(name);
             (204, Value::Null)

@@ -12,7 +12,7 @@
 
 pub mod given;
 mod handle;
-mod snapshot;
+pub mod snapshot;
 
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
@@ -45,6 +45,8 @@ pub struct Container {
     /// Whether its processes stand still.
     pub paused: bool,
     pub started: bool,
+    /// The number of its starts.
+    pub starts: u32,
     /// The memory limit in effect while it runs.
     pub limit: u64,
     /// The id of its last network.
@@ -68,8 +70,10 @@ pub struct World {
     pub copy: Option<snapshot::Copy>,
     /// Whether the host waits for that copy.
     pub job: bool,
-    /// Whether the engine knows that it paused a container itself.
-    pub holds: bool,
+    /// The events that the engine remembers.
+    pub events: Vec<snapshot::Event>,
+    /// Whether the engine fails to remove a container.
+    pub removals_fail: bool,
     /// The answer to each copy that fails.
     pub copies_fail: Option<(u16, &'static str)>,
     pub next_network: u64,
@@ -112,6 +116,13 @@ pub struct World {
     pub renamed_to: Option<&'static str>,
     /// Containers that were started before their files were inserted.
     pub started_bare: Vec<String>,
+}
+
+impl Container {
+    /// The time of its last start.
+    pub fn started_at(&self) -> String {
+        format!("2026-11-27T18:{:02}:00.5Z", self.starts)
+    }
 }
 
 impl World {
@@ -193,10 +204,17 @@ impl Http for Fake {
                 header("date", "Fri, 27 Nov 2026 18:40:19 GMT"),
             ]
         };
+        let body = match &body {
+            Value::Array(events) if request.path.starts_with("/events") => {
+                let lines = events.iter().map(|event| format!("{event}\n"));
+                lines.collect::<String>()
+            }
+            _ => body.to_string(),
+        };
         Ok(Response {
             status,
             headers,
-            body: body.to_string().into_bytes(),
+            body: body.into_bytes(),
         })
     }
 

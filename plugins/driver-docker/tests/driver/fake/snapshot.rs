@@ -10,11 +10,27 @@ pub const ID: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
 /// The data of each copy.
 pub const COPIED: u64 = 3 << 30;
 
+/// The engine's clock, in nanoseconds: it is 18:40:19.6.
+const NOW: i64 = 1_795_804_819_600_000_000;
+/// The number of events that an engine remembers.
+pub const REMEMBERED: usize = 256;
+
+/// What an engine remembers of a container.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// In nanoseconds.
+    pub time: i64,
+    container: String,
+    action: &'static str,
+}
+
 /// A snapshot.
 #[derive(Debug, Clone)]
 pub struct Image {
     pub files: Vec<String>,
     labels: Value,
+    /// Bytes of its own data.
+    pub copied: u64,
     /// Bytes of data in the snapshots below it.
     below: u64,
 }
@@ -24,7 +40,7 @@ pub struct Image {
 pub struct Copy {
     container: String,
     name: String,
-    image_bytes: String,
+    labels: Value,
 }
 
 impl Image {
@@ -34,7 +50,9 @@ impl Image {
             "json" => json!({
                 "GraphDriver": { "Name": world.storage }, "Config": { "Labels": self.labels },
             }),
-            _ => json!([{ "Size": COPIED }, { "Size": self.below }, { "Size": world.image_bytes }]),
+            _ => {
+                json!([{ "Size": self.copied }, { "Size": self.below }, { "Size": world.image_bytes }])
+            }
         }
     }
 }
@@ -62,7 +80,7 @@ impl World {
             let mut pairs = query.split('&').map(|pair| pair.split_once('=').unwrap());
             let found = pairs.find(|(name, _)| *name == key);
             let text = found.unwrap().1.replace("%2F", "/").replace("%20", " ");
-            text.replace("%3D", "=")
+            text.replace("%3D", "=").replace("%3A", ":")
         };
         let done = |status: u16, message: &str| {
             JobState::Done(Response {
@@ -92,13 +110,22 @@ impl World {
             "another copy lets it go on before this one ends"
         );
         held.paused = held.running;
-        let image_bytes = value("changes").split_once('=').unwrap().1.to_owned();
+        if held.running {
+            self.happens(&container, "pause");
+        }
+        let changes = value("changes");
+        let mut labels = self.containers[&container].body["Labels"].clone();
+        labels["io.wharf.clonable"] = "1".into();
+        for pair in changes.strip_prefix("LABEL ").unwrap().split(' ') {
+            let (key, value) = pair.split_once('=').unwrap();
+            labels[key] = value.into();
+        }
         self.copy = Some(Copy {
             container,
             name: format!("{}:{}", value("repo"), value("tag")),
-            image_bytes,
+            labels,
         });
-        (self.job, self.holds) = (true, true);
+        self.job = true;
         JobState::Running(None)
     }
 
@@ -108,33 +135,56 @@ impl World {
         let container = &self.containers[&copy.container];
         let below = self.snapshot(container.body["Image"].as_str().unwrap());
         let below = below.map_or(0, |below| below.below + COPIED);
-        let mut labels = container.body["Labels"].clone();
-        labels["io.wharf.clonable"] = "1".into();
-        labels["io.wharf.image-bytes"] = copy.image_bytes.into();
         let files = container.files.clone();
         let image = Image {
             files,
-            labels,
+            labels: copy.labels,
+            copied: COPIED,
             below,
         };
         self.snapshots.insert(copy.name, image);
         self.containers.get_mut(&copy.container).unwrap().paused = false;
-        self.holds = false;
+        self.happens(&copy.container, "unpause");
+    }
+
+    /// Gives an image another name.
+    pub fn tag(&mut self, name: &str, to: String) {
+        let image = self.snapshots[name].clone();
+        self.snapshots.insert(to, image);
     }
 
     /// The engine is killed in a copy.
     pub fn kill(&mut self) {
         self.copy = None;
-        (self.job, self.holds) = (false, false);
+        self.job = false;
+        self.events.clear();
     }
 
-    pub fn pauses(&self, query: &str) -> Value {
-        assert!(query.contains("since=0&until=1795804819"), "{query}");
-        if self.holds {
-            json!({ "Action": "pause" })
-        } else {
-            Value::Null
+    /// The engine remembers an event of this moment, and forgets the oldest.
+    pub fn happens(&mut self, container: &str, action: &'static str) {
+        if self.events.len() == REMEMBERED {
+            self.events.remove(0);
         }
+        self.events.push(Event {
+            time: NOW - 100_000_000,
+            container: container.to_owned(),
+            action,
+        });
+    }
+
+    /// The events up to a second, of all containers or of the pauses of one.
+    pub fn remembered(&self, query: &str) -> Value {
+        let (times, until) = query.rsplit_once("until=").unwrap();
+        assert!(times.contains("since=0"), "{query}");
+        let until = until.parse::<i64>().unwrap() * 1_000_000_000;
+        let is_asked_for = |event: &&Event| {
+            event.time <= until && (!query.contains("filters=") || query.contains(&event.container))
+        };
+        let asked_for = self.events.iter().filter(is_asked_for);
+        let told = asked_for.map(|event| {
+            json!({ "Type": "container", "Action": event.action, "time": event.time / 1_000_000_000 })
+        });
+        told.collect()
     }
 
     pub fn listed_snapshots(&self) -> Value {
