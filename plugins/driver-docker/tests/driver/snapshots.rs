@@ -296,8 +296,12 @@ fn a_copy_is_no_larger_than_the_disk() {
         let failed = calls.take(&of_clone, OTHER).unwrap().state;
         assert!(matches!(failed, SnapshotState::Failed(_)), "{failed:?}");
         fake.world.borrow_mut().written = most;
-        let begun = calls.take(&of_clone, OTHER).unwrap().state;
-        assert!(matches!(begun, SnapshotState::Copying(_)), "{begun:?}");
+        let begun = calls.take(&of_clone, OTHER).unwrap();
+        assert!(
+            matches!(begun.state, SnapshotState::Copying(_)),
+            "{begun:?}"
+        );
+        assert_eq!(begun.again_ms, Some(10_000), "each call measures again");
     }
 }
 
