@@ -76,11 +76,12 @@ impl KeptKind for OfSnapshot {
 }
 
 impl Snapshot {
-    /// Notes that the node has the whole copy.
+    /// Notes that the node has the whole copy. The quota has allowed for no more than the disk's size.
     pub fn complete(&mut self, bytes: u64, clonable: bool, at: Timestamp) {
         self.made = true;
         self.size_gib = u32::try_from(bytes.div_ceil(GIB))
             .unwrap_or(u32::MAX)
+            .min(self.of.disk_size_gib)
             .max(1);
         self.of.bytes = Some(bytes);
         self.of.clonable = clonable;
@@ -105,6 +106,65 @@ impl fmt::Display for PlanRequest {
         match self.keep_days {
             Some(days) => write!(f, " for {days} days"),
             None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GIB, OfSnapshot, Snapshot};
+    use crate::capacity::CpuTier;
+    use crate::ids::{InstanceId, NodeId, SnapshotId, UserId};
+    use crate::kept::KeptStatus;
+    use crate::money::Rate;
+    use crate::name::Name;
+    use crate::time::Timestamp;
+    use uuid::Uuid;
+
+    fn snapshot(disk_size_gib: u32) -> Snapshot {
+        Snapshot {
+            id: SnapshotId(Uuid::nil()),
+            seq: 1,
+            owner: UserId(1),
+            name: Name::generate(1),
+            size_gib: disk_size_gib,
+            cpu_tier: CpuTier::GeneralPurpose,
+            created_at: Timestamp(1),
+            rate: Rate(1),
+            node: NodeId("n1".to_owned()),
+            deleted: false,
+            made: false,
+            failure: None,
+            events: 0,
+            ledger_entries: 0,
+            last_event_at: Timestamp(1),
+            billed: false,
+            of: OfSnapshot {
+                instance: InstanceId(Uuid::nil()),
+                incarnation: 1,
+                flavor: "base".to_owned(),
+                disk_size_gib,
+                bytes: None,
+                clonable: false,
+                planned: None,
+                ready_at: None,
+            },
+        }
+    }
+
+    #[test]
+    fn a_copy_claims_no_more_than_the_disk() {
+        for (bytes, size_gib) in [
+            (0, 1),
+            (3 * GIB + 1, 4),
+            (10 * GIB, 10),
+            (10 * GIB + 1, 10),
+            (u64::MAX, 10),
+        ] {
+            let mut row = snapshot(10);
+            row.complete(bytes, true, Timestamp(2));
+            assert_eq!((row.size_gib, row.of.bytes), (size_gib, Some(bytes)));
+            assert_eq!(row.status(), KeptStatus::Ready);
         }
     }
 }

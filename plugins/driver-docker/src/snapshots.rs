@@ -26,6 +26,8 @@ use wharf_guest::{
 
 /// Delay while the engine copies, ms.
 const LOOK_AGAIN_MS: u32 = 500;
+/// The longest such delay, ms.
+const LONG_MS: u32 = 10_000;
 
 /// How the node takes snapshots. An engine that cannot limit processes cannot hold them for a copy either.
 pub fn kind(info: &Info) -> SnapshotKind {
@@ -104,10 +106,20 @@ pub fn take(ctx: &Context, target: &Target) -> Result<SnapshotReport, Error> {
             copy(ctx)?.map_or_else(copying, |copy| settled(SnapshotState::Ready(copy.complete)))
         );
     }
-    let measured = ctx.api.measure_below(&found.details.image)?;
-    measured.during("reading the size of the image")?;
+    let below = ctx.api.measure_below(&found.details.image)?;
+    let below = below.during("reading the size of the image")?;
+    let bytes = match measured(ctx, target, &found.name, below)? {
+        Ok(bytes) => bytes,
+        Err(why) => return Ok(failed(target, why)),
+    };
     match ctx.api.commit(&found.name, last_start)? {
-        None => Ok(copying()),
+        None => {
+            let mut report = copying();
+            // Each call measures a stopped one again. A copy takes several times as long.
+            let again_ms = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
+            report.again_ms = Some(again_ms.clamp(LOOK_AGAIN_MS, LONG_MS));
+            Ok(report)
+        }
         Some(Ok(())) if last_start.is_some() => Ok(copying()),
         Some(Ok(())) => Ok(
             copy(ctx)?.map_or_else(copying, |copy| settled(SnapshotState::Ready(copy.complete)))
@@ -118,6 +130,47 @@ pub fn take(ctx: &Context, target: &Target) -> Result<SnapshotReport, Error> {
         }
         Some(Err(refusal)) => Err(refusal.during("copying the data")),
     }
+}
+
+/// The size of a copy, in which sparse files become full, or why it would be larger than a disk can be. A snapshot has
+/// the size of the image `below` it.
+fn measured(
+    ctx: &Context,
+    target: &Target,
+    name: &str,
+    below: Option<u64>,
+) -> Result<Result<u64, String>, Error> {
+    let details = ctx.api.measure(name)?;
+    let details = details.during("reading the size of the disk")?;
+    let size = |size: Option<i64>| size.and_then(|size| u64::try_from(size).ok());
+    let bytes = size(details.size_rw)
+        .ok_or_else(|| Error::Other("the engine tells no size of the disk".to_owned()))?;
+    // What `limit` in `requests.toml` allows beside the size. What was deleted of an image makes room too.
+    let is_counted = details.graph_driver.is_some_and(|of| of.counts_image());
+    let image = if !is_counted || ctx.settings.btrfs_quotas != BtrfsQuotas::Full {
+        0
+    } else if let Some(below) = below {
+        below
+    } else {
+        let all = size(details.size_root_fs).unwrap_or(0);
+        // Podman tells the size of the image alone.
+        let own = if Product::of(ctx)?.is_podman() {
+            0
+        } else {
+            bytes
+        };
+        all.saturating_sub(own)
+    };
+    let most = u64::from(target.size.disk_size_gib) * GIB + (64 << 20);
+    let most = most.saturating_add(image.saturating_add(image / 16));
+    Ok(if bytes > most {
+        Err(format!(
+            "its files would take {} GiB, more than its disk has: sparse files become full",
+            bytes.div_ceil(GIB)
+        ))
+    } else {
+        Ok(bytes)
+    })
 }
 
 /// The time of the last start of a stopped container. Podman holds a container while it copies it.

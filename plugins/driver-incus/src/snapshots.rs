@@ -245,6 +245,18 @@ pub fn restore(ctx: &Context, spec: &Spec, id: &str) -> Result<Report, Error> {
         }
         Err(refusal) => return Err(refusal.during("restoring the snapshot")),
     }
+    // An error would say that the disk is as it was.
+    match renew(ctx, spec) {
+        Err(error) if !matches!(error, Error::RetryLater(_)) => {
+            log!(Warn, "{}, whose disk is restored: {error:?}", found.name);
+            Ok(restoring())
+        }
+        renewed => renewed,
+    }
+}
+
+/// Gives an instance with a restored disk all else that it had.
+fn renew(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     let mut found = found::find(ctx, &spec.tag)?.ok_or(Error::NotFound)?;
     if found.details.devices.iter().any(is_part) {
         sized(ctx.api.mask()?)?;

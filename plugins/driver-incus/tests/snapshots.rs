@@ -49,6 +49,10 @@ struct Fake {
     /// The request after which the engine is killed. It does the first half of a take or a restore.
     killed_at: Cell<Option<usize>>,
     calls: Cell<usize>,
+    /// The request after a restore that fails, and how often it does.
+    fails: Cell<(usize, usize)>,
+    /// Requests since the last restore.
+    since: Cell<Option<usize>>,
     forbids: bool,
     /// The volumes of devices that do not exist.
     gone: RefCell<Vec<String>>,
@@ -71,6 +75,8 @@ impl Fake {
             left_over: Cell::new(false),
             killed_at: Cell::new(None),
             calls: Cell::new(0),
+            fails: Cell::new((0, 0)),
+            since: Cell::new(None),
             forbids: false,
             gone: RefCell::default(),
             sizes: RefCell::default(),
@@ -219,7 +225,18 @@ impl Http for Fake {
     fn send(&self, request: &Sent) -> Result<Response, EngineError> {
         let call = self.calls.replace(self.calls.get() + 1);
         let dies = self.killed_at.get() == Some(call);
-        let (status, body) = self.answer(request, dies);
+        let (nth, times) = self.fails.get();
+        self.since.set(self.since.get().map(|since| since + 1));
+        let (status, body) = if times > 0 && self.since.get() == Some(nth) {
+            self.fails.set((nth, times - 1));
+            let why = json!({ "type": "error", "error": "internal", "error_code": 500 });
+            (500, why)
+        } else {
+            self.answer(request, dies)
+        };
+        if request.name == "restore" {
+            self.since.set(Some(0));
+        }
         if dies {
             return Err(EngineError::Timeout);
         }
@@ -436,6 +453,36 @@ fn a_restore_that_breaks_anywhere_is_continued() {
         assert!(ended && *fake.disk.borrow() == "present", "killed at {at}");
         assert_eq!(fake.devices.borrow()["root"]["size"], "10GiB");
         assert_eq!(fake.config.borrow()["user.wharf.restore"], "none");
+    }
+}
+
+#[test]
+fn a_restored_disk_is_never_said_to_be_as_it_was() {
+    for nth in 1.. {
+        let mut left = 0;
+        for times in [1, 5] {
+            let fake = Fake::new();
+            fake.config.borrow_mut()["volatile.idmap.base"] = "65536".into();
+            taken(&fake, ONE);
+            *fake.disk.borrow_mut() = "later".into();
+            fake.fails.set((nth, times));
+            for call in 0.. {
+                fake.since.set(None);
+                let phase = restore(&fake, ONE).unwrap().phase;
+                assert_eq!(*fake.disk.borrow(), "present");
+                if matches!(phase, Phase::Stopped(_)) {
+                    break;
+                }
+                assert!(matches!(phase, Phase::Growing(_)) && call < 5, "{phase:?}");
+            }
+            left = fake.fails.get().1;
+            assert_eq!(fake.devices.borrow()["root"]["size"], "10GiB");
+            assert_eq!(fake.config.borrow()["user.wharf.restore"], "none");
+        }
+        if left > 0 {
+            assert!(nth > 6, "{nth} requests");
+            break;
+        }
     }
 }
 

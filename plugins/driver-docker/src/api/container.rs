@@ -30,6 +30,11 @@ impl Api<'_> {
         self.read(&about("read", name).flag("size", size))
     }
 
+    /// Reads a container with the sizes of its layers, which may be large.
+    pub fn measure(&self, name: &str) -> Result<Reply<Details>, Error> {
+        self.read(&about("read", name).flag("size", true).timeout_ms(BUSY_MS))
+    }
+
     /// Lists this installation's containers, running or not.
     pub fn containers(&self) -> Result<Reply<Vec<Summary>>, Error> {
         self.read(&Call::named("list"))

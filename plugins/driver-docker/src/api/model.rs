@@ -27,6 +27,10 @@ pub struct Details {
     pub mounts: Option<Vec<Mount>>,
     /// Bytes in the writable layer; only if requested.
     pub size_rw: Option<i64>,
+    /// Bytes in all layers, on Podman only in those of its image; only if requested.
+    pub size_root_fs: Option<i64>,
+    /// The storage of its disk.
+    pub graph_driver: Option<Storage>,
 }
 
 /// A volume or a directory of the node.
@@ -201,15 +205,20 @@ impl Image {
         self.label(IMAGE_BYTES)?.parse().ok()
     }
 
+    /// See [`Storage::counts_image`].
+    pub fn is_counted(&self) -> bool {
+        self.graph_driver
+            .as_ref()
+            .is_some_and(Storage::counts_image)
+    }
+}
+
+impl Storage {
     /// Returns whether the image counts towards the limit of a container's disk. It does if a
     /// container is a copy that shares blocks with the image. Other storage drivers count changes
     /// only.
-    pub fn is_counted(&self) -> bool {
-        let storage = self
-            .graph_driver
-            .as_ref()
-            .map(|driver| driver.name.as_str());
-        storage.is_some_and(|name| ["btrfs", "devicemapper"].contains(&name))
+    pub fn counts_image(&self) -> bool {
+        ["btrfs", "devicemapper"].contains(&self.name.as_str())
     }
 }
 

@@ -30,18 +30,18 @@ impl Api<'_> {
         self.read(&Call::named("list-snapshots").timeout_ms(BUSY_MS))
     }
 
-    /// Tells the host the size of the image below a container, by the id of its image.
-    pub fn measure_below(&self, image: &str) -> Result<Reply<()>, Error> {
+    /// Tells the host the size of the image below a container, by the id of its image. If that is a snapshot,
+    /// the result is the size of the image below the snapshot.
+    pub fn measure_below(&self, image: &str) -> Result<Reply<Option<u64>>, Error> {
         let about = |request| {
             Call::named(request)
                 .with("image", image.trim_start_matches("sha256:"))
                 .timeout_ms(BUSY_MS)
         };
         let read: Reply<Image> = self.read(&about("read-own-image"))?;
-        match read {
-            Ok(image) if image.image_bytes().is_some() => Ok(Ok(())),
-            Ok(_) => self.send(&about("read-own-history")),
-            Err(refusal) => Ok(Err(refusal)),
+        match read.map(|image| image.image_bytes()) {
+            Ok(None) => Ok(self.send(&about("read-own-history"))?.map(|()| None)),
+            known => Ok(known),
         }
     }
 

@@ -265,6 +265,47 @@ fn a_full_node_and_data_on_other_volumes_fail() {
 }
 
 #[test]
+fn a_copy_is_no_larger_than_the_disk() {
+    for (podman, storage, settings, image) in [
+        (false, "btrfs", "{}", 544 << 20),
+        (true, "btrfs", "{}", 544 << 20),
+        (false, "btrfs", r#"{"btrfs_quotas":"simple"}"#, 0),
+        (false, "overlay2", "{}", 0),
+    ] {
+        let (fake, node) = (running(), node(settings));
+        let calls = Calls::new(&node, &fake);
+        fake.world.borrow_mut().podman = podman;
+        fake.world.borrow_mut().storage = storage;
+        // 20 GiB, and what the limit has beside it.
+        let most = (20 << 30) + (64 << 20) + image;
+        for written in [20 << 40, most + 1] {
+            fake.world.borrow_mut().written = written;
+            let failed = state(&calls, ID);
+            let SnapshotState::Failed(why) = failed else {
+                panic!("{storage} {settings} {written}: {failed:?}");
+            };
+            assert!(why.contains("sparse files become full"), "{why}");
+            assert!(fake.world.borrow().copy.is_none());
+        }
+        fake.world.borrow_mut().written = most;
+        taken(&calls, &fake, ID);
+        // The data of its snapshot makes no room in a clone.
+        calls.ensure(&clone()).unwrap();
+        let of_clone = target(&clone());
+        fake.world.borrow_mut().written = most + 1;
+        let failed = calls.take(&of_clone, OTHER).unwrap().state;
+        assert!(matches!(failed, SnapshotState::Failed(_)), "{failed:?}");
+        fake.world.borrow_mut().written = most;
+        let begun = calls.take(&of_clone, OTHER).unwrap();
+        assert!(
+            matches!(begun.state, SnapshotState::Copying(_)),
+            "{begun:?}"
+        );
+        assert_eq!(begun.again_ms, Some(10_000), "each call measures again");
+    }
+}
+
+#[test]
 fn a_clone_has_the_files_of_both() {
     let (fake, node) = (running(), node("{}"));
     let calls = Calls::new(&node, &fake);

@@ -7,4 +7,5 @@
 )]
 
 mod catalog;
+mod clones;
 mod s3_region;

@@ -241,6 +241,10 @@ fn container(world: &mut World, request: &Sent, name: &str, rest: &[&str], body:
     let image_id = world.image_id(&world.containers[name].body["Image"]);
     let (kvm, lxcfs, no_bridge) = (world.kvm, world.lxcfs, world.no_bridge);
     let locked = world.locked;
+    let snapshot = world.snapshot(world.containers[name].body["Image"].as_str().unwrap());
+    let copied = snapshot.map_or(0, |_| super::snapshot::COPIED);
+    let (written, image_bytes) = (world.written, world.image_bytes + copied);
+    let (podman, storage) = (world.podman, world.storage);
     let made = |(_, made): &(u64, Value)| made["Options"]["com.docker.network.bridge.name"].clone();
     let bridge = world.networks.get(wanted).map(made);
     let bare = &mut world.started_bare;
@@ -254,7 +258,9 @@ fn container(world: &mut World, request: &Sent, name: &str, rest: &[&str], body:
                 "Image": image_id,
                 "Mounts": container.body["Mounts"],
                 "HostConfig": container.body["HostConfig"], "Name": format!("/{name}"),
-                "SizeRw": 12345,
+                "SizeRw": request.path.ends_with("?size=true").then_some(written),
+                "SizeRootFs": if podman { image_bytes } else { written + image_bytes },
+                "GraphDriver": { "Name": storage },
             }),
         ),
         (Method::Get, ["archive"]) => no(404, "Could not find the file"),

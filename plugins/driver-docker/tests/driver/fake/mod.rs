@@ -85,6 +85,8 @@ pub struct World {
     pub refused_limits: u32,
     /// The size of each image.
     pub image_bytes: u64,
+    /// The bytes in the files of each container, which the engine adds up as if none were sparse.
+    pub written: u64,
     /// The storage driver.
     pub storage: &'static str,
     /// A name and value of the storage driver's status.
@@ -150,6 +152,7 @@ impl Fake {
         fake.world.borrow_mut().disk_limits = true;
         fake.world.borrow_mut().lxcfs = true;
         fake.world.borrow_mut().image_bytes = 512 << 20;
+        fake.world.borrow_mut().written = 12345;
         fake.world.borrow_mut().storage = "btrfs";
         fake
     }

@@ -24,7 +24,7 @@ def write(path, text):
     target = Path.home() / path
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(target.name + ".new")
-    draft.write_text(text)
+    draft.write_text(text, errors="surrogateescape")
     draft.replace(target)
 
 
@@ -40,7 +40,10 @@ def main():
     if service == "marimo":
         write(".config/marimo/marimo.toml", f"[ai.{marimo}]\napi_key = {quoted}\n")
     elif service == "jupyterlab":
-        write(".env", f"{variable}={quoted}\n")
+        # A clone has the variables that the user of its source added.
+        own = Path.home() / ".env"
+        others = own.read_text(errors="surrogateescape") if own.is_file() else ""
+        write(".env", f"{variable}={quoted}\n{others}")
 
 
 main()
