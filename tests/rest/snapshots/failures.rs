@@ -190,7 +190,6 @@ fn an_instance_that_is_created_again_does_not_wait_for_a_lost_copy() {
     api.wait_for(uuid(&instance), "running").unwrap();
     stop(api, &instance);
     until_event(api, &instance, "released");
-    cluster.finish();
 }
 
 #[test]
