@@ -120,11 +120,16 @@ fn an_instance_whose_secret_cannot_be_decrypted_is_shown_without_it() {
     let gone = api.delete(uuid(&created[1])).unwrap();
     gone.is(204);
     wait_until("the row is gone", || {
-        server.terminate()?;
-        let consistent = server.cli(&["fsck"]).is_ok();
-        server.run()?;
-        Ok(consistent.then_some(()))
+        let events = api.get(&format!("/api/event/?instance={}", uuid(&created[1])))?;
+        let last = events
+            .expect(200)?
+            .as_array()
+            .and_then(|all| all.last().cloned());
+        Ok(last.filter(|event| event["type"] == "purged"))
     });
+    server.terminate().unwrap();
+    server.cli(&["fsck"]).unwrap();
+    server.run().unwrap();
     server.finish().unwrap();
 }
 

@@ -265,7 +265,9 @@ impl Changes {
         kept.events += 1;
         kept.last_event_at = at;
         let is_billed = kept.is_billed();
-        if is_billed != kept.billed || kept.ledger_entries == 0 {
+        // The ledger has each change of the size, and one that was never made ends with none.
+        let is_empty = kept.size_gib == 0 && kept.ledger_entries == 1;
+        if is_billed != kept.billed || kept.ledger_entries == 0 || is_empty {
             let entry = LedgerEntry {
                 instance,
                 owner: kept.owner,

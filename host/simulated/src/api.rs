@@ -46,7 +46,7 @@ pub enum Call {
     ListVolumes,
     /// `PUT /instances/ID/volumes`
     SetVolumes,
-    /// `POST /limits`
+    /// `POST /limits/ID`
     ProveLimits,
     /// `PUT /instances/ID/snapshots/SNAPSHOT`
     Take,
@@ -92,7 +92,7 @@ impl<'a> Route<'a> {
             (&Method::GET, "info", None, None) => Call::Probe,
             (&Method::GET, "instances", None, None) => Call::List,
             (&Method::GET, "volumes", None, None) => Call::ListVolumes,
-            (&Method::POST, "limits", None, None) => Call::ProveLimits,
+            (&Method::POST, "limits", Some(_), None) => Call::ProveLimits,
             (&Method::PUT, "volumes", Some(_), None) => Call::Make,
             (&Method::DELETE, "volumes", Some(_), None) => Call::Unmake,
             (&Method::PUT, "instances", Some(_), Some("volumes")) => Call::SetVolumes,

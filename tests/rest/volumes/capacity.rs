@@ -103,10 +103,13 @@ fn a_drained_node_keeps_volumes_and_their_instances() {
     ready(&api, "data", 1);
     let running = running_with(&api, "data", false);
     let drained = server.cli(&["node", "drain", "one"]).unwrap();
-    has(&drained, "its volumes are on this node for good");
     has(
         &drained,
-        "\nvolumes left: 1; their data stays on this node\n",
+        "its volumes or snapshots are on this node for good",
+    );
+    has(
+        &drained,
+        "\nvolumes and snapshots left: 1; their data stays on this node\n",
     );
     let drained = server.cli(&["node", "drain", "one", "-o", "json"]).unwrap();
     let drained: serde_json::Value = serde_json::from_str(&drained).unwrap();
@@ -116,7 +119,7 @@ fn a_drained_node_keeps_volumes_and_their_instances() {
     api.act(uuid(&running), "stop").is(200);
     has(
         server.cli(&["node", "drain", "one"]).unwrap(),
-        "its volumes are on this node for good",
+        "its volumes or snapshots are on this node for good",
     );
     server.cli(&["node", "resume", "one"]).unwrap();
     api.act(uuid(&running), "restart").is(200);
