@@ -148,7 +148,10 @@ fn a_move_to_a_larger_disk_is_told_everywhere() {
         );
         assert_eq!(api.instance(id).is(200)["state"], "running");
         let refused = api.get(&format!("/api/instance/{id}/stats/")).is(400);
-        assert!(refused.to_string().contains("work on its disk"), "{refused}");
+        assert!(
+            refused.to_string().contains("work on its disk"),
+            "{refused}"
+        );
         let waited = shell.run(&["wait", name]).unwrap();
         assert!(waited.stderr.contains("larger disk"), "{}", waited.stderr);
         let events = api.get(&format!("/api/event/?instance={id}")).is(200);
