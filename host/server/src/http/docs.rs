@@ -107,11 +107,13 @@ impl Docs {
 }
 
 fn offer<'a>(document: &mut Value, field: &str, names: impl Iterator<Item = &'a str>) {
-    let path = format!("/components/schemas/CreateRequest/properties/{field}");
-    if let Some(property) = document.pointer_mut(&path).and_then(Value::as_object_mut) {
-        let names: Vec<Value> = names.map(|n| json!(n)).chain([Value::Null]).collect();
-        property.insert("enum".to_owned(), Value::Array(names));
-        property.remove("examples");
+    let names: Vec<Value> = names.map(|n| json!(n)).chain([Value::Null]).collect();
+    for request in ["CreateRequest", "CloneRequest"] {
+        let path = format!("/components/schemas/{request}/properties/{field}");
+        if let Some(property) = document.pointer_mut(&path).and_then(Value::as_object_mut) {
+            property.insert("enum".to_owned(), Value::Array(names.clone()));
+            property.remove("examples");
+        }
     }
 }
 
