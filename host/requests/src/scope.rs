@@ -61,7 +61,7 @@ pub struct SnapshotScope {
     pub purpose: SnapshotPurpose,
 }
 
-/// What a call does with a snapshot.
+/// The use of a snapshot by a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotPurpose {
     Take,

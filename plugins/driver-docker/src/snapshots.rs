@@ -145,7 +145,7 @@ fn measured(
     let size = |size: Option<i64>| size.and_then(|size| u64::try_from(size).ok());
     let bytes = size(details.size_rw)
         .ok_or_else(|| Error::Other("the engine tells no size of the disk".to_owned()))?;
-    // What `limit` in `requests.toml` allows beside the size. What was deleted of an image makes room too.
+    // The bytes that `limit` in `requests.toml` allows beside the size. Deleted files of the image make room too.
     let is_counted = details.graph_driver.is_some_and(|of| of.counts_image());
     let image = if !is_counted || ctx.settings.btrfs_quotas != BtrfsQuotas::Full {
         0

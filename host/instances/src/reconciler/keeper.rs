@@ -177,7 +177,7 @@ impl<K: OnNode> Keeper<K> {
         Ok(tried.map(|tried| tried.next).min())
     }
 
-    /// Whether it is the turn of a row. What the node has begun goes on; another copy waits for its end.
+    /// Whether a row may take a step now. A copy under way goes on, and another one waits for its end.
     fn is_on(&self, row: &Kept<K>, turn: Turn) -> bool {
         let tried = self.tried.get(&row.id);
         if !row.deleted && tried.is_some_and(|tried| tried.begun) {
@@ -219,7 +219,7 @@ impl<K: OnNode> Keeper<K> {
             }
             Stepped::Failed(why) | Stepped::Away(why) => {
                 let pause = tried.pause;
-                // What an instance of the engine needs may stay for weeks.
+                // A snapshot in use by an instance may stay for weeks.
                 if tried.logged.as_ref() != Some(&why) {
                     tracing::warn!(%id, node = %self.node, %why, "a step of a {} failed, retrying", K::WORD);
                     tried.logged = Some(why);

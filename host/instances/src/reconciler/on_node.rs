@@ -29,7 +29,7 @@ pub enum Turn {
     Now,
     /// Now, unless the engine has said that an instance needs it.
     UnlessInUse,
-    /// Once something else has changed. What the node has begun goes on.
+    /// After another row has changed. A copy under way goes on.
     Later,
 }
 

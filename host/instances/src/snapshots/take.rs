@@ -33,7 +33,7 @@ pub(crate) struct Taker {
     pub kind: Option<SnapshotKind>,
 }
 
-/// What a decision about a snapshot needs beside the rows.
+/// The inputs of a decision about a snapshot, beside the rows.
 pub(crate) struct Taking {
     pub id: SnapshotId,
     inventory: SharedInventory,

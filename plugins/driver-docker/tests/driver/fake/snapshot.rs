@@ -15,7 +15,7 @@ const NOW: i64 = 1_795_804_819_600_000_000;
 /// The number of events that an engine remembers.
 pub const REMEMBERED: usize = 256;
 
-/// What an engine remembers of a container.
+/// The memory of an engine about a container.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// In nanoseconds.
