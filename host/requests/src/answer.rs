@@ -8,7 +8,8 @@ use serde_json::Value;
 use std::fmt;
 
 /// Takes the texts, numbers and flags at the pointers, once from each item of a list, or once from the whole
-/// answer. The items of an object are its keys. None: the answer is not complete JSON, or has no such list.
+/// answer. With an empty first pointer, the items of an object are its keys. None: the answer is not complete
+/// JSON, or has no such list.
 pub fn read(
     body: &[u8],
     items: Option<&str>,
@@ -71,7 +72,8 @@ impl<'de> Visitor<'de> for Items<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
-        if self.rest.is_empty() {
+        // An object is a list only of its keys: no other part of it is asked for.
+        if self.rest.is_empty() && self.pointers.first().is_some_and(|first| first.is_empty()) {
             while let Some(key) = map.next_key::<String>()? {
                 map.next_value::<IgnoredAny>()?;
                 let part = |pointer: &&str| pointer.is_empty().then(|| key.as_str().into());

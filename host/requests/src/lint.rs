@@ -156,7 +156,7 @@ impl Ties<'_> {
         };
         let argument = key.split('.').next().unwrap_or(key);
         match table {
-            "network" | "public" | "volume" => true,
+            "network" | "public" | "volume" | "snapshot" => true,
             "value" => {
                 let value = self.document.values.get(key);
                 value.is_some_and(|value| self.node(value, seen))

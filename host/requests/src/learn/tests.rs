@@ -68,9 +68,9 @@ fn the_first_number_above_zero_counts() {
     let of = |memory: Value| (200, json!({ "HostConfig": { "Memory": memory } }));
     let answers = [
         of(json!(0)),
-        of(json!("5")),
+        of(json!("five")),
         of(json!(-1)),
-        of(json!(7)),
+        of(json!("7")),
         of(json!(9)),
     ];
     let scope = after(text, &answers);
