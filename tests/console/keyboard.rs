@@ -44,6 +44,10 @@ fn the_console_works_by_keyboard() {
         "by-key",
     ];
     assert_eq!(order, expected);
+    // A browser without time to paint moves the focus as soon as the page is there.
+    browser
+        .run("window.requestAnimationFrame = () => 0")
+        .unwrap();
     browser.type_keys(ENTER).unwrap();
     desk.wait_for_title("by-key").unwrap();
     // The new page has the focus.

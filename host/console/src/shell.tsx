@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import icon from "./icon.svg";
 import { showHelp } from "./keyboard";
 import { rate } from "./format";
@@ -23,8 +23,9 @@ const QUIET_MS = 1000;
 export function Shell({ children }: { children: ComponentChildren }) {
   const main = useRef<HTMLElement>(null);
   const first = useRef(true);
-  // Focus follows to the new page, so that the keyboard and screen readers begin there.
-  useEffect(() => {
+  // Focus moves with the page, so that the keyboard and screen readers begin there. An effect after the
+  // next frame would take it from the filter that the user went to meanwhile.
+  useLayoutEffect(() => {
     if (!first.current) main.current?.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
     first.current = false;
   }, [path.value]);
