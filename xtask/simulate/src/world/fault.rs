@@ -1,7 +1,9 @@
 //! The faults of engines, and the choice of one for a call.
 
+use super::{Request, Unique, World};
 use crate::dice::Dice;
 use std::time::Duration;
+use wharf_domain::ids::NodeId;
 
 /// A fault at one call of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -139,4 +141,57 @@ pub const LATE: Duration = Duration::from_secs(4);
 /// A time after that.
 pub const VERY_LATE: Duration = Duration::from_secs(9);
 /// The time for which a condition of a node lasts.
-pub const CONDITION: Duration = Duration::from_secs(20);
+const CONDITION: Duration = Duration::from_secs(20);
+
+impl World {
+    /// Brings about a condition of a node or of a machine. False if the fault is one of the call itself.
+    pub(super) fn strike(&self, name: &NodeId, request: &Request, fault: Fault) -> bool {
+        let mut state = self.state.lock();
+        let now = self.now();
+        let until = now + CONDITION;
+        let state = &mut *state;
+        if fault == Fault::HalfAway {
+            let cluster = state
+                .nodes
+                .get(name)
+                .and_then(|node| node.setup.cluster.clone());
+            let members = state.nodes.values_mut();
+            let members = members.filter(|node| cluster.is_some() && node.setup.cluster == cluster);
+            members.step_by(2).for_each(|node| node.away_until = until);
+            return true;
+        }
+        let Some(node) = state.nodes.get_mut(name) else {
+            return false;
+        };
+        match fault {
+            Fault::Away => node.away_until = until,
+            Fault::EmptyStore => node.show_other(None, until),
+            Fault::OtherStore => node.show_other(Some(&format!("other-{}", state.calls)), until),
+            Fault::Reboot => node.boot(),
+            Fault::PortTaken | Fault::AddressTaken => {
+                if let Request::Ensure(spec) | Request::MoveHere(spec) = request {
+                    let port = spec
+                        .published
+                        .first()
+                        .map(|port| Unique::Port(port.node_port));
+                    let address = Unique::Address(spec.target.network.address);
+                    let what = port
+                        .filter(|_| fault == Fault::PortTaken)
+                        .unwrap_or(address);
+                    node.taken.push((what, until));
+                }
+            }
+            Fault::Death => {
+                let store = node.shown_mut();
+                let running = store.machines.iter().filter(|(_, machine)| machine.runs());
+                let running: Vec<_> = running.map(|(key, _)| *key).collect();
+                if let Some(key) = state.dice.pick(&running) {
+                    store.stop(*key, Some("it ended by itself"));
+                }
+            }
+            _ => return false,
+        }
+        state.note_down(now);
+        true
+    }
+}

@@ -12,7 +12,7 @@ mod truth;
 mod volume;
 
 pub use driver::WorldDriver;
-pub use fault::{CALL_BOUND, CONDITION, CrashAt, Fault, FaultPlan, LATE, VERY_LATE};
+pub use fault::{CALL_BOUND, CrashAt, Fault, FaultPlan, LATE, VERY_LATE};
 pub use machine::{Life, Machine, MachineKey, Moment, Unique, key};
 pub use node::{BOOTED, Node, NodeSetup};
 pub use request::{Answer, Request};
@@ -36,6 +36,8 @@ use wharf_domain::ids::NodeId;
 #[derive(Debug)]
 struct Deferred {
     at: Moment,
+    /// The number of its call: the order of those that are due at one moment.
+    call: u64,
     node: NodeId,
     request: Request,
     /// The number of the store that the engine showed. What another store's engine had is gone with it.
@@ -46,6 +48,7 @@ struct Deferred {
 
 #[derive(Debug)]
 struct State {
+    seed: u64,
     nodes: BTreeMap<NodeId, Node>,
     plan: FaultPlan,
     dice: Dice,
@@ -84,6 +87,7 @@ impl World {
             .into_iter()
             .map(|setup| (setup.name.clone(), Node::new(setup)));
         let state = State {
+            seed,
             nodes: nodes.collect(),
             plan,
             dice: Dice::of_part(seed, "world"),
@@ -210,6 +214,7 @@ impl World {
         }
         let mut sent = Sent {
             world: self,
+            call: number,
             node,
             request: request.changes().then(|| request.clone()),
         };
@@ -220,7 +225,7 @@ impl World {
         sent.request = None;
         // A stale answer is older than what an engine carried out since.
         let (tag, is_stale) = (request.tag(), fault == Some(Fault::Stale));
-        let answered = self.answer(node, request, fault).await;
+        let answered = self.answer(number, node, request, fault).await;
         if crash == Some(CrashAt::After) {
             return self.end_of_process().await;
         }
@@ -277,6 +282,7 @@ impl World {
 
     async fn answer(
         &self,
+        call: u64,
         node: &NodeId,
         request: Request,
         fault: Option<Fault>,
@@ -296,7 +302,7 @@ impl World {
             return Err(self.lost(node));
         }
         let late = |after, after_second_look| {
-            self.defer(node, request.clone(), after, after_second_look);
+            self.defer(call, node, request.clone(), after, after_second_look);
         };
         match fault {
             None => carried_out(&request),
@@ -344,11 +350,19 @@ impl World {
     }
 
     /// Lets an engine carry a request out later.
-    fn defer(&self, node: &NodeId, request: Request, after: Duration, after_second_look: bool) {
+    fn defer(
+        &self,
+        call: u64,
+        node: &NodeId,
+        request: Request,
+        after: Duration,
+        after_second_look: bool,
+    ) {
         self.truth(|truth| {
             let shown = truth.0.nodes.get(node).map_or(0, |node| node.shown_number);
             truth.0.deferred.push(Deferred {
                 at: truth.1 + after,
+                call,
                 shown,
                 node: node.clone(),
                 request,
@@ -366,57 +380,6 @@ impl World {
         });
         PluginError::Unreachable("the connection broke".to_owned())
     }
-
-    /// Brings about a condition of a node or of a machine. False if the fault is one of the call itself.
-    fn strike(&self, name: &NodeId, request: &Request, fault: Fault) -> bool {
-        let mut state = self.state.lock();
-        let now = self.now();
-        let until = now + CONDITION;
-        let state = &mut *state;
-        if fault == Fault::HalfAway {
-            let cluster = state
-                .nodes
-                .get(name)
-                .and_then(|node| node.setup.cluster.clone());
-            let members = state.nodes.values_mut();
-            let members = members.filter(|node| cluster.is_some() && node.setup.cluster == cluster);
-            members.step_by(2).for_each(|node| node.away_until = until);
-            return true;
-        }
-        let Some(node) = state.nodes.get_mut(name) else {
-            return false;
-        };
-        match fault {
-            Fault::Away => node.away_until = until,
-            Fault::EmptyStore => node.show_other(None, until),
-            Fault::OtherStore => node.show_other(Some(&format!("other-{}", state.calls)), until),
-            Fault::Reboot => node.boot(),
-            Fault::PortTaken | Fault::AddressTaken => {
-                if let Request::Ensure(spec) | Request::MoveHere(spec) = request {
-                    let port = spec
-                        .published
-                        .first()
-                        .map(|port| Unique::Port(port.node_port));
-                    let address = Unique::Address(spec.target.network.address);
-                    let what = port
-                        .filter(|_| fault == Fault::PortTaken)
-                        .unwrap_or(address);
-                    node.taken.push((what, until));
-                }
-            }
-            Fault::Death => {
-                let store = node.shown_mut();
-                let running = store.machines.iter().filter(|(_, machine)| machine.runs());
-                let running: Vec<_> = running.map(|(key, _)| *key).collect();
-                if let Some(key) = state.dice.pick(&running) {
-                    store.stop(*key, Some("it ended by itself"));
-                }
-            }
-            _ => return false,
-        }
-        state.note_down(now);
-        true
-    }
 }
 
 impl State {
@@ -431,7 +394,8 @@ impl State {
     /// Brings the world to a moment: conditions end, and engines carry out what they deferred.
     fn pass(&mut self, now: Moment) {
         self.nodes.values_mut().for_each(|node| node.pass(now));
-        self.deferred.sort_by_key(|deferred| deferred.at);
+        self.deferred
+            .sort_by_key(|deferred| (deferred.at, deferred.call));
         while self.deferred.first().is_some_and(|first| first.at <= now) {
             let due = self.deferred.remove(0);
             let node = self.nodes.get(&due.node);
