@@ -101,9 +101,33 @@ fn no_key_of_an_ai_provider_is_cloned() {
             assert_eq!(disk.read(JUPYTER), Some(wanted));
         }
         assert!(!disk.read(MARIMO).unwrap().contains(OLD));
-        disk.run("assistant", "marimo");
-        let wanted = format!("[ai.openrouter]\napi_key = \"{NEW}\"\n");
-        assert_eq!(disk.read(MARIMO), Some(wanted));
+    }
+}
+
+#[test]
+fn the_key_of_a_clone_leaves_the_other_settings_of_marimo() {
+    let line = format!("api_key = \"{NEW}\"\n");
+    for (before, after) in [
+        ("", format!("[ai.openrouter]\n{line}")),
+        (
+            "[ai.openrouter]\napi_key = \"old\"\nbase_url = \"u\"\n\n[display]\ntheme = \"dark\"\n",
+            format!("[ai.openrouter]\n{line}base_url = \"u\"\n\n[display]\ntheme = \"dark\"\n"),
+        ),
+        (
+            "[display]\ntheme = \"dark\"\n\n[ai.anthropic]\napi_key = \"old\"\nmodel = \"m\"\n",
+            format!(
+                "[display]\ntheme = \"dark\"\n\n[ai.anthropic]\nmodel = \"m\"\n[ai.openrouter]\n{line}"
+            ),
+        ),
+    ] {
+        let disk = Disk::new("marimo");
+        disk.write(MARIMO, before);
+        disk.write("first-boot/ai_provider_api_key", NEW);
+        // An interrupted first start is repeated.
+        for _ in 0..2 {
+            disk.run("assistant", "marimo");
+            assert_eq!(disk.read(MARIMO).as_deref(), Some(after.as_str()));
+        }
     }
 }
 

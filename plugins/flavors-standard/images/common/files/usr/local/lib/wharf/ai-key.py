@@ -28,6 +28,21 @@ def write(path, text):
     draft.replace(target)
 
 
+def read(path):
+    """A file that a clone may have from the user of its source; empty if it is not there."""
+    own = Path.home() / path
+    return own.read_text(errors="surrogateescape") if own.is_file() else ""
+
+
+def with_line(settings, section, line):
+    """The settings with this first line of a section."""
+    lines = settings.splitlines()
+    if section not in lines:
+        lines.append(section)
+    lines.insert(lines.index(section) + 1, line)
+    return "\n".join(lines) + "\n"
+
+
 def main():
     os.umask(0o077)
     key = sys.stdin.readline().strip()
@@ -38,12 +53,10 @@ def main():
     write(".local/share/opencode/auth.json", json.dumps(credentials))
     service = os.environ.get("WHARF_SERVICE")
     if service == "marimo":
-        write(".config/marimo/marimo.toml", f"[ai.{marimo}]\napi_key = {quoted}\n")
+        path = ".config/marimo/marimo.toml"
+        write(path, with_line(read(path), f"[ai.{marimo}]", f"api_key = {quoted}"))
     elif service == "jupyterlab":
-        # A clone has the variables that the user of its source added.
-        own = Path.home() / ".env"
-        others = own.read_text(errors="surrogateescape") if own.is_file() else ""
-        write(".env", f"{variable}={quoted}\n{others}")
+        write(".env", f"{variable}={quoted}\n{read('.env')}")
 
 
 main()
