@@ -178,6 +178,15 @@ impl EngineContext {
         self.engine.enforces_disk_size()
     }
 
+    /// Returns the names of the engine in the tables of snapshots and of volumes.
+    pub fn rows(&self) -> [&'static str; 2] {
+        match self.engine.kind() {
+            Kind::Dockerd => ["dockerd on btrfs", "dockerd on btrfs with quotas"],
+            Kind::Podman4 => ["Podman", "Podman on btrfs with quotas, without `userns`"],
+            Kind::Podman5 => ["Podman", "Podman with `userns`"],
+        }
+    }
+
     /// Returns whether the engine tells the state of a container that it copies.
     pub fn tells_of_copies(&self) -> bool {
         self.engine.kind() == Kind::Dockerd

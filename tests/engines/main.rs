@@ -114,7 +114,8 @@ fn waiting() -> Vec<Chain<EngineContext>> {
             "a_node_that_does_not_hold_sizes_takes_nothing_new" => on_another(broken_limits::of_dockerd),
         ],
         ["the_driver_keeps_its_promises" => |context: &EngineContext| {
-            sanity::suite("docker", &context.settings("")?, context::NODE, &context.facts().host)
+            let at = [context::NODE, &context.facts().host];
+            sanity::suite("docker", &context.settings("")?, at, context.rows())
         }],
         [
             "login_with_the_public_key_and_with_the_password" => look(login::key_and_password),

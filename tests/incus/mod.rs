@@ -27,7 +27,8 @@ fn waiting() -> Vec<Chain<IncusContext>> {
             // No other test has the third member: a look of its server fills the engine's cache of metrics.
             let member = context.member(2);
             let settings = context.settings_of(&[2, 1], "");
-            sanity::suite("incus", &settings, &member.name, &member.address)
+            let row = "Incus with a pool of btrfs";
+            sanity::suite("incus", &settings, [&member.name, &member.address], [row, row])
         }],
         [
             "the_limits_are_seen_from_inside" => look(limits::seen_from_inside),

@@ -1,9 +1,11 @@
 //! Nodes that do not hold the sizes of disks and volumes.
 
+use crate::bill::fake_clock;
+use crate::snapshots::{plans, ready, restore, stopped, until_event};
 use crate::{Expected, has, start_on, until_logged, until_says, wait_until, with};
 use serde_json::json;
 use std::fs;
-use wharf_tests::{Api, Server, lasting_node, metric};
+use wharf_tests::{Api, Ports, Server, lasting_node, metric};
 
 /// Starts a server with a node whose limits are broken while the file exists.
 fn start(settings: &str) -> (Server, Api, tempfile::TempDir, std::path::PathBuf) {
@@ -87,5 +89,45 @@ fn a_proof_without_a_result_says_nothing_of_the_limits() {
     let created = api.create(&with("container", json!({}))).is(201);
     api.wait_for(crate::uuid(&created), "running").unwrap();
     assert!(!server.cli(&["node", "list"]).unwrap().contains("broken"));
+    // The operator hears that nothing proves them.
+    let unproven = "node one: nothing proves that it holds the sizes of disks and volumes: ";
+    until_says(&server, &["node", "list"], unproven);
+    has(
+        server.cli(&["check"]).unwrap(),
+        "`node.one.endpoint`: nothing proves that the engine holds the sizes",
+    );
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_node_proves_its_limits_each_day_and_after_a_restore() {
+    let Some(clock) = fake_clock() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let broken = dir.path().join("broken");
+    let node = format!("break_limits_while = \"{}\"", broken.display());
+    let settings = Ports::take().settings() + &wharf_tests::simulated_node("one", &node);
+    fs::write(&broken, "").unwrap();
+    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let api = server.user("ann@example.com").unwrap();
+    let mends = || {
+        until_says(&server, &["node", "list"], "limits broken");
+        fs::remove_file(&broken).unwrap();
+        wait_until("a proof succeeds", || {
+            Ok((!server.cli(&["node", "list"])?.contains("broken")).then_some(()))
+        });
+    };
+    mends();
+    // The day passes by Wharf's own clock.
+    fs::write(&broken, "").unwrap();
+    plans::pass(&server, &clock, 25);
+    mends();
+    let instance = stopped(&api);
+    let snapshot = ready(&api, &instance, "before");
+    restore(&api, &snapshot, false).is(200);
+    until_event(&api, &instance, "restored");
+    fs::write(&broken, "").unwrap();
+    plans::pass(&server, &clock, 26);
+    mends();
+    drop(clock);
     server.finish().unwrap();
 }

@@ -130,6 +130,8 @@ struct NodeObservation {
     verified: Option<(u64, u64)>,
     /// None before the first successful probe.
     features: Option<Features>,
+    /// The last try of a proof of limits, or the reason that it had no result. None before the first one.
+    proof: Option<Result<(), String>>,
 }
 
 impl Nodes {
@@ -227,6 +229,30 @@ impl Nodes {
             Some(node) => node.limits.notified().await,
             None => std::future::pending().await,
         }
+    }
+
+    /// Notes the last try of a proof of limits, or the reason that it had no result.
+    pub fn set_proof(&self, node: &NodeId, proof: Result<(), String>) {
+        if let Some(node) = self.0.get(node) {
+            node.seen.lock().proof = Some(proof);
+        }
+    }
+
+    /// Returns the reason that the last try proved nothing about a node that limits disks.
+    pub fn unproven(&self, node: &NodeId) -> Option<String> {
+        let seen = self.0.get(node)?.seen.lock();
+        let proof = seen.proof.clone()?;
+        proof
+            .err()
+            .filter(|_| seen.features.is_some_and(|f| f.disk_limit))
+    }
+
+    /// Returns the nodes for which [`Self::unproven`] has a reason, with it.
+    pub fn all_unproven(&self) -> Vec<(NodeId, String)> {
+        let nodes = self.0.keys();
+        nodes
+            .filter_map(|node| Some((node.clone(), self.unproven(node)?)))
+            .collect()
     }
 
     /// Notes that a look begins.

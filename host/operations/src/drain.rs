@@ -21,7 +21,7 @@ use wharf_instances::snapshots::is_bound;
 pub struct LeftOnNode {
     pub instances: Vec<RemainingInstance>,
     /// Number of volumes and snapshots, whose data is on the node for good.
-    pub kept: usize,
+    pub volumes_and_snapshots: usize,
 }
 
 /// An instance that is left on a node.
@@ -119,7 +119,10 @@ impl Operator<'_> {
             }
             let kept = rows.kept_claims()?;
             let kept = kept.iter().filter(|kept| kept.node == *node).count();
-            Ok(LeftOnNode { instances, kept })
+            Ok(LeftOnNode {
+                instances,
+                volumes_and_snapshots: kept,
+            })
         })
     }
 

@@ -31,7 +31,7 @@ pub struct NodeLine {
     pub instances: usize,
     /// Number of volumes and snapshots, those that are being deleted included.
     #[serde(default)]
-    pub kept: usize,
+    pub volumes_and_snapshots: usize,
     /// Claimed amounts.
     pub used: NodeAmounts<u64>,
     /// Amounts that may be claimed.
@@ -39,6 +39,9 @@ pub struct NodeLine {
     /// The sign that the node does not hold the sizes of disks; `None` if it does, or cannot prove it.
     #[serde(default)]
     pub limits_broken: Option<String>,
+    /// The reason that the last try proved nothing about the sizes of disks; `None` if it did, or no server runs.
+    #[serde(default)]
+    pub limits_unproven: Option<String>,
     /// Ports, addresses and GPUs that something outside Wharf holds.
     #[serde(default)]
     pub kept_out: Vec<String>,
@@ -92,6 +95,7 @@ impl Operator<'_> {
             let capacity = node.capacity;
             let drained = drained.contains(&id);
             let limits_broken = broken.remove(&id).map(|broken| broken.to_string());
+            let limits_unproven = self.app.and_then(|app| app.nodes().unproven(&id));
             let kept_out = kept_out.iter().filter(|kept| kept.node == id);
             let kept_out = kept_out.map(ToString::to_string).collect();
             lines.push(NodeLine {
@@ -102,7 +106,7 @@ impl Operator<'_> {
                 retired: node.retired,
                 drained,
                 instances: sum.instances,
-                kept: sum.kept,
+                volumes_and_snapshots: sum.kept,
                 used: sum.used,
                 capacity: NodeAmounts {
                     n_vcpus: node.claimable_vcpus(),
@@ -110,6 +114,7 @@ impl Operator<'_> {
                     disk_size_gib: capacity.disk_size_gib,
                 },
                 limits_broken,
+                limits_unproven,
                 kept_out,
             });
         }
@@ -121,10 +126,11 @@ impl Operator<'_> {
             retired: false,
             drained: false,
             instances: sum.instances,
-            kept: sum.kept,
+            volumes_and_snapshots: sum.kept,
             used: sum.used,
             capacity: NodeAmounts::default(),
             limits_broken: None,
+            limits_unproven: None,
             kept_out: Vec::new(),
         }));
         Ok(lines)

@@ -139,7 +139,10 @@ impl Operation for ListClaims {
 
     async fn run(&self, operator: Operator<'_>) -> Result<Books, Error> {
         let kept_out = operator.inventory.kept_out().into_iter();
+        let unproven = operator.app.map(|app| app.nodes().all_unproven());
+        let unproven = unproven.into_iter().flatten();
         Ok(Books {
+            unproven_limits: unproven.map(|(node, why)| (node.0, why)).collect(),
             kept_out: kept_out
                 .map(|kept| (kept.node.0.clone(), kept.to_string()))
                 .collect(),

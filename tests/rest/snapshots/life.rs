@@ -83,6 +83,12 @@ fn events_of_snapshots_have_both_ids_and_their_own_state() {
     let event = until_event(&api, &instance, "snapshot-created");
     assert_eq!(event["state"], "creating");
     assert_eq!(event["actor"]["kind"], "key");
+    // The list of one instance leaves them out.
+    let path = format!("/api/event/?after=0&instance={}", uuid(&instance));
+    let listed = api.get(&path).is(200);
+    let listed = listed.as_array().unwrap();
+    assert!(listed.iter().any(|event| event["type"] == "ready"));
+    assert!(listed.iter().all(|event| event["snapshot"].is_null()));
     let id = taken["id"].as_str().unwrap();
     has(server.cli(&["events", id]).unwrap(), "snapshot-ready");
     server.finish().unwrap();

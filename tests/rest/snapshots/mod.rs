@@ -4,7 +4,7 @@ mod bill;
 mod clones;
 mod failures;
 mod life;
-mod plans;
+pub mod plans;
 mod restores;
 
 use crate::{Expected, uuid, wait_until};
@@ -18,7 +18,7 @@ fn take(api: &Api, instance: &Value, name: &str) -> Answer {
 }
 
 /// Takes a snapshot, and waits until it is ready.
-fn ready(api: &Api, instance: &Value, name: &str) -> Value {
+pub fn ready(api: &Api, instance: &Value, name: &str) -> Value {
     until_state(api, &take(api, instance, name).is(201), "ready")
 }
 
@@ -47,7 +47,7 @@ fn all(api: &Api) -> Vec<Value> {
     listed.as_array().unwrap().clone()
 }
 
-fn restore(api: &Api, snapshot: &Value, first: bool) -> Answer {
+pub fn restore(api: &Api, snapshot: &Value, first: bool) -> Answer {
     let body = json!({ "snapshot_first": first });
     let path = format!("{}restore/", path(snapshot));
     api.send("POST", &path, &body).unwrap()
@@ -71,7 +71,7 @@ fn stop(api: &Api, instance: &Value) -> Value {
 }
 
 /// Creates the smallest container, and stops it.
-fn stopped(api: &Api) -> Value {
+pub fn stopped(api: &Api) -> Value {
     stop(api, &crate::running(api))
 }
 
@@ -85,7 +85,7 @@ fn events(api: &Api, instance: &Value) -> Vec<String> {
 }
 
 /// Waits until an instance has an event of this type, and returns the last such one.
-fn until_event(api: &Api, instance: &Value, kind: &str) -> Value {
+pub fn until_event(api: &Api, instance: &Value, kind: &str) -> Value {
     wait_until(&format!("the event {kind}"), || {
         let events = api.get("/api/event/?after=0&limit=1000").is(200);
         let events = events.as_array().unwrap();

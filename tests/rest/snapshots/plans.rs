@@ -16,7 +16,7 @@ fn plan(api: &Api, instance: &Value, body: &Value) {
 const WHILE: Duration = Duration::from_secs(7);
 
 /// Lets hours pass by Wharf's own clock.
-fn pass(server: &Server, clock: &wharf_tests::FakeClock, hours: u32) {
+pub fn pass(server: &Server, clock: &wharf_tests::FakeClock, hours: u32) {
     clock.set(&format!("+{}", hours * 3600)).unwrap();
     let adopted = server.cli(&["clock", "adopt"]).unwrap();
     assert!(adopted.contains("followed"), "{adopted}");

@@ -113,7 +113,10 @@ fn a_drained_node_keeps_volumes_and_their_instances() {
     );
     let drained = server.cli(&["node", "drain", "one", "-o", "json"]).unwrap();
     let drained: serde_json::Value = serde_json::from_str(&drained).unwrap();
-    assert_eq!(drained["kept"], 1);
+    assert_eq!(drained["volumes_and_snapshots"], 1);
+    let nodes = server.cli(&["node", "list", "-o", "json"]).unwrap();
+    let nodes: serde_json::Value = serde_json::from_str(&nodes).unwrap();
+    assert_eq!(nodes[0]["volumes_and_snapshots"], 1);
     assert_eq!(drained["instances"][0]["name"], running["name"]);
     create(&api, "more", 1).is(400);
     api.act(uuid(&running), "stop").is(200);

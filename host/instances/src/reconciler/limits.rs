@@ -14,12 +14,15 @@ use wharf_db::{Changes, Read as _, Rows as _, View};
 use wharf_domain::driver::{Limits, PluginError};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{NodeId, VolumeId};
+use wharf_domain::time::Timestamp;
 use wharf_plugin::NodeDriver;
 
 /// The time from a proof to the next one. A start of Wharf makes it due at once, and a restore after [`GAP`].
 const EVERY: Duration = Duration::from_hours(24);
 /// The least time from a proof to one that a restore asks for. A proof writes all that the engine's disk has in memory.
 const GAP: Duration = Duration::from_mins(10);
+/// How often the time is read, which the operator can set.
+const TICK: Duration = Duration::from_secs(5);
 /// The pause after a proof that found a breach: the operator may be mending it.
 const WHILE_BROKEN: Duration = Duration::from_secs(10);
 /// The pause after a proof without a result, first and longest. An image may be missing, or the node be full.
@@ -71,7 +74,8 @@ impl LimitsProver {
             let next = match self.prove(is_broken).await {
                 Ok(found) => {
                     (pause, fruitless) = (PAUSE.0, 0);
-                    is_broken = matches!(found, Some(Limits::Broken(_)));
+                    is_broken = matches!(found, Ok(Limits::Broken(_)));
+                    self.app.nodes.set_proof(&self.node, found.map(drop));
                     if is_broken { WHILE_BROKEN } else { EVERY }
                 }
                 Err(NoResult { why, is_slow }) => {
@@ -83,22 +87,39 @@ impl LimitsProver {
                             "the node has not proven that it holds the sizes of disks, after {FRUITLESS} tries"
                         );
                     }
+                    self.app.nodes.set_proof(&self.node, Err(why));
                     let next = if is_slow { PAUSE.1 } else { pause };
                     pause = (next * 2).min(PAUSE.1);
                     next
                 }
             };
+            let now = self.app.clock.now();
             let asked = async {
-                tokio::time::sleep(GAP).await;
+                self.until(now.plus(GAP)).await;
                 self.app.nodes.should_prove_limits(&self.node).await;
             };
-            drop(tokio::time::timeout(next, asked).await);
+            tokio::select! {
+                biased;
+                () = self.until(now.plus(next)) => {}
+                () = asked => {}
+            }
         }
     }
 
-    /// Makes one proof, on the node's own store; none if the node cannot prove its limits. A second proof confirms a
-    /// breach that was not known.
-    async fn prove(&self, is_broken: bool) -> Result<Option<Limits>, NoResult> {
+    /// Completes at a time of Wharf's own clock.
+    async fn until(&self, time: Timestamp) {
+        loop {
+            let left = time.millis_since(self.app.clock.now());
+            if left == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(left).min(TICK)).await;
+        }
+    }
+
+    /// Makes one proof, on the node's own store, or tells why the node cannot prove its limits. A second proof confirms
+    /// a breach that was not known.
+    async fn prove(&self, is_broken: bool) -> Result<Result<Limits, String>, NoResult> {
         let interruptions = self.app.nodes.verified(&self.driver).await;
         let id = self.id().map_err(|error| error.chain())?;
         let mut known = self.app.flavor_images.load_full();
@@ -113,8 +134,8 @@ impl LimitsProver {
         }
         drop(permit);
         let found = match proven {
-            Ok(found) => Some(found),
-            Err(PluginError::Unsupported(_)) => None,
+            Ok(found) => Ok(found),
+            Err(PluginError::Unsupported(why)) => Err(why),
             Err(error) => {
                 return Err(NoResult {
                     is_slow: matches!(error, PluginError::Unreachable(_) | PluginError::Fault(_)),
@@ -130,7 +151,7 @@ impl LimitsProver {
         if self.driver.interruptions() != interruptions || store.confirm().await.is_err() {
             return Err("it may be the result of another store".to_owned().into());
         }
-        let noted = self.note(found.clone()).await;
+        let noted = self.note(found.clone().ok()).await;
         noted.map_err(|error| error.chain())?;
         Ok(found)
     }

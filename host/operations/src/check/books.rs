@@ -30,6 +30,10 @@ pub struct Books {
     /// The nodes that do not hold the sizes of disks, with the signs.
     #[serde(default)]
     pub broken_limits: Vec<(String, String)>,
+    /// The nodes whose last proof of the sizes of disks had no result, with the reasons. Only a running server
+    /// knows them.
+    #[serde(default)]
+    pub unproven_limits: Vec<(String, String)>,
 }
 
 impl Books {
@@ -64,9 +68,9 @@ pub fn held_outside(books: &Books) -> impl Iterator<Item = ConfigFinding> {
     })
 }
 
-/// The findings about nodes that do not hold the sizes of disks.
+/// The findings about nodes that do not hold the sizes of disks, or do not prove it.
 pub fn unlimited(books: &Books) -> impl Iterator<Item = ConfigFinding> {
-    books.broken_limits.iter().map(|(node, why)| ConfigFinding {
+    let broken = books.broken_limits.iter().map(|(node, why)| ConfigFinding {
         severity: Severity::Warning,
         setting: format!("node.{node}.endpoint"),
         problem: format!(
@@ -74,7 +78,15 @@ pub fn unlimited(books: &Books) -> impl Iterator<Item = ConfigFinding> {
         ),
         remedy: "mend the engine's storage; on btrfs, `btrfs quota rescan` mends inconsistent quotas"
             .to_owned(),
-    })
+    });
+    let unproven = books.unproven_limits.iter();
+    broken.chain(unproven.map(|(node, why)| ConfigFinding {
+        severity: Severity::Warning,
+        setting: format!("node.{node}.endpoint"),
+        problem: format!("nothing proves that the engine holds the sizes of disks and volumes: {why}"),
+        remedy: "give the node room and an image of a flavor; see \"Proofs of limits\" in docs/engines.md"
+            .to_owned(),
+    }))
 }
 
 /// Compares the claims of all instances, volumes and snapshots with the nodes of a configuration.

@@ -15,8 +15,8 @@ use networks::conflicts;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
-use std::io;
 use std::time::Duration;
+use std::{io, iter};
 use tokio::task::JoinSet;
 use wharf_config::Config;
 use wharf_domain::driver::{PluginError, Surroundings};
@@ -181,6 +181,15 @@ pub async fn networks(app: &App) -> Result<NetworkFindings, Error> {
         fatal: fatal.map(|(_, finding)| finding).collect(),
         machine,
     })
+}
+
+/// Reserves the private network of one node for the life of the result, if the node is on this machine.
+///
+/// # Errors
+/// When the kernel refuses the reservation.
+pub async fn reserved(config: &Config, driver: &NodeDriver) -> io::Result<MachineNetworks> {
+    let surveys = survey(iter::once(driver), &BTreeMap::new()).await;
+    MachineNetworks::read(config, &surveys, true)
 }
 
 /// Judges the configuration of a server by its instances and nodes.

@@ -49,7 +49,7 @@ impl Operation for ListNodes {
             Text("ENGINE"),
             Text("SINCE"),
             Number("INSTANCES"),
-            Number("KEPT"),
+            Number("VOLUMES+SNAPSHOTS"),
             Number("VCPUS"),
             Number("MEM"),
             Number("DISK"),
@@ -60,6 +60,12 @@ impl Operation for ListNodes {
             if let Some(why) = &node.limits_broken {
                 line(&format!(
                     "node {} does not hold the sizes of disks and volumes, and takes nothing new: {why}",
+                    node.name
+                ))?;
+            }
+            if let Some(why) = &node.limits_unproven {
+                line(&format!(
+                    "node {}: nothing proves that it holds the sizes of disks and volumes: {why}",
                     node.name
                 ))?;
             }
@@ -93,7 +99,7 @@ fn row(node: &NodeLine) -> [String; 9] {
         or_none(node.driver.as_ref()),
         or_none(node.since.map(Timestamp::to_rfc3339)),
         node.instances.to_string(),
-        node.kept.to_string(),
+        node.volumes_and_snapshots.to_string(),
         format!("{}/{}", used.n_vcpus, all.n_vcpus),
         format!("{}/{} GiB", used.mem_gib, all.mem_gib),
         format!("{}/{} GiB", used.disk_size_gib, all.disk_size_gib),
@@ -207,7 +213,7 @@ impl Operation for DrainNode {
                 left.instance, left.name, left.owner, left.state, left.outcome
             ))
         })?;
-        match left.kept {
+        match left.volumes_and_snapshots {
             0 => Ok(()),
             number => line(&format!(
                 "volumes and snapshots left: {number}; their data stays on this node"

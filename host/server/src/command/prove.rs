@@ -68,6 +68,8 @@ impl Prove {
     async fn prove(self) -> Result<()> {
         let config = self.config.load()?;
         let (node, driver, drivers) = drivers_to_prove(&config, &self.driver, &self.node).await?;
+        // A server that starts during the proof must not take its network, which is there only at times.
+        let _reserved = wharf_operations::check::reserved(&config, &drivers.own).await?;
         // Servers take subnets and ports from the other end.
         let subnet = node.lan_cidr.subnets(node.lan_subnet_prefix)?.last();
         let ports_end = match self.web_port {
