@@ -20,8 +20,7 @@ pub fn move_here(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         Ok(Report::again(spec.generation, phase, MOVING_AGAIN_MS))
     };
     match found::look(ctx, &spec.tag)? {
-        // The engine copies under another name, so that for a moment nothing has this one.
-        Place::Absent if is_operated(ctx, spec)? => moving("the engine is at work"),
+        Place::Absent if !is_gone(ctx, spec)? => moving("the engine is at work"),
         Place::Absent => Ok(Report::settled(spec.generation, Phase::Absent)),
         Place::Here(found) => readdress(ctx, spec, &found),
         Place::Elsewhere(found) if found.is_up() => {
@@ -43,11 +42,21 @@ pub fn move_here(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
                 moving("the engine is at work")
             }
             Err(refusal) if refusal.is_not_found() => {
-                Ok(Report::settled(spec.generation, Phase::Absent))
+                if is_gone(ctx, spec)? {
+                    Ok(Report::settled(spec.generation, Phase::Absent))
+                } else {
+                    moving("the engine is at work")
+                }
             }
             Err(refusal) => Err(refusal.during("moving the instance")),
         },
     }
+}
+
+/// Whether nothing will have the name of an absent instance. The engine copies under another name, and the copy may
+/// have ended since the look.
+fn is_gone(ctx: &Context, spec: &Spec) -> Result<bool, Error> {
+    Ok(!is_operated(ctx, spec)? && matches!(found::look(ctx, &spec.tag)?, Place::Absent))
 }
 
 fn is_operated(ctx: &Context, spec: &Spec) -> Result<bool, Error> {

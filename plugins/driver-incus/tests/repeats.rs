@@ -346,6 +346,16 @@ fn an_instance_in_an_interrupted_start_is_not_stopped() {
 
 /// The engine copies under another name, so that the instance is still on its old member.
 #[test]
+fn a_move_that_ends_between_two_looks_is_no_absence() {
+    let fake = Fake::default();
+    settle(&fake, false);
+    fake.moving.set(true);
+    let report = move_here(&fake, &spec()).unwrap();
+    assert!(matches!(report.phase, Phase::Elsewhere(_)), "{report:?}");
+    assert!(report.again_ms.is_some());
+}
+
+#[test]
 fn a_repeated_move_waits_for_the_copy_of_an_interrupted_one() {
     let fake = Fake::default();
     settle(&fake, false);

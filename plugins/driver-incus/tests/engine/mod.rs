@@ -46,6 +46,8 @@ pub struct Fake {
     pub dies_in_creation: Cell<bool>,
     /// An operation on all instances goes on.
     pub operating: Cell<bool>,
+    /// A move goes on until the next look at the operations. Nothing has the name of its instance.
+    pub moving: Cell<bool>,
     /// The first start has removed the place of the files.
     pub files_gone: Cell<bool>,
     /// At the next choices of a range, the engine creates another instance, which gets it too.
@@ -153,6 +155,7 @@ impl Fake {
         match (request.method, segments.as_slice()) {
             (Method::Get, ["operations", OPERATION, "wait"]) => (200, self.ended.borrow().clone()),
             (Method::Get, ["operations"]) => {
+                self.moving.set(false);
                 let path = |name| format!("/1.0/instances/{name}?project=wharf");
                 let running = json!({
                     "status_code": 103,
@@ -214,6 +217,7 @@ impl Fake {
                     return no(404, "Instance not found");
                 };
                 match (method, rest) {
+                    (Method::Get, []) if self.moving.get() => no(404, "Instance not found"),
                     (Method::Get, []) => sync(details(one)),
                     (Method::Post, ["files"]) if self.files_gone.get() => no(404, "Not Found"),
                     (Method::Post, ["files"]) => {
