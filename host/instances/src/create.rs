@@ -190,12 +190,18 @@ impl InstanceDraft {
         inventory: &SharedInventory,
         defaults: QuotaLimits,
     ) -> Result<(Instance, Changes), Error> {
-        // A request whose client went away may have been decided after this one began.
-        if let Some(key) = &self.key
-            && let Some(earlier) = key.earlier(view.rows, self.placement.owner, view.now)?
-        {
-            return Ok((earlier, Changes::none()));
-        }
+        let owner = self.placement.owner;
+        IdempotencyKey::once(self.key.as_ref(), view, owner, || {
+            self.decide_new(view, inventory, defaults)
+        })
+    }
+
+    fn decide_new(
+        &self,
+        view: &View<'_>,
+        inventory: &SharedInventory,
+        defaults: QuotaLimits,
+    ) -> Result<(Instance, Changes), Error> {
         suspension::check_user(view.rows, self.placement.owner)?;
         let name = self.name(view)?;
         let limits = quota::limits(view.rows, self.placement.owner, defaults)?;
@@ -236,12 +242,7 @@ impl InstanceDraft {
             Some(snapshot) => changes.put(&SOURCES, self.id, snapshot.into()),
             None => changes,
         };
-        let instance = changes.instance()?;
-        let changes = match &self.key {
-            Some(key) => changes.with(key.kept(instance.clone(), view)?),
-            None => changes,
-        };
-        Ok((instance, changes))
+        Ok((changes.instance()?, changes))
     }
 
     fn name(&self, view: &View<'_>) -> Result<Name, Error> {

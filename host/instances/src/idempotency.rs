@@ -1,7 +1,7 @@
 //! Idempotency keys of requests that create something. A key is durable in the write of its row, so that a
 //! retry after a crash gets the first answer.
 
-use super::{App, InstanceView};
+use super::{App, InstanceView, snapshots::SnapshotView, volumes::VolumeView};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -73,33 +73,44 @@ pub struct Idempotent<T> {
 }
 
 /// A row that requests with idempotency keys create.
-pub(crate) trait Created: TableRow {
+pub trait IdempotentRow: TableRow {
     const REQUESTS: &'static Table<(), RequestKey, Idempotent<Self>>;
     const BY_TIME: &'static Table<(), (u64, RequestKey), ()>;
-    fn owner(&self) -> UserId;
+    /// The row in the answer to its request.
+    type View;
+    fn new_view(self, app: &App, caller: &Caller) -> Result<Self::View, Error>;
 }
 
-impl Created for Instance {
+impl IdempotentRow for Instance {
     const REQUESTS: &'static Table<(), RequestKey, Idempotent<Self>> = &IDEMPOTENT;
     const BY_TIME: &'static Table<(), (u64, RequestKey), ()> = &IDEMPOTENT_BY_TIME;
-    fn owner(&self) -> UserId {
-        self.owner
+    type View = InstanceView;
+    fn new_view(self, app: &App, caller: &Caller) -> Result<InstanceView, Error> {
+        Ok(app.view(caller, self))
     }
 }
 
-impl Created for Volume {
+impl IdempotentRow for Volume {
     const REQUESTS: &'static Table<(), RequestKey, Idempotent<Self>> = &IDEMPOTENT_VOLUMES;
     const BY_TIME: &'static Table<(), (u64, RequestKey), ()> = &IDEMPOTENT_VOLUMES_BY_TIME;
-    fn owner(&self) -> UserId {
-        self.owner
+    type View = VolumeView;
+    /// No instance has a new volume.
+    fn new_view(self, app: &App, caller: &Caller) -> Result<VolumeView, Error> {
+        let attached_to = Vec::new();
+        let view = app.kept_view(caller, self)?;
+        Ok(VolumeView {
+            attached_to,
+            ..view
+        })
     }
 }
 
-impl Created for Snapshot {
+impl IdempotentRow for Snapshot {
     const REQUESTS: &'static Table<(), RequestKey, Idempotent<Self>> = &IDEMPOTENT_SNAPSHOTS;
     const BY_TIME: &'static Table<(), (u64, RequestKey), ()> = &IDEMPOTENT_SNAPSHOTS_BY_TIME;
-    fn owner(&self) -> UserId {
-        self.owner
+    type View = SnapshotView;
+    fn new_view(self, app: &App, caller: &Caller) -> Result<SnapshotView, Error> {
+        app.kept_view(caller, self)
     }
 }
 
@@ -122,7 +133,7 @@ impl IdempotencyKey {
     }
 
     /// Returns the row that an earlier request with the key created.
-    pub(crate) fn earlier<T: Created>(
+    fn earlier<T: IdempotentRow>(
         &self,
         rows: &impl Rows,
         owner: UserId,
@@ -135,35 +146,49 @@ impl IdempotencyKey {
         }
     }
 
-    /// Returns the changes that keep the key with a new row, and remove some expired ones.
-    pub(crate) fn kept<T: Created>(&self, created: T, view: &View<'_>) -> Result<Changes, Error> {
-        let request = Idempotent {
-            body: self.body,
-            at: view.now,
-            created,
+    /// Decides about a new row and keeps the key with it, or returns the one that an earlier request with the key
+    /// created. A request whose client went away may have been decided after this one began.
+    pub(crate) fn once<T: IdempotentRow>(
+        key: Option<&Self>,
+        view: &View<'_>,
+        owner: UserId,
+        decide: impl FnOnce() -> Result<(T, Changes), Error>,
+    ) -> Result<(T, Changes), Error> {
+        let Some(key) = key else {
+            return decide();
         };
-        keep(view.rows, self.key, request, expiry(view.now))
+        if let Some(earlier) = key.earlier(view.rows, owner, view.now)? {
+            return Ok((earlier, Changes::none()));
+        }
+        let (created, changes) = decide()?;
+        let request = Idempotent {
+            body: key.body,
+            at: view.now,
+            created: created.clone(),
+        };
+        let kept = keep(view.rows, (owner, key.key), request, expiry(view.now))?;
+        Ok((created, changes.with(kept)))
     }
 }
 
-fn keep<T: Created>(
+/// The changes that keep a key with its new row, and remove some expired ones.
+fn keep<T: IdempotentRow>(
     rows: &impl Rows,
-    digest: IdempotencyDigest,
+    key: RequestKey,
     request: Idempotent<T>,
     expired_before: Timestamp,
 ) -> Result<Changes, Error> {
     let mut changes = Changes::none();
-    for key in rows.keys_under(T::BY_TIME, &())?.take(REMOVALS) {
-        let (at, key) = key?;
+    for entry in rows.keys_under(T::BY_TIME, &())?.take(REMOVALS) {
+        let (at, expired) = entry?;
         if at >= millis(expired_before) {
             break;
         }
         // An entry without its row would stop the removal of those that follow.
         changes = changes
-            .remove(T::REQUESTS, ((), key))
-            .remove(T::BY_TIME, ((), (at, key)));
+            .remove(T::REQUESTS, ((), expired))
+            .remove(T::BY_TIME, ((), (at, expired)));
     }
-    let key = (request.created.owner(), digest);
     Ok(changes.put(T::REQUESTS, ((), key), request))
 }
 
@@ -208,15 +233,17 @@ impl App {
         }
     }
 
-    /// Returns the instance that an earlier request with the key created, as it was then.
-    pub fn created_earlier(
+    /// Returns the row that an earlier request with the key created, as it was then.
+    pub fn created_earlier<T: IdempotentRow>(
         &self,
         caller: &Caller,
         key: &IdempotencyKey,
-    ) -> Result<Option<InstanceView>, Error> {
+    ) -> Result<Option<T::View>, Error> {
         let now = self.clock.now();
-        let found = self.db.read(|rows| key.earlier(rows, caller.user, now))?;
-        Ok(found.map(|found| self.view(caller, found)))
+        let found = self
+            .db
+            .read(|rows| key.earlier::<T>(rows, caller.user, now))?;
+        found.map(|row| row.new_view(self, caller)).transpose()
     }
 }
 

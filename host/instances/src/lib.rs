@@ -50,7 +50,7 @@ pub use events::{EventActor, OwnerEvent, OwnerEvents};
 pub use find::Selector;
 pub use idempotency::IdempotencyKey;
 pub use inventory::SharedInventory;
-pub use kept::KeptCondition;
+pub use kept::{KeptCondition, KeptUse};
 pub use nodes::{NodeState, Nodes, Outage};
 pub use offer::Offered;
 pub use pages::{NamedPage, password_digest};

@@ -4,6 +4,7 @@ use super::{clone, delete, events, holds, one, ready, until_event, until_free, u
 use crate::{Expected, kill, running, start_lasting, start_with, until_logged, uuid, wait_until};
 use serde_json::Value;
 use std::time::Duration;
+use wharf_tests::{Api, Server};
 
 #[test]
 fn a_clone_is_made_after_kills_at_any_time() {
@@ -31,22 +32,28 @@ fn a_clone_is_made_after_kills_at_any_time() {
     server.finish().unwrap();
 }
 
-#[test]
-fn a_clone_is_made_although_its_snapshot_and_its_source_are_deleted() {
-    // The first requests for the clone have no effect.
-    let faults = (2..8).map(|nth| {
+/// An instance and a clone of it, which waits until so many requests for it have had no effect. The instance and
+/// the snapshot are deleted.
+fn without_source(kind: &str, failures: u32) -> (Server, Api, Value, Value) {
+    let faults = (2..2 + failures).map(|nth| {
         format!("{{ call = \"ensure\", error = \"retry\", after_ms = 300, nth = {nth} }}")
     });
     let faults = faults.collect::<Vec<_>>().join(", ");
+    let (server, api) = start_with(&format!("snapshots = \"{kind}\", faults = [{faults}]"));
+    let source = running(&api);
+    let taken = ready(&api, &source, "before");
+    let created = clone(&api, &taken).is(201);
+    delete(&api, &taken).is(204);
+    one(&api, &taken).is(404);
+    api.delete(uuid(&source)).is(204);
+    api.instance(uuid(&source)).is(404);
+    (server, api, source, created)
+}
+
+#[test]
+fn a_clone_is_made_although_its_snapshot_and_its_source_are_deleted() {
     for kind in ["shared", "copied"] {
-        let (server, api) = start_with(&format!("snapshots = \"{kind}\", faults = [{faults}]"));
-        let source = running(&api);
-        let taken = ready(&api, &source, "before");
-        let created = clone(&api, &taken).is(201);
-        delete(&api, &taken).is(204);
-        one(&api, &taken).is(404);
-        api.delete(uuid(&source)).is(204);
-        api.instance(uuid(&source)).is(404);
+        let (server, api, source, created) = without_source(kind, 6);
         let made = api.wait_for(uuid(&created), "running").unwrap();
         assert_eq!(
             super::events(&api, &source)
@@ -67,17 +74,8 @@ fn a_clone_is_made_although_its_snapshot_and_its_source_are_deleted() {
 
 #[test]
 fn a_clone_that_is_suspended_before_it_is_made_frees_its_source() {
-    let faults = (2..60).map(|nth| {
-        format!("{{ call = \"ensure\", error = \"retry\", after_ms = 300, nth = {nth} }}")
-    });
-    let faults = faults.collect::<Vec<_>>().join(", ");
     for kind in ["shared", "copied"] {
-        let (server, api) = start_with(&format!("snapshots = \"{kind}\", faults = [{faults}]"));
-        let source = running(&api);
-        let taken = ready(&api, &source, "before");
-        let created = clone(&api, &taken).is(201);
-        delete(&api, &taken).is(204);
-        api.delete(uuid(&source)).is(204);
+        let (server, api, source, created) = without_source(kind, 58);
         // It runs for no one while it waits.
         until_logged(&server, "request=\"stop\"");
         let kinds = events(&api, &source);

@@ -43,7 +43,7 @@ async fn write(db: &Db, instance: &Instance, n: u8, at: i64, expired_before: i64
             created: instance.clone(),
         };
         let before = Timestamp(expired_before);
-        Ok(((), keep(view.rows, [n; 32], create, before)?))
+        Ok(((), keep(view.rows, (UserId(1), [n; 32]), create, before)?))
     });
     decided.await.unwrap();
 }

@@ -13,7 +13,7 @@ mod take;
 pub use delete::delete_all;
 pub use estimate::SnapshotEstimate;
 pub use plan::PlanView;
-pub use read::{SnapshotCondition, SnapshotView};
+pub use read::SnapshotView;
 
 pub use rows::{
     PlanRow, RESTORES, RestoreRow, SNAPSHOT_PLANS, SOURCED, SOURCES, SourceRow, is_bound,

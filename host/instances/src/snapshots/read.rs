@@ -1,13 +1,15 @@
 //! `GET` of one snapshot and of the list.
 
+use super::delete::is_in_use;
 use super::rows::snapshots_of;
 use crate::find::{Selector, find};
-use crate::{App, KeptCondition};
+use crate::{App, KeptUse, Nodes};
+use std::collections::BTreeMap;
 use wharf_db::{INSTANCES, Read, Rows, SNAPSHOTS, SNAPSHOTS_OWNED};
 use wharf_domain::error::Error;
-use wharf_domain::ids::{SnapshotId, UserId};
+use wharf_domain::ids::{NodeId, SnapshotId, UserId};
 use wharf_domain::kept::KeptStatus;
-use wharf_domain::snapshot::Snapshot;
+use wharf_domain::snapshot::{OfSnapshot, Snapshot};
 use wharf_ground::caller::Caller;
 
 /// The answer where the caller has no such snapshot.
@@ -22,9 +24,6 @@ pub struct SnapshotView {
     pub progress: Option<String>,
 }
 
-/// The condition of a request on a snapshot.
-pub type SnapshotCondition = KeptCondition<SnapshotView>;
-
 /// A snapshot of the user's own, by its UUID.
 pub(super) fn own(rows: &impl Rows, user: UserId, named: &str) -> Result<Snapshot, Error> {
     let snapshot = match SnapshotId::parse(named) {
@@ -35,30 +34,54 @@ pub(super) fn own(rows: &impl Rows, user: UserId, named: &str) -> Result<Snapsho
     snapshot.ok_or(MISSING)
 }
 
-pub(super) fn view(
-    rows: &impl Rows,
-    snapshot: Snapshot,
-    progress: Option<String>,
-) -> Result<SnapshotView, Error> {
-    let instance = rows.get(&INSTANCES, snapshot.of.instance)?;
-    Ok(SnapshotView {
-        instance_name: instance.map_or_else(String::new, |row| row.name.to_string()),
-        progress: progress.filter(|_| snapshot.status() == KeptStatus::Creating),
-        snapshot,
-    })
+impl KeptUse for OfSnapshot {
+    type View = SnapshotView;
+    /// The words about the progress of those under way.
+    type Context = BTreeMap<SnapshotId, String>;
+
+    fn context(app: &App, _: &Caller) -> Self::Context {
+        app.snapshot_progress.lock().clone()
+    }
+
+    fn view(
+        rows: &impl Rows,
+        progress: &Self::Context,
+        snapshot: Snapshot,
+    ) -> Result<SnapshotView, Error> {
+        let instance = rows.get(&INSTANCES, snapshot.of.instance)?;
+        let progress = progress.get(&snapshot.id).cloned();
+        Ok(SnapshotView {
+            instance_name: instance.map_or_else(String::new, |row| row.name.to_string()),
+            progress: progress.filter(|_| snapshot.status() == KeptStatus::Creating),
+            snapshot,
+        })
+    }
+
+    fn own(rows: &impl Rows, user: UserId, named: &str) -> Result<Snapshot, Error> {
+        own(rows, user, named)
+    }
+
+    fn readable(rows: &impl Rows, caller: &Caller, named: &str) -> Result<Snapshot, Error> {
+        own(rows, caller.user, named)
+    }
+
+    /// Refuses while its instance is restored from it.
+    fn refuse_in_use(rows: &impl Rows, snapshot: &Snapshot) -> Result<(), Error> {
+        if is_in_use(rows, snapshot)? {
+            return Err(Error::Refused(format!(
+                "the disk of the instance is being restored from snapshot {}; try again later",
+                snapshot.name
+            )));
+        }
+        Ok(())
+    }
+
+    fn work_on(nodes: &Nodes, node: &NodeId) {
+        nodes.work_on_snapshots(node);
+    }
 }
 
 impl App {
-    pub(super) fn snapshot_view(&self, snapshot: Snapshot) -> Result<SnapshotView, Error> {
-        let progress = self.snapshot_progress.lock().get(&snapshot.id).cloned();
-        self.db.read(|rows| view(rows, snapshot, progress))
-    }
-
-    /// Returns one of the caller's snapshots.
-    pub fn snapshot(&self, caller: &Caller, named: &str) -> Result<SnapshotView, Error> {
-        self.snapshot_view(self.db.read(|rows| own(rows, caller.user, named))?)
-    }
-
     /// At most `limit` of the caller's snapshots, or of those of one instance, oldest first, from the one that
     /// follows `after` on.
     pub fn snapshots(
@@ -68,7 +91,7 @@ impl App {
         after: Option<u64>,
         limit: usize,
     ) -> Result<Vec<SnapshotView>, Error> {
-        let progress = self.snapshot_progress.lock().clone();
+        let progress = OfSnapshot::context(self, caller);
         let first = after.map_or(0, |after| after.saturating_add(1));
         self.db.read(|rows| {
             let found = match of {
@@ -82,11 +105,10 @@ impl App {
                     found
                 }
             };
-            let views = found.into_iter().map(|snapshot| {
-                let progress = progress.get(&snapshot.id).cloned();
-                view(rows, snapshot, progress)
-            });
-            views.collect()
+            let found = found.into_iter();
+            found
+                .map(|snapshot| OfSnapshot::view(rows, &progress, snapshot))
+                .collect()
         })
     }
 }

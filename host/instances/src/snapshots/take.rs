@@ -1,9 +1,10 @@
 //! `POST` of a snapshot, and the decision that a plan shares: one write with name, claim, row, event and ledger
 //! entry. The reconciler takes the snapshot after the answer.
 
-use super::read::SnapshotView;
+use super::SnapshotView;
 use super::rows::{refuse_restoring, snapshots_of};
 use crate::find::{Selector, find};
+use crate::idempotency::IdempotentRow as _;
 use crate::kept::next_seq;
 use crate::{App, IdempotencyKey, SharedInventory, moves, quota, suspension};
 use std::collections::BTreeMap;
@@ -68,40 +69,21 @@ impl App {
     ) -> Result<SnapshotView, Error> {
         let (owner, origin) = (caller.user, caller.origin());
         let (taking, selector) = (self.taking()?, selector.clone());
-        let decided = self.db.write(move |view| {
-            if let Some(key) = &key
-                && let Some(earlier) = key.earlier::<Snapshot>(view.rows, owner, view.now)?
-            {
-                return Ok((earlier, Changes::none()));
-            }
+        let decide = move |view: &View<'_>| {
             let instance = find(view.rows, owner, &selector)?;
             let (snapshot, changes) = taking.take(view, &instance, name.clone(), None)?;
             let changes = changes.by(&origin);
             let subject = format!("{} of {}", snapshot.name, instance.name);
             let operation = "snapshot.create";
             let audited = record(view, &origin, operation, Some(owner), &subject, "creating");
-            let changes = match &key {
-                Some(key) => changes.with(key.kept(snapshot.clone(), view)?),
-                None => changes,
-            };
             Ok((snapshot, changes.with(audited)))
-        });
+        };
+        let decided = self
+            .db
+            .write(move |view| IdempotencyKey::once(key.as_ref(), view, owner, || decide(view)));
         let snapshot = decided.await.map_err(|error| self.with_freeing(error))?;
         self.nodes.work_on_snapshots(&snapshot.node);
-        self.snapshot_view(snapshot)
-    }
-
-    /// Returns the snapshot that an earlier request with the key took, as it was then.
-    pub fn snapshot_taken_earlier(
-        &self,
-        caller: &Caller,
-        key: &IdempotencyKey,
-    ) -> Result<Option<SnapshotView>, Error> {
-        let now = self.clock.now();
-        let found = self.db.read(|rows| key.earlier(rows, caller.user, now))?;
-        found
-            .map(|snapshot| self.snapshot_view(snapshot))
-            .transpose()
+        snapshot.new_view(self, caller)
     }
 }
 
@@ -123,6 +105,12 @@ impl Taking {
                 state,
                 needed: "running or exited",
             });
+        }
+        // The disk has the files of its first start, secrets among them, which a clone would take for its own.
+        if !instance.provisioned {
+            return Err(Error::NotApplicable(
+                "this instance was stopped before its first start had ended; restart it first",
+            ));
         }
         refuse_restoring(view.rows, instance.id)?;
         let starts = instance.intent == Intent::Start

@@ -1,8 +1,8 @@
 //! `POST`: one write with name, node, claim, row, event and ledger entry. The reconciler makes the volume
 //! after the answer.
 
-use super::find::Reader;
-use super::read::{VolumeView, view};
+use super::VolumeView;
+use crate::idempotency::IdempotentRow as _;
 use crate::kept::next_seq;
 use crate::{App, IdempotencyKey, SharedInventory, quota, suspension};
 use wharf_db::{Changes, Rows as _, VOLUME_NAMES, VOLUME_PLACES, View};
@@ -44,60 +44,24 @@ impl App {
         let (inventory, config) = (self.inventory.clone(), self.config());
         let rate = config.rates.rates(create.request.cpu_tier, None).disk;
         let defaults = config.quota.limits();
-        let decided = self.db.write(move |view| {
-            if let Some(key) = &create.key
-                && let Some(earlier) = key.earlier::<Volume>(view.rows, owner, view.now)?
-            {
-                return Ok((earlier, Changes::none()));
-            }
+        let CreateVolume { request, key } = create;
+        let decide = move |view: &View<'_>| {
             suspension::check_user(view.rows, owner)?;
-            let request = &create.request;
-            let node = place(view, &inventory, owner, defaults, request)?;
-            let volume = volume(view, id, owner, request, rate, node)?;
+            let node = place(view, &inventory, owner, defaults, &request)?;
+            let volume = volume(view, id, owner, &request, rate, node)?;
             let changes = Changes::none()
                 .record_kept(volume.clone(), view.now, KeptEvent::Created)
                 .by(&origin);
-            let name = volume.name.as_str();
-            let audited = record(
-                view,
-                &origin,
-                "volume.create",
-                Some(owner),
-                name,
-                "creating",
-            );
-            let changes = match &create.key {
-                Some(key) => changes.with(key.kept(volume.clone(), view)?),
-                None => changes,
-            };
+            let (name, operation) = (volume.name.as_str(), "volume.create");
+            let audited = record(view, &origin, operation, Some(owner), name, "creating");
             Ok((volume, changes.with(audited)))
-        });
+        };
+        let decided = self
+            .db
+            .write(move |view| IdempotencyKey::once(key.as_ref(), view, owner, || decide(view)));
         let volume = decided.await.map_err(|error| self.with_freeing(error))?;
         self.nodes.work_on_volumes(&volume.node);
-        self.new_volume(caller, volume)
-    }
-
-    /// Returns the volume that an earlier request with the key created, as it was then.
-    pub fn volume_created_earlier(
-        &self,
-        caller: &Caller,
-        key: &IdempotencyKey,
-    ) -> Result<Option<VolumeView>, Error> {
-        let now = self.clock.now();
-        let found = self.db.read(|rows| key.earlier(rows, caller.user, now))?;
-        found
-            .map(|volume| self.new_volume(caller, volume))
-            .transpose()
-    }
-
-    /// A new volume as its owner sees it: no instance has it.
-    fn new_volume(&self, caller: &Caller, volume: Volume) -> Result<VolumeView, Error> {
-        let reader = Reader::from(caller);
-        let shown = self.db.read(|rows| view(rows, &reader, volume))?;
-        Ok(VolumeView {
-            attached_to: Vec::new(),
-            ..shown
-        })
+        volume.new_view(self, caller)
     }
 }
 

@@ -1,56 +1,15 @@
-//! `DELETE`: the volume disappears for its user at once. Its claim is released once the node no longer has
-//! it.
+//! The refusal to delete a volume in use, since engines may remove one below an instance.
 
-use super::VolumeCondition;
-use super::find::{MISSING, Reader, own};
 use super::mounts::instances_with;
-use super::read::view as view_of;
-use crate::{App, kept};
 use std::collections::BTreeSet;
 use wharf_db::{INSTANCES, Rows};
 use wharf_domain::error::Error;
 use wharf_domain::instance::Intent;
-use wharf_domain::kept::KeptEvent;
 use wharf_domain::volume::Volume;
-use wharf_ground::audit::record;
-use wharf_ground::caller::Caller;
 use wharf_ground::users::USERS;
 
-impl App {
-    /// Deletes one of the caller's volumes with its data. Refuses while an instance has it, since engines may
-    /// remove a volume that is in use.
-    pub async fn delete_volume(
-        &self,
-        caller: &Caller,
-        named: &str,
-        condition: &VolumeCondition,
-    ) -> Result<(), Error> {
-        let (reader, named, origin) = (Reader::from(caller), named.to_owned(), caller.origin());
-        let (owner, condition) = (caller.user, condition.clone());
-        let decided = self.db.write_essential(move |view| {
-            let volume = own(view.rows, owner, &named)?.ok_or(MISSING)?;
-            condition.check(|| view_of(view.rows, &reader, volume.clone()))?;
-            refuse_in_use(view.rows, &volume)?;
-            let (node, name) = (volume.node.clone(), volume.name.to_string());
-            let changes = kept::delete(volume, view.now, KeptEvent::Deleted).by(&origin);
-            let audited = record(
-                view,
-                &origin,
-                "volume.delete",
-                Some(owner),
-                &name,
-                "deleted",
-            );
-            Ok((node, changes.with(audited)))
-        });
-        let node = decided.await?;
-        self.nodes.work_on_volumes(&node);
-        Ok(())
-    }
-}
-
-/// Names the instances that have the volume; those of other users by their users.
-fn refuse_in_use(rows: &impl Rows, volume: &Volume) -> Result<(), Error> {
+/// Fails if instances have the volume. It names them, and those of other users by their users.
+pub(super) fn refuse_in_use(rows: &impl Rows, volume: &Volume) -> Result<(), Error> {
     let (mut named, mut others, mut deleted) = (Vec::new(), BTreeSet::new(), false);
     for (id, _) in instances_with(rows, volume.id)? {
         match rows.get(&INSTANCES, id)? {

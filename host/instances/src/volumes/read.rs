@@ -1,13 +1,14 @@
 //! `GET` of one volume and of the list.
 
-use super::find::{MISSING, Reader, readable};
+use super::delete::refuse_in_use;
+use super::find::{MISSING, Reader, own, readable};
 use super::mounts::instances_with;
 use super::shares::shares_with;
-use crate::{App, KeptCondition};
+use crate::{App, KeptCondition, KeptUse, Nodes};
 use wharf_db::{INSTANCES, Rows, VOLUME_NAMES, VOLUMES};
 use wharf_domain::error::Error;
-use wharf_domain::ids::InstanceId;
-use wharf_domain::volume::Volume;
+use wharf_domain::ids::{InstanceId, NodeId, UserId};
+use wharf_domain::volume::{OfVolume, Volume};
 use wharf_ground::caller::Caller;
 use wharf_ground::users::USERS;
 
@@ -65,16 +66,36 @@ pub(super) fn view(rows: &impl Rows, reader: &Reader, volume: Volume) -> Result<
     })
 }
 
-impl App {
-    /// Returns one of the caller's volumes, or one that is shared with the caller.
-    pub fn volume(&self, caller: &Caller, named: &str) -> Result<VolumeView, Error> {
-        let reader = Reader::from(caller);
-        self.db.read(|rows| {
-            let volume = readable(rows, &reader, named)?.ok_or(MISSING)?;
-            view(rows, &reader, volume)
-        })
+impl KeptUse for OfVolume {
+    type View = VolumeView;
+    type Context = Reader;
+
+    fn context(_: &App, caller: &Caller) -> Reader {
+        Reader::from(caller)
     }
 
+    fn view(rows: &impl Rows, reader: &Reader, volume: Volume) -> Result<VolumeView, Error> {
+        view(rows, reader, volume)
+    }
+
+    fn own(rows: &impl Rows, user: UserId, named: &str) -> Result<Volume, Error> {
+        own(rows, user, named)?.ok_or(MISSING)
+    }
+
+    fn readable(rows: &impl Rows, caller: &Caller, named: &str) -> Result<Volume, Error> {
+        readable(rows, &Reader::from(caller), named)?.ok_or(MISSING)
+    }
+
+    fn refuse_in_use(rows: &impl Rows, volume: &Volume) -> Result<(), Error> {
+        refuse_in_use(rows, volume)
+    }
+
+    fn work_on(nodes: &Nodes, node: &NodeId) {
+        nodes.work_on_volumes(node);
+    }
+}
+
+impl App {
     /// At most `limit` of the caller's volumes and those that are shared with the caller, oldest first, from
     /// the one that follows `after` on.
     pub fn volumes(

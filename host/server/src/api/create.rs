@@ -6,13 +6,14 @@ use serde_json::Value;
 use wharf_domain::capacity::CpuTier;
 use wharf_domain::draft::{CreateDraft, Field, Offer, S3_FIELDS};
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_domain::instance::ResourceType;
+use wharf_domain::instance::{Instance, ResourceType};
 use wharf_domain::name::Name;
 use wharf_domain::request::CreateRequest;
 use wharf_domain::secret::SecretText;
 use wharf_domain::volume::{MountPath, MountRequest};
 use wharf_ground::caller::Caller;
 use wharf_instances::IdempotencyKey;
+use wharf_instances::idempotency::IdempotentRow;
 
 /// Creates an instance. A retry with the idempotency key of an earlier request gets its answer.
 pub async fn run(
@@ -22,30 +23,37 @@ pub async fn run(
     key: Option<&str>,
 ) -> Result<EndpointReply, Error> {
     let key = key.map(|key| IdempotencyKey::new(key, body));
-    answer(api, caller, key, || request(api, body)).await
+    instance(api, caller, key, || request(api, body)).await
 }
 
 /// Creates the requested instance, unless an earlier request with the key created one.
-pub(super) async fn answer(
+pub(super) async fn instance(
     api: &Api,
     caller: &Caller,
     key: Option<IdempotencyKey>,
     request: impl FnOnce() -> Result<CreateRequest, Error>,
 ) -> Result<EndpointReply, Error> {
+    let created = async { api.app.create(caller, request()?, key).await };
+    let view = once::<Instance>(api, caller, key, created).await?;
     let sight = Sight::of(caller.scopes);
-    let held = key.map(|key| api.app.hold_key(caller, &key)).transpose()?;
-    if let Some(key) = &key
-        && let Some(earlier) = api.app.created_earlier(caller, key)?
-    {
-        return Ok(EndpointReply::Created(
-            wire::instance(&earlier, sight)?,
-            sight,
-        ));
-    }
-    let request = request()?;
-    let view = api.app.create(caller, request, key).await?;
-    drop(held);
     Ok(EndpointReply::Created(wire::instance(&view, sight)?, sight))
+}
+
+/// Creates a row, unless an earlier request with the key created one.
+pub(super) async fn once<T: IdempotentRow>(
+    api: &Api,
+    caller: &Caller,
+    key: Option<IdempotencyKey>,
+    create: impl Future<Output = Result<T::View, Error>>,
+) -> Result<T::View, Error> {
+    let Some(key) = key else {
+        return create.await;
+    };
+    let _held = api.app.hold_key(caller, &key)?;
+    match api.app.created_earlier::<T>(caller, &key)? {
+        Some(earlier) => Ok(earlier),
+        None => create.await,
+    }
 }
 
 /// Reads a valid request, or names all wrong fields.

@@ -12,6 +12,7 @@ pub mod events;
 pub mod flavors;
 pub mod get;
 pub mod host_key;
+pub mod kept;
 pub mod keys;
 pub mod list;
 mod list_cache;

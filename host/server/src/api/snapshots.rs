@@ -1,10 +1,9 @@
 //! `/api/snapshot/`: the caller's snapshots, with restores and clones; and the snapshots of one instance.
 
-use super::list::{ListPage, page_of};
-use super::tag::tag;
-use super::volumes::sight;
+use super::kept::KeptWire;
+use super::list::ListPage;
 use super::wire::{decimal, usd};
-use super::{Api, EndpointReply, Sight, create, render, wire};
+use super::{Api, EndpointReply, Sight, create, kept, render, wire};
 use crate::schema::{Body, CheckedBody};
 use bytes::Bytes;
 use serde::Serialize;
@@ -13,13 +12,10 @@ use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::instance::ResourceType;
 use wharf_domain::kept::KeptStatus;
 use wharf_domain::name::Name;
-use wharf_domain::snapshot::PlanRequest;
+use wharf_domain::snapshot::{OfSnapshot, PlanRequest, Snapshot};
 use wharf_ground::caller::Caller;
-use wharf_instances::snapshots::{PlanView, SnapshotCondition, SnapshotView};
+use wharf_instances::snapshots::{PlanView, SnapshotView};
 use wharf_instances::{IdempotencyKey, Selector};
-
-/// Approximate bytes of a snapshot.
-const SNAPSHOT_BYTES: usize = 512;
 
 #[derive(Serialize)]
 struct SnapshotWire<'a> {
@@ -61,31 +57,14 @@ impl<'a> From<&'a SnapshotView> for SnapshotWire<'a> {
     }
 }
 
-/// A snapshot for a caller without the scope `read`, which has taken it.
-#[derive(Serialize)]
-struct ChangedSnapshot {
-    id: uuid::Uuid,
-    state: &'static str,
-}
-
-fn snapshot(view: &SnapshotView, sight: Sight) -> Result<Bytes, Error> {
-    if sight == Sight::State {
-        let (id, state) = (view.snapshot.id.0, view.snapshot.status().as_str());
-        return render(&ChangedSnapshot { id, state }, 96);
+impl KeptWire for OfSnapshot {
+    fn row(view: &SnapshotView) -> &Snapshot {
+        &view.snapshot
     }
-    render(&SnapshotWire::from(view), SNAPSHOT_BYTES)
-}
 
-/// The condition that the body of a snapshot has one of these tags.
-pub fn condition(tags: Vec<String>) -> SnapshotCondition {
-    SnapshotCondition::new(move |view| {
-        for sight in [Sight::WithoutPassword, Sight::State] {
-            if tags.contains(&tag(&snapshot(view, sight)?)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    })
+    fn wire(view: &SnapshotView) -> impl Serialize {
+        SnapshotWire::from(view)
+    }
 }
 
 /// The list or a page of it, and the page that follows, if any.
@@ -95,20 +74,8 @@ pub fn list(
     of: Option<&Selector>,
     page: Option<ListPage>,
 ) -> Result<(Bytes, Option<ListPage>), Error> {
-    let (views, next) = page_of(
-        page,
-        |view: &SnapshotView| view.snapshot.seq,
-        |after, limit| api.app.snapshots(caller, of, after, limit),
-    )?;
-    let wire: Vec<_> = views.iter().map(SnapshotWire::from).collect();
-    Ok((render(&wire, SNAPSHOT_BYTES * wire.len() + 2)?, next))
-}
-
-/// One snapshot.
-pub fn get(api: &Api, caller: &Caller, named: &str) -> Result<EndpointReply, Error> {
-    let view = api.app.snapshot(caller, named)?;
-    let sight = sight(caller);
-    Ok(EndpointReply::Instance(snapshot(&view, sight)?, sight))
+    let fetch = |after, limit| api.app.snapshots(caller, of, after, limit);
+    kept::list::<OfSnapshot>(page, fetch)
 }
 
 /// A key belongs to the body and the path of its request.
@@ -139,37 +106,23 @@ pub async fn take(
     key: Option<&str>,
 ) -> Result<EndpointReply, Error> {
     let key = key.map(|key| key_of(key, instance, body));
-    let sight = sight(caller);
-    let held = key.map(|key| api.app.hold_key(caller, &key)).transpose()?;
-    if let Some(key) = &key
-        && let Some(earlier) = api.app.snapshot_taken_earlier(caller, key)?
-    {
-        return Ok(EndpointReply::Created(snapshot(&earlier, sight)?, sight));
-    }
-    let mut read = api.schemas.snapshot.check(Body::parse(body)?);
-    let name = read.parse("name", |text| Name::parse(text).map_err(str::to_owned));
-    let selector = Selector::parse(instance);
-    checked(api, caller, &selector, read.errors)?;
-    let view = api.app.take_snapshot(caller, &selector, name, key).await?;
-    drop(held);
-    Ok(EndpointReply::Created(snapshot(&view, sight)?, sight))
-}
-
-/// Deletes a snapshot.
-pub async fn delete(
-    api: &Api,
-    caller: &Caller,
-    named: &str,
-    condition: &SnapshotCondition,
-) -> Result<EndpointReply, Error> {
-    api.app.delete_snapshot(caller, named, condition).await?;
-    Ok(EndpointReply::Gone)
+    let take = async {
+        let mut read = api.schemas.snapshot.check(Body::parse(body)?);
+        let name = read.parse("name", |text| Name::parse(text).map_err(str::to_owned));
+        let selector = Selector::parse(instance);
+        checked(api, caller, &selector, read.errors)?;
+        api.app.take_snapshot(caller, &selector, name, key).await
+    };
+    let view = create::once::<Snapshot>(api, caller, key, take).await?;
+    let sight = kept::sight(caller);
+    let body = kept::body::<OfSnapshot>(&view, sight)?;
+    Ok(EndpointReply::Created(body, sight))
 }
 
 /// Fails if fields are wrong. They are reported only for a snapshot that is the caller's.
 fn checked_of(api: &Api, caller: &Caller, named: &str, read: CheckedBody) -> Result<(), Error> {
     if let Err(errors) = read.errors.into_result() {
-        api.app.snapshot(caller, named)?;
+        api.app.kept::<OfSnapshot>(caller, named)?;
         return Err(errors.into());
     }
     Ok(())
@@ -202,7 +155,7 @@ pub async fn clone(
     key: Option<&str>,
 ) -> Result<EndpointReply, Error> {
     let key = key.map(|key| key_of(key, named, body));
-    create::answer(api, caller, key, || {
+    create::instance(api, caller, key, || {
         let source = api.app.clone_source(caller, named)?;
         let mut draft = create::draft(api.schemas.clone.check(Body::parse(body)?));
         draft.resource_type = Some(ResourceType::Container);

@@ -6,6 +6,7 @@ use serde::Serialize;
 use wharf_domain::email;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::scope::Scope;
+use wharf_domain::volume::OfVolume;
 use wharf_ground::caller::Caller;
 use wharf_instances::volumes::VolumeShare;
 
@@ -58,7 +59,7 @@ pub async fn create(
     let user = checked.parse("user", |text| email::canonical(text).map_err(str::to_owned));
     if let Err(errors) = checked.errors.into_result() {
         // Wrong fields are reported only to the owner.
-        if api.app.volume(caller, named)?.shared {
+        if api.app.kept::<OfVolume>(caller, named)?.shared {
             return Err(Error::Missing("Volume"));
         }
         return Err(errors.into());

@@ -1,22 +1,19 @@
 //! `/api/volume/`: the caller's volumes, and those that others share with the caller.
 
-use super::list::{ListPage, page_of};
-use super::tag::tag;
+use super::kept::KeptWire;
+use super::list::ListPage;
 use super::wire::decimal;
-use super::{Api, EndpointReply, Sight, render};
+use super::{Api, EndpointReply, create, kept};
 use crate::schema::{Body, CheckedBody};
 use bytes::Bytes;
 use serde::Serialize;
 use wharf_domain::capacity::CpuTier;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::name::Name;
-use wharf_domain::volume::VolumeRequest;
+use wharf_domain::volume::{OfVolume, Volume, VolumeRequest};
 use wharf_ground::caller::Caller;
 use wharf_instances::IdempotencyKey;
 use wharf_instances::volumes::{Attachment, CreateVolume, VolumeCondition, VolumeView};
-
-/// Approximate bytes of a volume.
-const VOLUME_BYTES: usize = 512;
 
 #[derive(Serialize)]
 struct VolumeWire<'a> {
@@ -40,13 +37,6 @@ struct AttachmentWire<'a> {
     owner_email: &'a str,
     path: Option<&'a str>,
     read_only: bool,
-}
-
-/// A volume for a caller without the scope `read`, which has changed it.
-#[derive(Serialize)]
-struct ChangedVolume {
-    id: uuid::Uuid,
-    state: &'static str,
 }
 
 impl<'a> From<&'a Attachment> for AttachmentWire<'a> {
@@ -81,32 +71,14 @@ impl<'a> From<&'a VolumeView> for VolumeWire<'a> {
     }
 }
 
-/// The part of a volume or a snapshot that these scopes show. It has no password.
-pub(super) fn sight(caller: &Caller) -> Sight {
-    match Sight::of(caller.scopes) {
-        Sight::State => Sight::State,
-        Sight::Whole | Sight::WithoutPassword => Sight::WithoutPassword,
+impl KeptWire for OfVolume {
+    fn row(view: &VolumeView) -> &Volume {
+        &view.volume
     }
-}
 
-fn volume(view: &VolumeView, sight: Sight) -> Result<Bytes, Error> {
-    if sight == Sight::State {
-        let (id, state) = (view.volume.id.0, view.volume.status().as_str());
-        return render(&ChangedVolume { id, state }, 96);
+    fn wire(view: &VolumeView) -> impl Serialize {
+        VolumeWire::from(view)
     }
-    render(&VolumeWire::from(view), VOLUME_BYTES)
-}
-
-/// The condition that the body of a volume has one of these tags.
-pub fn condition(tags: Vec<String>) -> VolumeCondition {
-    VolumeCondition::new(move |view| {
-        for sight in [Sight::WithoutPassword, Sight::State] {
-            if tags.contains(&tag(&volume(view, sight)?)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    })
 }
 
 /// The list or a page of it, and the page that follows, if any.
@@ -115,20 +87,7 @@ pub fn list(
     caller: &Caller,
     page: Option<ListPage>,
 ) -> Result<(Bytes, Option<ListPage>), Error> {
-    let (views, next) = page_of(
-        page,
-        |view: &VolumeView| view.volume.seq,
-        |after, limit| api.app.volumes(caller, after, limit),
-    )?;
-    let wire: Vec<_> = views.iter().map(VolumeWire::from).collect();
-    Ok((render(&wire, VOLUME_BYTES * wire.len() + 2)?, next))
-}
-
-/// One volume.
-pub fn get(api: &Api, caller: &Caller, named: &str) -> Result<EndpointReply, Error> {
-    let view = api.app.volume(caller, named)?;
-    let sight = sight(caller);
-    Ok(EndpointReply::Instance(volume(&view, sight)?, sight))
+    kept::list::<OfVolume>(page, |after, limit| api.app.volumes(caller, after, limit))
 }
 
 /// Creates a volume. A retry with the idempotency key of an earlier request gets its answer.
@@ -139,18 +98,15 @@ pub async fn create(
     key: Option<&str>,
 ) -> Result<EndpointReply, Error> {
     let key = key.map(|key| IdempotencyKey::new(key, body));
-    let sight = sight(caller);
-    let held = key.map(|key| api.app.hold_key(caller, &key)).transpose()?;
-    if let Some(key) = &key
-        && let Some(earlier) = api.app.volume_created_earlier(caller, key)?
-    {
-        return Ok(EndpointReply::Created(volume(&earlier, sight)?, sight));
-    }
-    let request = request(api.schemas.volume.check(Body::parse(body)?))?;
-    let view = api.app.create_volume(caller, CreateVolume { request, key });
-    let view = view.await?;
-    drop(held);
-    Ok(EndpointReply::Created(volume(&view, sight)?, sight))
+    let create = async {
+        let request = request(api.schemas.volume.check(Body::parse(body)?))?;
+        let create = CreateVolume { request, key };
+        api.app.create_volume(caller, create).await
+    };
+    let view = create::once::<Volume>(api, caller, key, create).await?;
+    let sight = kept::sight(caller);
+    let body = kept::body::<OfVolume>(&view, sight)?;
+    Ok(EndpointReply::Created(body, sight))
 }
 
 fn request(mut checked: CheckedBody) -> Result<VolumeRequest, FieldErrors> {
@@ -185,22 +141,9 @@ pub async fn update(
     let name = name(&mut checked);
     if let Err(errors) = checked.errors.into_result() {
         // Wrong fields are reported only for a volume that the caller sees.
-        api.app.volume(caller, named)?;
+        api.app.kept::<OfVolume>(caller, named)?;
         return Err(errors.into());
     }
     let renamed = api.app.rename_volume(caller, named, condition, name);
-    let view = renamed.await?;
-    let sight = sight(caller);
-    Ok(EndpointReply::Instance(volume(&view, sight)?, sight))
-}
-
-/// Deletes a volume with its data.
-pub async fn delete(
-    api: &Api,
-    caller: &Caller,
-    named: &str,
-    condition: &VolumeCondition,
-) -> Result<EndpointReply, Error> {
-    api.app.delete_volume(caller, named, condition).await?;
-    Ok(EndpointReply::Gone)
+    kept::reply::<OfVolume>(caller, &renamed.await?)
 }

@@ -27,6 +27,7 @@ mod forwarded;
 mod hosts;
 mod http_error;
 mod interface;
+mod kept;
 mod linger;
 mod list;
 mod listen;

@@ -1,18 +1,19 @@
 //! The routes of snapshots.
 
-use super::entity_tags::{Conditions, Tags};
+use super::entity_tags::Conditions;
 use super::extract::{Call, IdempotencyHeader, InPath, Json, Named};
 use super::interface::Interface;
+use super::kept::{delete, get_one};
 use super::list::answer_rows;
-use super::respond::{self, Response};
+use super::respond::Response;
 use super::routes::Routes;
 use crate::api::snapshots;
 use axum::extract::State;
 use axum::routing::{get, post};
 use http::Uri;
 use std::sync::Arc;
+use wharf_domain::snapshot::OfSnapshot;
 use wharf_instances::Selector;
-use wharf_instances::snapshots::SnapshotCondition;
 
 type Shared = State<Arc<Interface>>;
 
@@ -25,7 +26,10 @@ pub(super) fn routes() -> Routes<7> {
             get(plan).put(set_plan).delete(end_plan),
         ),
         ("/api/snapshot/", get(list_all)),
-        ("/api/snapshot/{id}/", get(get_one).delete(delete)),
+        (
+            "/api/snapshot/{id}/",
+            get(get_one::<OfSnapshot>).delete(delete::<OfSnapshot>),
+        ),
         ("/api/snapshot/{id}/restore/", post(restore)),
         ("/api/snapshot/{id}/clone/", post(clone)),
     ]
@@ -84,27 +88,6 @@ async fn list_all(
         move |api, caller, page| snapshots::list(api, caller, of.as_ref(), page),
     )
     .await
-}
-
-async fn get_one(
-    State(interface): Shared,
-    InPath(named): InPath<String>,
-    conditions: Conditions,
-    call: Call,
-) -> Response {
-    let snapshot = snapshots::get(&interface.api, &call.caller, &named);
-    respond::conditional(call.respond(snapshot), &conditions)
-}
-
-async fn delete(
-    State(interface): Shared,
-    InPath(named): InPath<String>,
-    conditions: Conditions,
-    call: Call,
-) -> Response {
-    let tags = conditions.if_match.and_then(Tags::strong);
-    let condition = tags.map_or_else(SnapshotCondition::default, snapshots::condition);
-    call.respond(snapshots::delete(&interface.api, &call.caller, &named, &condition).await)
 }
 
 async fn restore(

@@ -1,17 +1,18 @@
 //! The routes of volumes.
 
-use super::entity_tags::{Conditions, Tags};
+use super::entity_tags::Conditions;
 use super::extract::{Call, IdempotencyHeader, InPath, Json, Named};
 use super::interface::Interface;
+use super::kept::{condition, delete, get_one};
 use super::list::answer_rows;
-use super::respond::{self, Response};
+use super::respond::Response;
 use super::routes::Routes;
 use crate::api::{attach, volume_shares, volumes};
 use axum::extract::State;
 use axum::routing::{delete as delete_method, get, post};
 use http::Uri;
 use std::sync::Arc;
-use wharf_instances::volumes::VolumeCondition;
+use wharf_domain::volume::OfVolume;
 
 type Shared = State<Arc<Interface>>;
 
@@ -20,19 +21,15 @@ pub(super) fn routes() -> Routes<6> {
         ("/api/volume/", get(list_all).post(create)),
         (
             "/api/volume/{id}/",
-            get(get_one).patch(update).delete(delete),
+            get(get_one::<OfVolume>)
+                .patch(update)
+                .delete(delete::<OfVolume>),
         ),
         ("/api/volume/{id}/share/", get(list_shares).post(share)),
         ("/api/volume/{id}/share/{share}/", delete_method(unshare)),
         ("/api/instance/{uuid}/attach-volume/", post(attach_volume)),
         ("/api/instance/{uuid}/detach-volume/", post(detach_volume)),
     ]
-}
-
-/// The condition on the volume that a request changes.
-fn condition(conditions: Conditions) -> VolumeCondition {
-    let tags = conditions.if_match.and_then(Tags::strong);
-    tags.map_or_else(VolumeCondition::default, volumes::condition)
 }
 
 async fn list_all(
@@ -54,34 +51,14 @@ async fn create(
     call.respond(volumes::create(api, &call.caller, &call.body.0, key.as_deref()).await)
 }
 
-async fn get_one(
-    State(interface): Shared,
-    InPath(named): InPath<String>,
-    conditions: Conditions,
-    call: Call,
-) -> Response {
-    let volume = volumes::get(&interface.api, &call.caller, &named);
-    respond::conditional(call.respond(volume), &conditions)
-}
-
 async fn update(
     State(interface): Shared,
     InPath(named): InPath<String>,
     conditions: Conditions,
     call: Call<Json>,
 ) -> Response {
-    let (api, condition) = (&interface.api, condition(conditions));
+    let (api, condition) = (&interface.api, condition::<OfVolume>(conditions));
     call.respond(volumes::update(api, &call.caller, &named, &condition, &call.body.0).await)
-}
-
-async fn delete(
-    State(interface): Shared,
-    InPath(named): InPath<String>,
-    conditions: Conditions,
-    call: Call,
-) -> Response {
-    let condition = condition(conditions);
-    call.respond(volumes::delete(&interface.api, &call.caller, &named, &condition).await)
 }
 
 async fn list_shares(

@@ -10,7 +10,7 @@ use wharf_db::{Rows as _, VOLUMES};
 use wharf_domain::capacity::CpuTier;
 use wharf_domain::ids::UserId;
 use wharf_domain::name::Name;
-use wharf_domain::volume::{MountPath, MountRequest, Volume, VolumeRequest};
+use wharf_domain::volume::{MountPath, MountRequest, OfVolume, Volume, VolumeRequest};
 use wharf_ground::caller::Caller;
 use wharf_instances::IdempotencyKey;
 use wharf_instances::volumes::{CreateVolume, VolumeCondition};
@@ -140,7 +140,7 @@ async fn delete_volume(sim: Sim, args: Args) {
     };
     let deleted = sim
         .app
-        .delete_volume(&own.caller, &own.named, &own.condition);
+        .delete_kept::<OfVolume>(&own.caller, &own.named, &own.condition);
     let ask = Ask::DeleteVolume(own.volume.id);
     sim.ask(own.who, own.words("deletes"), Some(ask), deleted, |()| None)
         .await;
