@@ -1,10 +1,11 @@
 //! The acts of scripts. An act is one function, and one line in the list of its file.
 
-use crate::acts::{instance, machine, operator, page, volume};
+use crate::acts::{instance, machine, operator, page, snapshot, volume};
 use crate::setup::USERS;
 use crate::sim::Sim;
 use std::fmt;
 use std::pin::Pin;
+use wharf_domain::ids::UserId;
 use wharf_domain::instance::Instance;
 use wharf_ground::caller::Caller;
 
@@ -42,6 +43,7 @@ pub fn all() -> impl Iterator<Item = &'static Act> {
     let files = [
         instance::ACTS,
         volume::ACTS,
+        snapshot::ACTS,
         page::ACTS,
         operator::ACTS,
         machine::ACTS,
@@ -83,7 +85,12 @@ impl Args {
 
     /// The owner of an instance.
     pub fn owner(&self, sim: &Sim, instance: &Instance) -> Option<(&'static str, Caller)> {
-        self.caller(sim, instance.owner.0.checked_sub(1)?)
+        self.user_with(sim, instance.owner)
+    }
+
+    /// The user with an id.
+    pub fn user_with(&self, sim: &Sim, id: UserId) -> Option<(&'static str, Caller)> {
+        self.caller(sim, id.0.checked_sub(1)?)
     }
 
     fn caller(&self, sim: &Sim, n: u64) -> Option<(&'static str, Caller)> {

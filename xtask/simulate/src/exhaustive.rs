@@ -47,11 +47,13 @@ pub struct Broken {
     /// The operations, the call, and what struck it.
     pub what: String,
     pub why: String,
+    pub trace: Vec<String>,
 }
 
-/// Tries all. Returns the number of runs, and those that broke a promise. `say` is told what happens.
+/// Tries all whose description contains the filter. Returns the number of runs, and those that broke a promise. `say` is told what happens.
 pub fn run(
     scope: Scope,
+    filter: &str,
     threads: usize,
     say: impl Fn(&str) + Sync,
 ) -> Result<(usize, Vec<Broken>)> {
@@ -61,7 +63,8 @@ pub fn run(
         let calm = run::script(SEED, &script, FaultPlan::Calm)?;
         let what = operations.join(", ");
         if let Some(why) = calm.failure {
-            return Ok((1, vec![Broken { what, why }]));
+            let trace = calm.trace;
+            return Ok((1, vec![Broken { what, why, trace }]));
         }
         for (number, call) in calls(&calm.trace) {
             for (fault, crash) in strikes(scope) {
@@ -70,11 +73,10 @@ pub fn run(
                     fault,
                     crash,
                 };
-                tries.push((
-                    format!("{what}: {call} with {fault:?} and crash {crash:?}"),
-                    script.clone(),
-                    plan,
-                ));
+                let what = format!("{what}: {call} with {fault:?} and crash {crash:?}");
+                if what.contains(filter) {
+                    tries.push((what, script.clone(), plan));
+                }
             }
         }
     }
@@ -87,10 +89,15 @@ pub fn run(
                     while let Some((what, script, plan)) =
                         tries.get(next.fetch_add(1, Ordering::Relaxed))
                     {
-                        if let Some(why) = run::script(SEED, script, plan.clone())?.failure {
+                        let ran = run::script(SEED, script, plan.clone())?;
+                        if let Some(why) = ran.failure {
                             let what = what.clone();
                             say(&format!("{what}: {why}"));
-                            broken.lock().push(Broken { what, why });
+                            broken.lock().push(Broken {
+                                what,
+                                why,
+                                trace: ran.trace,
+                            });
                         }
                     }
                     Ok(())

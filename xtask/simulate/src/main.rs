@@ -41,7 +41,7 @@ struct Options {
     /// Instead of seeds: plant the faults of `planted.toml` in this copy of the sources, one at a time, and find them
     #[arg(long, value_name = "DIRECTORY")]
     planted: Option<PathBuf>,
-    /// Only planted faults whose names contain this text
+    /// Only planted faults, or tries of the exhaustive mode, whose descriptions contain this text
     #[arg(long, default_value = "")]
     filter: String,
 }
@@ -53,7 +53,7 @@ fn main() -> Result<()> {
         return planted::run(tree, &options.filter);
     }
     if options.exhaustive {
-        return try_all(options.threads.unwrap_or(cores));
+        return try_all(&options, options.threads.unwrap_or(cores));
     }
     let seeds = Seeds {
         from: options.from,
@@ -82,9 +82,14 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn try_all(threads: usize) -> Result<()> {
+fn try_all(options: &Options, threads: usize) -> Result<()> {
     let begin = Instant::now();
-    let (ran, broken) = exhaustive::run(Scope::All, threads, |line| println!("{line}"))?;
+    let (ran, broken) = exhaustive::run(Scope::All, &options.filter, threads, |line| {
+        println!("{line}");
+    })?;
+    for one in broken.iter().filter(|_| options.trace) {
+        println!("{}\n{}", one.what, one.trace.join("\n"));
+    }
     println!("{ran} runs in {:.0} s", begin.elapsed().as_secs_f64());
     if !broken.is_empty() {
         bail!("{} runs failed", broken.len());

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Once};
+use std::time::Duration;
 use tokio::runtime::Builder;
 use wharf_domain::ids::UserId;
 use wharf_domain::scope::Scopes;
@@ -182,6 +183,9 @@ fn processes(outside: &Arc<Outside>, script: &Script) -> Result<()> {
             _ => disk.after_kill(),
         };
         drop(disk);
+        if let Ended::By(EndOfProcess::SwitchOff(hours)) = ended {
+            outside.time.pass(Duration::from_hours(hours));
+        }
         if let Ended::By(EndOfProcess::Restart(number)) = ended {
             *outside.config.lock() = number;
         }

@@ -91,6 +91,8 @@ pub enum EndOfProcess {
     PowerCut,
     /// It stops in order, and starts with another configuration.
     Restart(usize),
+    /// It is killed, and starts after so many hours.
+    SwitchOff(u64),
     /// It is killed, and its disk has the file of an earlier moment then.
     EarlierFile,
 }

@@ -61,6 +61,11 @@ impl SimTime {
         self.0.lock().wall_off += millis;
     }
 
+    /// Time passes between two processes.
+    pub fn pass(&self, span: Duration) {
+        self.0.lock().before += span;
+    }
+
     /// The machine boots. Its wall clock has the error that it had.
     pub fn boot(&self) {
         let mut clocks = self.0.lock();

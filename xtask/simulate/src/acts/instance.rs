@@ -9,6 +9,7 @@ use crate::sim::{Sim, selector};
 use wharf_db::{Read as _, ReadRows};
 use wharf_domain::capacity::{CpuTier, Size};
 use wharf_domain::error::FieldErrors;
+use wharf_domain::ids::InstanceId;
 use wharf_domain::instance::{Instance, ResourceType};
 use wharf_domain::name::Name;
 use wharf_domain::request::{CreateRequest, UpdateRequest};
@@ -32,7 +33,7 @@ acts![
 
 /// Names that users give. They are few, so that names are taken.
 const NAMES: [&str; 4] = ["web-one", "web-two", "job", "lab"];
-const SIZES: [Size; 4] = [
+pub const SIZES: [Size; 4] = [
     size(1, 1, 10),
     size(1, 2, 20),
     size(4, 6, 40),
@@ -108,14 +109,18 @@ async fn create(sim: Sim, args: Args) {
         size,
     };
     let created = sim.app.create(&caller, request, key);
-    // A repeated request gets the instance of the first one as it was, even if it is gone since.
-    let made = |view: &InstanceView| {
+    sim.ask(who, words, Some(ask), created, made_by(&sim)).await;
+}
+
+/// The instance of an answer to a creation. A repeated request gets the instance of the first one as it was, even if it
+/// is gone since.
+pub fn made_by(sim: &Sim) -> impl FnOnce(&InstanceView) -> Option<InstanceId> {
+    move |view| {
         let id = view.instance.id;
         let is_gone = |rows: &ReadRows| Ok(rows.instance(id)?.is_none() && rows.was_made(id)?);
         let is_gone = sim.db.read(is_gone).unwrap_or_default();
         (!is_gone).then_some(id)
-    };
-    sim.ask(who, words, Some(ask), created, made).await;
+    }
 }
 
 /// The target of an act: an instance of the caller, the way to name it, and the condition of the request.
@@ -151,11 +156,11 @@ pub fn target(sim: &Sim, args: Args, fits: impl Fn(&Instance) -> bool) -> Option
     })
 }
 
-fn runs(instance: &Instance) -> bool {
+pub fn runs(instance: &Instance) -> bool {
     instance.state() == InstanceState::Running
 }
 
-fn is_stopped(instance: &Instance) -> bool {
+pub fn is_stopped(instance: &Instance) -> bool {
     matches!(
         instance.state(),
         InstanceState::ShutOff | InstanceState::Exited

@@ -11,6 +11,7 @@ acts![
     kill 4,
     cut_power 2,
     restart_server 1,
+    switch_off 4,
     break_disk 1,
     fill_disk 1,
     copy_file 2,
@@ -35,6 +36,12 @@ async fn restart_server(sim: Sim, args: Args) {
     let configs = sim.outside.setup.configs.len() as u64;
     let number = usize::try_from(args.number(0, configs)).unwrap_or_default();
     sim.outside.end.ask(EndOfProcess::Restart(number));
+}
+
+/// Ends Wharf for some hours, in which plans become due.
+async fn switch_off(sim: Sim, args: Args) {
+    let hours = args.number(0, 3) + 1;
+    sim.outside.end.ask(EndOfProcess::SwitchOff(hours));
 }
 
 fn strike(sim: &Sim, fault: DiskFault) {

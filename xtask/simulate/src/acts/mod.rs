@@ -4,4 +4,5 @@ pub mod instance;
 pub mod machine;
 pub mod operator;
 pub mod page;
+pub mod snapshot;
 pub mod volume;

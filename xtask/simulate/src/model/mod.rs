@@ -3,9 +3,11 @@
 
 mod change;
 mod damage;
+mod kept;
 mod money;
 mod rights;
 mod settled;
+mod snapshot;
 mod volume;
 
 use crate::world::{Moment, Truth, World};
@@ -14,8 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use wharf_db::{CLAIMS, MOVES, MoveRow, Read as _, Rows as _};
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
-use wharf_domain::ids::{InstanceId, NodeId, UserId, VolumeId};
+use wharf_domain::ids::{InstanceId, NodeId, SnapshotId, UserId, VolumeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_domain::snapshot::OfSnapshot;
+use wharf_domain::volume::OfVolume;
 use wharf_ground::caller::Caller;
 use wharf_instances::App;
 use wharf_instances::nodes::NODES;
@@ -60,6 +64,15 @@ pub enum Ask {
         id: VolumeId,
         reader: UserId,
     },
+    TakeSnapshot(InstanceId),
+    DeleteSnapshot(SnapshotId),
+    /// The disk becomes that of a snapshot. One of the present disk may be taken before.
+    Restore {
+        id: InstanceId,
+        first: bool,
+    },
+    /// A plan that keeps a number of snapshots, or none any more.
+    Plan(InstanceId, Option<usize>),
     /// A volume is attached to the instance, or detached from it.
     Mounts(InstanceId),
     /// The operator's: a suspension and its end.
@@ -84,6 +97,7 @@ impl Ask {
             | Self::Change { id, .. }
             | Self::Ports(id)
             | Self::Mounts(id)
+            | Self::Restore { id, .. }
             | Self::Recreate(id)
             | Self::Share { id, .. }
             | Self::Suspend(id)
@@ -94,6 +108,9 @@ impl Ask {
             | Self::DeleteVolume(_)
             | Self::RenameVolume { .. }
             | Self::ShareVolume { .. }
+            | Self::TakeSnapshot(_)
+            | Self::DeleteSnapshot(_)
+            | Self::Plan(..)
             | Self::Drain(_)
             | Self::Lose(_)
             | Self::Accept(_)
@@ -172,12 +189,14 @@ pub struct Model {
     labels: BTreeMap<String, UserId>,
     /// What is shared, or may be after a request whose end is not known.
     shares: BTreeSet<(InstanceId, Option<u16>)>,
-    /// Instances and volumes that may have changed since the moment of the file that was brought back.
+    /// Instances, volumes and snapshots that may have changed since the moment of the file that was brought back.
     aged: BTreeSet<InstanceId>,
-    aged_volumes: BTreeSet<VolumeId>,
+    aged_kept: BTreeSet<InstanceId>,
     /// The nodes whose engine the operator has accepted, and on which Wharf has not acted yet.
     accepted: BTreeSet<NodeId>,
-    volumes: BTreeMap<VolumeId, volume::KnownVolume>,
+    volumes: kept::All<OfVolume>,
+    snapshots: kept::All<OfSnapshot>,
+    copies: snapshot::Copies,
     mounts: volume::Mounts,
     /// The users who could ever read a volume of another user.
     readers: BTreeSet<(VolumeId, UserId)>,
@@ -237,9 +256,14 @@ impl Model {
     /// The file of the moment of this model was brought back. Nodes may have changed what it knows since.
     pub fn is_older(&mut self, truth: &Truth<'_>) {
         self.aged.extend(self.instances.keys());
-        let is_there = |known: &volume::KnownVolume| known.is_there(truth);
-        let gone = self.volumes.iter().filter(|(_, known)| !is_there(known));
-        self.aged_volumes.extend(gone.map(|(id, _)| *id));
+        let volumes = self.volumes.iter();
+        let gone = volumes.filter(|(_, known)| !known.is_there(truth));
+        self.aged_kept
+            .extend(gone.map(|(id, _)| InstanceId::from(*id)));
+        let snapshots = self.snapshots.iter();
+        let gone = snapshots.filter(|(_, known)| !known.is_there(truth));
+        self.aged_kept
+            .extend(gone.map(|(id, _)| InstanceId::from(*id)));
     }
 
     /// Notes the answer to a request. A look that follows the answer must come before.
@@ -306,6 +330,12 @@ impl Model {
                 format!("volume {id}: its deletion was acknowledged and does not hold")
             })?;
         }
+        if let Ask::DeleteSnapshot(id) = ask {
+            let known = self.snapshots.get(id);
+            check(known.is_none_or(|known| known.row.deleted), || {
+                format!("snapshot {id}: its deletion was acknowledged and does not hold")
+            })?;
+        }
         let known = ask.instance().map(|id| (id, self.instances.get(&id)));
         // A later request may have changed the instance since, and the operator all instances of a node.
         let is_last = |id: &InstanceId| self.last_ask.get(id).is_none_or(|last| *last <= number);
@@ -368,6 +398,7 @@ impl Model {
         }
         self.instances = next;
         self.look_at_volumes(look)?;
+        self.look_at_snapshots(look)?;
         self.accepted = accepted(look)?;
         self.check_money(look)?;
         self.check_rights(look)

@@ -1,10 +1,12 @@
 //! An independent ledger: the price of each instance by its state and size, summed while time passes.
 
+use super::kept::{All, Watched};
 use super::{Look, Model, Wrong, check, failed};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wharf_db::Read as _;
-use wharf_domain::ids::{InstanceId, UserId, VolumeId};
+use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::Instance;
+use wharf_domain::kept::KeptStatus;
 use wharf_domain::ledger::BillCorrection;
 use wharf_domain::state::InstanceState;
 use wharf_domain::time::Timestamp;
@@ -89,6 +91,22 @@ fn price(row: &Instance) -> u128 {
     }
 }
 
+/// Reads the meters of volumes or snapshots: their size while the specification bills them.
+fn read_kept<K: Watched>(meters: &mut BTreeMap<InstanceId, Meter>, all: &All<K>, now: Timestamp) {
+    for (id, known) in all {
+        let row = &known.row;
+        let meter = meters.entry((*id).into());
+        let meter = meter.or_insert_with(|| Meter::new(row.owner, 0, now));
+        let is_billed = match row.status() {
+            KeptStatus::Ready => true,
+            KeptStatus::Creating => K::BILLED_AT_ONCE,
+            KeptStatus::Error | KeptStatus::Deleting => false,
+        };
+        let price = u128::from(row.rate.0) * u128::from(row.size_gib);
+        meter.read(if is_billed { price } else { 0 }, row.events, now);
+    }
+}
+
 impl Model {
     /// Reads the meters, and compares them with the bills.
     pub(super) fn check_money(&mut self, look: &Look<'_>) -> Result<(), Wrong> {
@@ -110,16 +128,12 @@ impl Model {
             meter.incarnation = row.incarnation;
             meter.read(price(row), row.events, now);
         }
-        for (id, known) in &self.volumes {
-            let row = &known.row;
-            let meter = self.meters.entry(InstanceId(id.0));
-            let meter = meter.or_insert_with(|| Meter::new(row.owner, 0, now));
-            let price = u128::from(row.rate.0) * u128::from(row.size_gib);
-            let is_billed = row.is_billed();
-            meter.read(if is_billed { price } else { 0 }, row.events, now);
-        }
+        read_kept(&mut self.meters, &self.volumes, now);
+        read_kept(&mut self.meters, &self.snapshots, now);
         for (id, meter) in &mut self.meters {
-            if !self.instances.contains_key(id) && !self.volumes.contains_key(&VolumeId(id.0)) {
+            let is_kept = self.volumes.contains_key(&(*id).into())
+                || self.snapshots.contains_key(&(*id).into());
+            if !self.instances.contains_key(id) && !is_kept {
                 let events = meter.events;
                 meter.read(0, events + 1, now);
             }

@@ -1,5 +1,6 @@
 //! Who may reach what, and how much an owner may hold.
 
+use super::kept::claimed_on;
 use super::{Ask, Look, Model, Wrong, check, failed};
 use std::collections::BTreeMap;
 use wharf_db::Rows as _;
@@ -10,7 +11,8 @@ use wharf_instances::Selector;
 use wharf_instances::labels::LABELS;
 use wharf_instances::quota;
 
-/// The holdings of an owner: instances, vCPUs, RAM, disk, GPUs, ports, volumes and their GiB.
+/// The holdings of an owner: instances, vCPUs, RAM, disk, GPUs, ports, volumes and their GiB, snapshots
+/// and theirs.
 pub type Holding = [u64; 10];
 
 /// The limits of an owner.
@@ -116,9 +118,15 @@ impl Model {
                 .zip(parts)
                 .for_each(|(sum, part)| *sum += part);
         }
-        for (owner, volumes) in self.volumes_of() {
-            let [.., count, gib] = holdings.entry(owner).or_default();
-            [*count, *gib] = volumes;
+        for row in self.volumes.values().map(|known| &known.row) {
+            let [.., count, gib, _, _] = holdings.entry(row.owner).or_default();
+            *count += u64::from(!row.deleted);
+            *gib += u64::from(!row.deleted) * u64::from(row.size_gib);
+        }
+        for row in self.snapshots.values().map(|known| &known.row) {
+            let [.., count, gib] = holdings.entry(row.owner).or_default();
+            *count += u64::from(!row.deleted);
+            *gib += u64::from(!row.deleted) * u64::from(row.size_gib);
         }
         let defaults = look.app.config().quota.limits();
         for user in look.users {
@@ -158,7 +166,9 @@ impl Model {
                     .values()
                     .filter_map(|known| known.claim.as_ref());
                 let here = here.filter(|claim| claim.node == node.setup.name);
-                let mut sum = [0, 0, self.volumes_on(&node.setup.name)];
+                let name = &node.setup.name;
+                let kept = claimed_on(&self.volumes, name) + claimed_on(&self.snapshots, name);
+                let mut sum = [0, 0, kept];
                 for claim in here {
                     let compute = u32::from(claim.compute);
                     sum[0] += compute * claim.size.n_vcpus;

@@ -1,28 +1,43 @@
-//! The volumes: why their rows may change, where the world has them, and who has them mounted.
+//! The volumes, and who has them mounted.
 
+use super::kept::{Stored, Watched};
 use super::{Ask, Look, Model, Wrong, check, failed};
-use crate::world::{Moment, StoredVolume, Truth};
+use crate::world::{StoredVolume, Truth};
 use std::collections::{BTreeMap, BTreeSet};
 use wharf_db::{Read as _, Rows as _, VOLUMES};
-use wharf_domain::ids::{InstanceId, NodeId, UserId, VolumeId};
-use wharf_domain::kept::{KeptFailure, KeptStatus};
-use wharf_domain::volume::Volume;
+use wharf_domain::ids::{InstanceId, VolumeId};
+use wharf_domain::volume::{OfVolume, Volume};
 use wharf_instances::volumes::{MOUNTS, MountProgress, MountRow};
 
-/// A volume as the last look found it.
-#[derive(Debug, Clone)]
-pub struct KnownVolume {
-    pub row: Volume,
-    /// The moment of its creation in the world, once it was ready.
-    made_at: Option<Moment>,
-}
+impl Watched for OfVolume {
+    const IS_COPY: bool = false;
 
-impl KnownVolume {
-    /// Whether its node has it, with its content.
-    pub fn is_there(&self, truth: &Truth<'_>) -> bool {
-        let stored = truth.volume(&self.row.node, self.row.id);
-        let mut stored = stored.into_iter().flatten();
-        stored.any(|stored| self.made_at.is_none_or(|at| at == stored.made_at))
+    fn stored(truth: &Truth<'_>, row: &Volume) -> [Option<Stored>; 2] {
+        truth.volume(&row.node, row.id).map(|stored| {
+            let StoredVolume { size_gib, made_at } = stored?;
+            Some(Stored { size_gib, made_at })
+        })
+    }
+
+    fn is_asked_for(model: &Model, row: &Volume) -> bool {
+        let (owner, size_gib) = (row.owner, row.size_gib);
+        model.is_asked(|asked| *asked == Ask::CreateVolume { owner, size_gib })
+    }
+
+    fn may_end(model: &Model, row: &Volume, _: &BTreeMap<VolumeId, Volume>) -> bool {
+        model.is_asked(|asked| *asked == Ask::DeleteVolume(row.id))
+    }
+
+    fn is_renamed(model: &Model, row: &Volume) -> bool {
+        let rename = Ask::RenameVolume {
+            id: row.id,
+            name: row.name.as_str().to_owned(),
+        };
+        model.is_asked(|asked| *asked == rename)
+    }
+
+    fn is_needed(_: &Model, _: &Volume) -> bool {
+        false
     }
 }
 
@@ -45,17 +60,9 @@ impl Model {
             Ok((volumes, mounts))
         });
         let (found, mounts) = read.map_err(|error| failed(&error))?;
-        let ids: BTreeSet<_> = self.volumes.keys().chain(found.keys()).copied().collect();
-        let mut next = BTreeMap::new();
-        for id in ids {
-            let (before, after) = (self.volumes.get(&id), found.get(&id));
-            let explained = look
-                .world
-                .truth(|truth| self.explain_volume(before, after, truth));
-            let known = explained.map_err(|why| format!("volume {id}: {why}"))?;
-            next.extend(known.map(|known| (id, known)));
-        }
-        self.volumes = next;
+        self.volumes = look
+            .world
+            .truth(|truth| self.explain_all(&self.volumes, &found, truth))?;
         self.explain_mounts(&mounts)?;
         self.mounts = mounts;
         look.world.truth(|truth| self.check_mounts(truth))
@@ -83,104 +90,6 @@ impl Model {
             })?;
         }
         Ok(())
-    }
-
-    /// Checks that the difference since the last look has a reason, and that the world has what the row promises.
-    fn explain_volume(
-        &self,
-        before: Option<&KnownVolume>,
-        after: Option<&Volume>,
-        truth: &Truth<'_>,
-    ) -> Result<Option<KnownVolume>, Wrong> {
-        let Some(row) = after else {
-            return before
-                .map_or(Ok(()), |before| self.explain_purge(before, truth))
-                .map(|()| None);
-        };
-        match before {
-            None => {
-                let (owner, size_gib) = (row.owner, row.size_gib);
-                let asked = self.is_asked(|asked| *asked == Ask::CreateVolume { owner, size_gib });
-                check(asked, || "it is new, and nobody asked for it".to_owned())?;
-            }
-            Some(before) => self.explain_volume_row(&before.row, row)?,
-        }
-        let made_at = before.and_then(|before| before.made_at);
-        let [shown, hidden] = truth.volume(&row.node, row.id);
-        let mut known = KnownVolume {
-            row: row.clone(),
-            made_at,
-        };
-        let is_gone = truth.is_gone(&row.node, row.id) || self.aged_volumes.contains(&row.id);
-        if row.status() == KeptStatus::Ready && !is_gone {
-            let is_it = |stored: &StoredVolume| made_at.is_none_or(|at| at == stored.made_at);
-            let Some(stored) = shown.filter(is_it).or(hidden.filter(is_it)) else {
-                return Err(
-                    "it is ready, and its node does not have it with its content".to_owned(),
-                );
-            };
-            check(stored.size_gib == row.size_gib, || {
-                format!("its node has it with {} GiB", stored.size_gib)
-            })?;
-            known.made_at = Some(stored.made_at);
-        }
-        Ok(Some(known))
-    }
-
-    /// A row goes once the volume is deleted and its node does not have it.
-    fn explain_purge(&self, known: &KnownVolume, truth: &Truth<'_>) -> Result<(), Wrong> {
-        let row = &known.row;
-        let asked = self.is_asked(|asked| *asked == Ask::DeleteVolume(row.id));
-        check(row.deleted || row.is_lost() && asked, || {
-            "its row is gone, and nobody deleted it".to_owned()
-        })?;
-        let is_given_up = self.is_asked(|asked| *asked == Ask::Lose(row.node.clone()));
-        if row.is_lost() || is_given_up {
-            return Ok(());
-        }
-        // A store that the engine no longer shows may have what Wharf never saw there.
-        let [shown, hidden] = truth.volume(&row.node, row.id);
-        let was_seen = |hidden: StoredVolume| known.made_at == Some(hidden.made_at);
-        let is_there = shown.is_some() || hidden.is_some_and(was_seen);
-        check(!is_there || truth.is_gone(&row.node, row.id), || {
-            "its claim was dropped while its node has it".to_owned()
-        })?;
-        check(!truth.may_be_made(row.id), || {
-            "its claim was dropped while a call that makes it is under way".to_owned()
-        })
-    }
-
-    fn explain_volume_row(&self, old: &Volume, new: &Volume) -> Result<(), Wrong> {
-        let is_kept = old.owner == new.owner
-            && old.size_gib == new.size_gib
-            && old.rate == new.rate
-            && old.node == new.node
-            && old.created_at == new.created_at;
-        check(is_kept, || {
-            "its owner, size, rate, node or time of creation changed".to_owned()
-        })?;
-        let rename = Ask::RenameVolume {
-            id: new.id,
-            name: new.name.as_str().to_owned(),
-        };
-        let renamed = old.name == new.name || self.is_asked(|asked| *asked == rename);
-        check(renamed, || {
-            format!("its name is {}, which nobody asked for", new.name.as_str())
-        })?;
-        check(old.made <= new.made && old.events <= new.events, || {
-            "it went back".to_owned()
-        })?;
-        let deleted = old.deleted == new.deleted
-            || self.is_asked(|asked| *asked == Ask::DeleteVolume(new.id));
-        check(deleted && old.deleted <= new.deleted, || {
-            "it is deleted, and nobody asked for it".to_owned()
-        })?;
-        let is_lost = new.failure == Some(KeptFailure::Lost);
-        let lost = old.is_lost() == is_lost
-            || self.is_asked(|asked| *asked == Ask::Lose(new.node.clone()));
-        check(lost && old.is_lost() <= is_lost, || {
-            "it is lost, and the operator did not say so".to_owned()
-        })
     }
 
     /// Each machine that runs has a right to what it has mounted. A volume has one writer, or any number of readers.
@@ -218,40 +127,18 @@ impl Model {
         Ok(())
     }
 
-    /// The disk that volumes claim on a node, in GiB.
-    pub(super) fn volumes_on(&self, node: &NodeId) -> u32 {
-        let volumes = self.volumes.values().map(|known| &known.row);
-        let here = volumes.filter(|row| row.node == *node && !row.is_lost());
-        here.map(|row| row.size_gib).sum()
-    }
-
-    /// The number of an owner's volumes, and their GiB.
-    pub(super) fn volumes_of(&self) -> BTreeMap<UserId, [u64; 2]> {
-        let mut sums: BTreeMap<_, [u64; 2]> = BTreeMap::new();
-        for known in self.volumes.values().filter(|known| !known.row.deleted) {
-            let [count, gib] = sums.entry(known.row.owner).or_default();
-            *count += 1;
-            *gib += u64::from(known.row.size_gib);
-        }
-        sums
-    }
-
     /// Checks, once there are no faults, that volumes and mounts are as their rows say.
     pub(super) fn volumes_settled(&self, truth: &Truth<'_>, look: &Look<'_>) -> Result<(), Wrong> {
-        for (id, KnownVolume { row, .. }) in &self.volumes {
-            check(!row.deleted, || format!("volume {id} is not removed"))?;
-            check(row.status() != KeptStatus::Creating, || {
-                format!("volume {id} does not settle")
-            })?;
-        }
+        Self::kept_settled(&self.volumes)?;
+        Self::kept_settled(&self.snapshots)?;
         for node in truth.nodes() {
-            for id in node.shown().volumes.keys() {
-                let made = look.app.db().read(|rows| rows.was_made(InstanceId(id.0)));
-                let is_orphan = !self.volumes.contains_key(id);
-                check(
-                    !(is_orphan && made.map_err(|error| failed(&error))?),
-                    || format!("node {} keeps an orphan volume {id}", node.setup.name),
-                )?;
+            for id in node.shown().kept() {
+                let made = look.app.db().read(|rows| rows.was_made(id));
+                let is_known = self.volumes.contains_key(&id.into())
+                    || self.snapshots.contains_key(&id.into());
+                check(is_known || !made.map_err(|error| failed(&error))?, || {
+                    format!("node {} keeps {id}, an orphan", node.setup.name)
+                })?;
             }
             for (key, machine) in &node.shown().machines {
                 let rows = self.mounts.range((key.0, VolumeId(uuid::Uuid::nil()))..);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wharf_domain::driver::{
     DriverReport, DriverTarget, Limits, NodeHealth, Observed, ObservedSnapshot, ObservedVolume,
-    Phase, PluginError, ResourceUsage, SnapshotReport, Source, Spec, StoreMark, Surroundings, Tag,
-    VolumeReport, VolumeState,
+    Phase, PluginError, ResourceUsage, SnapshotReport, SnapshotState, Source, Spec, StoreMark,
+    Surroundings, Tag, VolumeReport, VolumeState,
 };
 use wharf_domain::ids::{Generation, NodeId, SnapshotId, VolumeId};
 use wharf_domain::secret::InstanceSecrets;
@@ -42,7 +42,7 @@ impl WorldDriver {
         match self.world.call(&self.node, request).await? {
             Answer::Phase(phase) => Ok(DriverReport {
                 generation,
-                again: matches!(phase, Phase::Booting).then_some(AGAIN),
+                again: matches!(phase, Phase::Booting | Phase::Growing(_)).then_some(AGAIN),
                 phase,
             }),
             other => unexpected(other),
@@ -71,6 +71,16 @@ impl WorldDriver {
         match self.world.call(&self.node, request).await? {
             Answer::Volume(state) => Ok(VolumeReport {
                 again: matches!(state, VolumeState::Making(_)).then_some(AGAIN),
+                state,
+            }),
+            other => unexpected(other),
+        }
+    }
+
+    async fn on_snapshot(&self, request: Request) -> Result<SnapshotReport, PluginError> {
+        match self.world.call(&self.node, request).await? {
+            Answer::Snapshot(state) => Ok(SnapshotReport {
+                again: matches!(state, SnapshotState::Making(_)).then_some(AGAIN),
                 state,
             }),
             other => unexpected(other),
@@ -225,30 +235,34 @@ impl VolumeCalls for WorldDriver {
     }
 }
 
-/// The world takes no snapshots.
 #[async_trait]
 impl SnapshotCalls for WorldDriver {
     async fn take_snapshot(
         &self,
-        _: &DriverTarget,
-        _: SnapshotId,
+        target: &DriverTarget,
+        id: SnapshotId,
     ) -> Result<SnapshotReport, PluginError> {
-        Err(no_snapshots())
+        self.on_snapshot(Request::TakeSnapshot(Box::new(target.clone()), id))
+            .await
     }
 
-    async fn drop_snapshot(&self, _: Source) -> Result<SnapshotReport, PluginError> {
-        Err(no_snapshots())
+    async fn drop_snapshot(&self, of: Source) -> Result<SnapshotReport, PluginError> {
+        self.on_snapshot(Request::DropSnapshot(of)).await
     }
 
-    async fn restore_snapshot(&self, _: &Spec, _: SnapshotId) -> Result<DriverReport, PluginError> {
-        Err(no_snapshots())
+    async fn restore_snapshot(
+        &self,
+        spec: &Spec,
+        id: SnapshotId,
+    ) -> Result<DriverReport, PluginError> {
+        self.as_specified(|spec| Request::RestoreSnapshot(spec, id), spec)
+            .await
     }
 
     async fn list_snapshots(&self) -> Result<Vec<ObservedSnapshot>, PluginError> {
-        Ok(Vec::new())
+        match self.world.call(&self.node, Request::ListSnapshots).await? {
+            Answer::Snapshots(list) => Ok(list),
+            other => unexpected(other),
+        }
     }
-}
-
-fn no_snapshots() -> PluginError {
-    PluginError::Unsupported("snapshots".to_owned())
 }

@@ -1,5 +1,6 @@
 //! The machines of one store of an engine, and the calls about them.
 
+use super::snapshot::{Disk, StoredSnapshot};
 use super::volume::StoredVolume;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -8,7 +9,7 @@ use wharf_domain::capacity::Size;
 use wharf_domain::driver::{
     DriverTarget, Mount, Observed, Phase, PluginError, ReportedShortage, Spec, Tag,
 };
-use wharf_domain::ids::{InstanceId, VolumeId};
+use wharf_domain::ids::{InstanceId, SnapshotId, VolumeId};
 
 /// The time since the begin of the world.
 pub type Moment = Duration;
@@ -40,6 +41,11 @@ pub struct Machine {
     pub wan_ports: Vec<u16>,
     pub mounts: Vec<Mount>,
     pub life: Life,
+    pub disk: Disk,
+    /// The snapshot that its disk was made from.
+    pub source: Option<SnapshotId>,
+    /// The snapshot whose disk it is being given, and the end of that.
+    pub restoring: Option<(SnapshotId, Moment)>,
 }
 
 impl Machine {
@@ -54,6 +60,9 @@ impl Machine {
             wan_ports: target.wan_ports.clone(),
             mounts: target.volumes.clone(),
             life: Life::Runs(ready_at),
+            disk: Disk::new(),
+            source: spec.source.map(|source| source.snapshot),
+            restoring: None,
         }
     }
 
@@ -117,6 +126,7 @@ impl Unique {
 pub struct Store {
     pub machines: BTreeMap<MachineKey, Machine>,
     pub volumes: BTreeMap<VolumeId, StoredVolume>,
+    pub snapshots: BTreeMap<SnapshotId, StoredSnapshot>,
     pub mark: Option<String>,
 }
 
@@ -171,7 +181,9 @@ impl Store {
             Some(machine) if machine.is_as(spec) => {}
             Some(_) => return Err(PluginError::Conflict("another specification".to_owned())),
             None => {
-                let machine = Machine::new(spec, now + BOOT);
+                let mut machine = Machine::new(spec, now + BOOT);
+                machine.disk = self.new_disk(spec, now)?;
+                machine.disk.push((of.0, now));
                 self.room(of, &machine, taken)?;
                 self.has_volumes(&machine.mounts, now)?;
                 self.machines.insert(of, machine);
@@ -192,12 +204,13 @@ impl Store {
             // A change of the size that failed may be in effect.
             machine.size = target.size;
         } else {
-            let started = Machine {
+            let mut started = Machine {
                 size: target.size,
                 wan_ports: target.wan_ports.clone(),
                 life: Life::Runs(now + BOOT),
                 ..machine.clone()
             };
+            started.disk.push((of.0, now));
             self.room(of, &started, taken)?;
             self.has_volumes(&started.mounts, now)?;
             self.machines.insert(of, started);
@@ -239,6 +252,8 @@ impl Store {
         let machine = Machine {
             size: from.size,
             life: from.life.clone(),
+            disk: from.disk.clone(),
+            restoring: from.restoring,
             ..Machine::new(spec, Moment::ZERO)
         };
         let of = key(spec.target.tag);

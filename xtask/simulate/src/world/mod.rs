@@ -8,14 +8,17 @@ mod fault;
 mod machine;
 mod node;
 mod request;
+mod snapshot;
 mod truth;
 mod volume;
 
 pub use driver::WorldDriver;
 pub use fault::{CALL_BOUND, CrashAt, Fault, FaultPlan, LATE, VERY_LATE};
+use machine::Store;
 pub use machine::{Life, Machine, MachineKey, Moment, Unique, key};
 pub use node::{BOOTED, Node, NodeSetup};
 pub use request::{Answer, Request};
+pub use snapshot::{Disk, StoredSnapshot};
 pub use truth::Truth;
 pub use volume::StoredVolume;
 
@@ -216,7 +219,7 @@ impl World {
             world: self,
             call: number,
             node,
-            request: request.changes().then(|| request.clone()),
+            request: (request.changes() && request.may_be_late()).then(|| request.clone()),
         };
         if crash == Some(CrashAt::Late) {
             return self.end_of_process().await;
@@ -290,10 +293,7 @@ impl World {
         let carried_out =
             |request: &Request| self.truth(|truth| truth.0.carry_out(node, request, truth.1));
         let fault = match fault {
-            // Nobody can foresee a late change of mounts: no list has them.
-            Some(Fault::Late | Fault::VeryLate | Fault::Duplicate)
-                if matches!(request, Request::SetVolumes(_)) =>
-            {
+            Some(Fault::Late | Fault::VeryLate | Fault::Duplicate) if !request.may_be_late() => {
                 Some(Fault::AnswerLost)
             }
             fault => fault.filter(|fault| !self.strike(node, &request, *fault)),
@@ -431,9 +431,13 @@ impl State {
         let answer = match (request, elsewhere) {
             (Request::MoveHere(spec), elsewhere) => self.move_here(name, spec, elsewhere, now),
             (Request::Stop(_) | Request::Delete(_), Some(other)) => self.on(&other, request, now),
-            (Request::Start(_) | Request::Inspect(_) | Request::Ensure(_), Some(other)) => {
-                Ok(Answer::Phase(Phase::Elsewhere(other.to_string())))
-            }
+            (
+                Request::Start(_)
+                | Request::Inspect(_)
+                | Request::Ensure(_)
+                | Request::RestoreSnapshot(..),
+                Some(other),
+            ) => Ok(Answer::Phase(Phase::Elsewhere(other.to_string()))),
             _ => self.on(name, request, now),
         };
         self.note_down(now);

@@ -8,7 +8,7 @@ use wharf_domain::driver::{
     DiskGrow, Features, NodeHealth, Phase, PluginError, ResourceUsage, SnapshotKind, StoreMark,
     Surroundings,
 };
-use wharf_domain::ids::{NodeId, VolumeId};
+use wharf_domain::ids::{InstanceId, NodeId};
 
 /// The reason of a machine that stopped because its node booted.
 pub const BOOTED: &str = "the node booted";
@@ -35,8 +35,8 @@ pub struct Node {
     pub away_until: Moment,
     /// What something outside holds, and until when.
     pub taken: Vec<(Unique, Moment)>,
-    /// The volumes of stores that are gone.
-    pub gone: BTreeSet<VolumeId>,
+    /// The volumes and snapshots of stores that are gone.
+    pub gone: BTreeSet<InstanceId>,
     pub interruptions: u64,
     pub boots: u64,
     /// The time of the last answer.
@@ -107,7 +107,7 @@ impl Node {
             return;
         }
         let [_, other] = &mut self.stores;
-        self.gone.extend(other.volumes.keys());
+        self.gone.extend(other.kept());
         *other = Store {
             mark: mark.map(str::to_owned),
             ..Store::default()
@@ -123,7 +123,7 @@ impl Node {
         if self.shows_other {
             std::mem::swap(own, other);
         }
-        self.gone.extend(other.volumes.keys());
+        self.gone.extend(other.kept());
         *other = Store::default();
         self.shows_other = false;
         self.other_until = None;
@@ -155,7 +155,7 @@ impl Node {
                 store.phase(of, now)
             }
             Request::Delete(target) => {
-                store.machines.remove(&super::machine::key(target.tag));
+                store.delete(super::machine::key(target.tag));
                 Phase::Absent
             }
             Request::Inspect(tag) => store.phase(super::machine::key(*tag), now),
@@ -183,6 +183,15 @@ impl Node {
                 store.set_volumes(target, now)?;
                 return Ok(Answer::Done);
             }
+            Request::TakeSnapshot(target, id) => {
+                let of = super::machine::key(target.tag);
+                return Ok(Answer::Snapshot(store.take_snapshot(of, *id, now)?));
+            }
+            Request::DropSnapshot(of) => {
+                return Ok(Answer::Snapshot(store.drop_snapshot(of.snapshot)));
+            }
+            Request::RestoreSnapshot(spec, id) => store.restore_snapshot(spec, *id, now)?,
+            Request::ListSnapshots => return Ok(Answer::Snapshots(store.list_snapshots(now))),
             Request::Stats(tag) => {
                 return match store.machines.get(&super::machine::key(*tag)) {
                     Some(machine) if machine.runs() => Ok(Answer::Usage(usage(now))),
@@ -208,7 +217,7 @@ impl Node {
                 kvm: false,
                 volumes: true,
                 late_attach: true,
-                snapshots: SnapshotKind::None,
+                snapshots: SnapshotKind::Shared,
             },
             totals: self.setup.capacity,
             gpus: self.setup.gpus.clone(),

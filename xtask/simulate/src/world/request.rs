@@ -2,10 +2,10 @@
 
 use super::machine::{MachineKey, key};
 use wharf_domain::driver::{
-    DriverTarget, NodeHealth, Observed, ObservedVolume, Phase, ResourceUsage, Spec, StoreMark,
-    Surroundings, Tag, VolumeState,
+    DriverTarget, NodeHealth, Observed, ObservedSnapshot, ObservedVolume, Phase, ResourceUsage,
+    SnapshotState, Source, Spec, StoreMark, Surroundings, Tag, VolumeState,
 };
-use wharf_domain::ids::VolumeId;
+use wharf_domain::ids::{SnapshotId, VolumeId};
 
 /// A call of a driver.
 #[derive(Debug, Clone)]
@@ -29,6 +29,10 @@ pub enum Request {
     UnmakeVolume(VolumeId),
     ListVolumes,
     SetVolumes(Box<DriverTarget>),
+    TakeSnapshot(Box<DriverTarget>, SnapshotId),
+    DropSnapshot(Source),
+    RestoreSnapshot(Box<Spec>, SnapshotId),
+    ListSnapshots,
 }
 
 /// The answer to a call.
@@ -43,6 +47,8 @@ pub enum Answer {
     Surroundings(Surroundings),
     Volume(VolumeState),
     Volumes(Vec<ObservedVolume>),
+    Snapshot(SnapshotState),
+    Snapshots(Vec<ObservedSnapshot>),
 }
 
 impl Answer {
@@ -80,6 +86,10 @@ impl Request {
             Self::UnmakeVolume(_) => "unmake-volume",
             Self::ListVolumes => "list-volumes",
             Self::SetVolumes(_) => "set-volumes",
+            Self::TakeSnapshot(..) => "take-snapshot",
+            Self::DropSnapshot(_) => "drop-snapshot",
+            Self::RestoreSnapshot(..) => "restore-snapshot",
+            Self::ListSnapshots => "list-snapshots",
         }
     }
 
@@ -93,14 +103,20 @@ impl Request {
             | Self::Mark(_)
             | Self::MakeVolume(..)
             | Self::UnmakeVolume(_)
-            | Self::ListVolumes => None,
+            | Self::ListVolumes
+            | Self::DropSnapshot(_)
+            | Self::ListSnapshots => None,
             Self::Inspect(tag) | Self::Stats(tag) => Some(*tag),
-            Self::Ensure(spec) | Self::Grow(spec) | Self::MoveHere(spec) => Some(spec.target.tag),
+            Self::Ensure(spec)
+            | Self::Grow(spec)
+            | Self::MoveHere(spec)
+            | Self::RestoreSnapshot(spec, _) => Some(spec.target.tag),
             Self::Start(target)
             | Self::Stop(target)
             | Self::Resize(target)
             | Self::SetPorts(target)
             | Self::SetVolumes(target)
+            | Self::TakeSnapshot(target, _)
             | Self::Delete(target) => Some(target.tag),
         }
     }
@@ -116,7 +132,13 @@ impl Request {
                 | Self::Inspect(_)
                 | Self::Stats(_)
                 | Self::ListVolumes
+                | Self::ListSnapshots
         )
+    }
+
+    /// Whether it may come late. Nobody can foresee a late change of mounts or of a disk: no list has them.
+    pub fn may_be_late(&self) -> bool {
+        !matches!(self, Self::SetVolumes(_) | Self::RestoreSnapshot(..))
     }
 
     /// Whether it sets the size of an instance.

@@ -2,9 +2,10 @@
 
 use super::machine::{Machine, MachineKey, Moment, key};
 use super::node::Node;
+use super::snapshot::StoredSnapshot;
 use super::volume::StoredVolume;
-use super::{Request, State};
-use wharf_domain::ids::{InstanceId, NodeId, VolumeId};
+use super::{Request, State, Store};
+use wharf_domain::ids::{InstanceId, NodeId, SnapshotId, VolumeId};
 
 /// The truth about the world at a moment.
 pub struct Truth<'a>(pub(super) &'a mut State, pub(super) Moment);
@@ -64,32 +65,45 @@ impl Truth<'_> {
 
     /// A volume in the store that a node shows, and in the one that it does not.
     pub fn volume(&self, node: &NodeId, id: VolumeId) -> [Option<StoredVolume>; 2] {
+        self.stores(node)
+            .map(|store| store?.volumes.get(&id).copied())
+    }
+
+    /// A snapshot in the store that a node shows, and in the one that it does not.
+    pub fn snapshot(&self, node: &NodeId, id: SnapshotId) -> [Option<&StoredSnapshot>; 2] {
+        self.stores(node).map(|store| store?.snapshots.get(&id))
+    }
+
+    /// The store that a node shows, and the one that it does not.
+    fn stores(&self, node: &NodeId) -> [Option<&Store>; 2] {
         let Some(node) = self.0.nodes.get(node) else {
             return [None; 2];
         };
-        let [own, other] = node.stores.each_ref();
-        let found = [own, other].map(|store| store.volumes.get(&id).copied());
-        let [own, other] = found;
+        let [own, other] = node.stores.each_ref().map(Some);
         if node.shows_other {
             [other, own]
         } else {
-            found
+            [own, other]
         }
     }
 
-    /// Whether a volume went with a store that is gone.
-    pub fn is_gone(&self, node: &NodeId, id: VolumeId) -> bool {
+    /// Whether a volume or a snapshot went with a store that is gone.
+    pub fn is_gone(&self, node: &NodeId, id: InstanceId) -> bool {
         let node = self.0.nodes.get(node);
         node.is_none_or(|node| node.gone.contains(&id))
     }
 
-    /// Whether a call that may make a volume is under way, or is carried out before Wharf's second look.
-    pub fn may_be_made(&self, id: VolumeId) -> bool {
+    /// Whether a call that may make a volume or a snapshot is under way, or is carried out before Wharf's second look.
+    pub fn may_be_made(&self, id: InstanceId) -> bool {
         let late = self.0.deferred.iter();
         let late = late.filter(|deferred| !deferred.after_second_look);
         let late = late.map(|deferred| &deferred.request);
         let mut requests = self.0.in_flight.values().chain(late);
-        requests.any(|request| matches!(request, Request::MakeVolume(of, _) if *of == id))
+        requests.any(|request| match request {
+            Request::MakeVolume(of, _) => InstanceId::from(*of) == id,
+            Request::TakeSnapshot(_, of) => InstanceId::from(*of) == id,
+            _ => false,
+        })
     }
 
     /// The last moment at which a machine did not run; this one if it does not run now.

@@ -3,7 +3,7 @@
 
 use super::machine::{BOOT, Moment, Store, key};
 use wharf_domain::driver::{DriverTarget, Mount, ObservedVolume, PluginError, VolumeState};
-use wharf_domain::ids::VolumeId;
+use wharf_domain::ids::{InstanceId, VolumeId};
 
 /// A volume of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,12 @@ impl Store {
         }
         self.volumes.remove(&id);
         VolumeState::Absent
+    }
+
+    /// The ids of its volumes and snapshots.
+    pub fn kept(&self) -> impl Iterator<Item = InstanceId> {
+        let volumes = self.volumes.keys().copied().map(InstanceId::from);
+        volumes.chain(self.snapshots.keys().copied().map(InstanceId::from))
     }
 
     pub fn list_volumes(&self, now: Moment) -> Vec<ObservedVolume> {
