@@ -397,3 +397,16 @@ fn a_deletion_does_not_wait_for_the_snapshot_that_is_being_taken() {
         server.finish().unwrap();
     }
 }
+
+#[test]
+fn an_instance_that_was_stopped_in_its_first_start_has_no_snapshot() {
+    let (server, api) = start_with("ready_after_ms = 600000");
+    let instance = api.small_container().unwrap();
+    let id = uuid(&instance);
+    server.cli(&["suspend", id, "--reason", "unpaid"]).unwrap();
+    api.wait_for(id, "exited").unwrap();
+    server.cli(&["resume", id]).unwrap();
+    let refused = take(&api, &instance, "early").is(400);
+    has(refused["detail"].as_str().unwrap(), "first start");
+    server.finish().unwrap();
+}

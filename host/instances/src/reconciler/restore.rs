@@ -92,6 +92,7 @@ impl Attempt<'_> {
                 self.history.broke_off = 0;
                 self.history.broken_since = None;
                 self.app.growing.end(self.instance.id);
+                self.extend_deadline();
                 self.app.nodes.prove_limits(&self.instance.node);
                 let features = self.app.nodes.features(&self.instance.node);
                 let depends = features.is_some_and(|f| f.snapshots == SnapshotKind::Copied);
@@ -171,25 +172,35 @@ impl Attempt<'_> {
 }
 
 impl ObservationWriter {
-    /// The disk is that of the snapshot. On some engines it needs the snapshot from now on.
-    async fn restored(&self, snapshot: SnapshotId, depends: bool) -> Result<bool, Error> {
-        self.on_row(move |row, view| {
-            let Some(taken) = view.rows.get(&SNAPSHOTS, snapshot)? else {
-                return Ok(Changes::none().remove(&RESTORES, row.id));
+    /// The disk is that of the snapshot. On some engines it needs the snapshot from now on. The restore is over whatever
+    /// was requested meanwhile, such as a start.
+    async fn restored(&self, restore: SnapshotId, depends: bool) -> Result<bool, Error> {
+        let id = self.id;
+        let decide = move |view: &View<'_>| {
+            let left = view.rows.get(&RESTORES, id)?;
+            let is_left = left.is_some_and(|left| left.snapshot == restore);
+            let (Some(row), Some(taken), true) = (
+                view.rows.instance(id)?,
+                view.rows.get(&SNAPSHOTS, restore)?,
+                is_left,
+            ) else {
+                return Ok((false, Changes::none()));
             };
-            let id = row.id;
             let row = settled(row, view)?;
             let what = EventKind::Restored(taken.name.to_string());
             let changes = Changes::none()
                 .remove(&RESTORES, id)
                 .record(row, view.now, what);
-            Ok(if depends {
-                changes.put(&SOURCES, id, SourceRow::from(&taken))
-            } else {
-                changes
-            })
-        })
-        .await
+            Ok((
+                true,
+                if depends {
+                    changes.put(&SOURCES, id, SourceRow::from(&taken))
+                } else {
+                    changes
+                },
+            ))
+        };
+        self.db.write_essential(decide).await
     }
 
     /// The driver may have changed the disk before it failed. An instance that was to start stays stopped, so that its
