@@ -85,11 +85,7 @@ pub fn private(kind: Kind, dir: &Path) -> Result<PrivateEngine> {
 
 fn on(engine: &PrivateEngine, dir: &Path, table: &mut Table) -> Result<()> {
     let ours = Ours::start(engine, dir)?;
-    let theirs = Theirs {
-        client: engine.client(),
-        limits_disks: engine.enforces_disk_size(),
-        first_boot: first_boot()?,
-    };
+    let theirs = Theirs::of(engine, IMAGE)?;
     // To warm up.
     ours.run(1, Times::default())?;
     theirs.run(1)?;
@@ -193,14 +189,22 @@ impl Ours {
         let Endpoint::Unix(socket) = engine.endpoint() else {
             bail!("a private engine listens on a socket");
         };
+        let node = format!(
+            "driver = \"docker\"\nendpoint = \"unix://{}\"\nlan_cidr = \"10.213.0.0/16\"\n\
+             public_ipv4 = [\"198.18.213.0/28\"]\nsettings = {{ publish_address = \"127.0.0.1\" }}\n",
+            socket.display()
+        );
+        Self::start_on(&node, engine.client(), dir)
+    }
+
+    /// Starts a server with these settings of its only node, and a client of the node's engine.
+    pub fn start_on(node: &str, engine: HttpClient, dir: &Path) -> Result<Self> {
         let config = dir.join("wharf.toml");
         let text = format!(
             "listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n\
              [ssh_ports]\nfrom = 18000\nto = 18199\n[web]\nfrom = 18200\nto = 18299\n\
-             [[node]]\nname = \"real\"\ndriver = \"docker\"\nendpoint = \"unix://{}\"\n\
-             capacity = {{ n_vcpus = 64, mem_gib = 64, disk_size_gib = 2000 }}\n\
-             lan_cidr = \"10.213.0.0/16\"\npublic_ipv4 = [\"198.18.213.0/28\"]\nsettings = {{ publish_address = \"127.0.0.1\" }}\n",
-            socket.display()
+             [[node]]\nname = \"real\"\n\
+             capacity = {{ n_vcpus = 64, mem_gib = 64, disk_size_gib = 2000 }}\n{node}"
         );
         fs::write(&config, text)?;
         let wharf = Wharf::start(&config, &dir.join("log"))?;
@@ -211,7 +215,7 @@ impl Ours {
         Ok(Self {
             wharf,
             user: User { client, key },
-            engine: engine.client(),
+            engine,
         })
     }
 
@@ -221,19 +225,27 @@ impl Ours {
         Ok((url, self.user.key.clone()))
     }
 
+    /// Sends a request of the user.
+    pub fn send(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
+        self.user.send(method, path, body)
+    }
+
     /// Creates an instance and waits until it runs.
     pub fn create(&self, wanted: Value, deadline: Duration) -> Result<Value> {
+        let created = self.send("POST", "/api/instance/", Some(wanted))?;
+        self.until("/api/instance/", &created["uuid"], "running", deadline)
+    }
+
+    /// Waits until what a path has under an id is in a state.
+    pub fn until(&self, at: &str, id: &Value, state: &str, deadline: Duration) -> Result<Value> {
         let begin = Instant::now();
-        let created = self.user.send("POST", "/api/instance/", Some(wanted))?;
-        let id = created["uuid"].as_str().context("uuid")?;
+        let path = format!("{at}{}/", id.as_str().context("no id")?);
         loop {
-            let instance = self
-                .user
-                .send("GET", &format!("/api/instance/{id}/"), None)?;
-            if instance["state"] == "running" {
-                return Ok(instance);
+            let now = self.send("GET", &path, None)?;
+            if now["state"] == state {
+                return Ok(now);
             }
-            ensure!(begin.elapsed() < deadline, "the instance does not run");
+            ensure!(begin.elapsed() < deadline, "{path} is not {state}: {now}");
             pause(begin);
         }
     }
@@ -251,17 +263,21 @@ impl Ours {
             pause(begin);
         }
         let running = begin.elapsed();
-        self.user.send("DELETE", &path, None)?;
+        self.remove(id, deadline)?;
+        Ok(running)
+    }
+
+    /// Deletes an instance, and waits until the engine has no container of it.
+    pub fn remove(&self, id: &str, deadline: Duration) -> Result<()> {
+        let begin = Instant::now();
+        self.send("DELETE", &format!("/api/instance/{id}/"), None)?;
         let its = format!("%7B%22label%22%3A%5B%22io.wharf.instance%3D{id}%22%5D%7D");
         let its = format!("/containers/json?all=true&filters={its}");
         while self.engine.get(&its)? != json!([]) {
-            ensure!(
-                begin.elapsed() < 2 * deadline,
-                "the instance is not removed"
-            );
+            ensure!(begin.elapsed() < deadline, "the instance is not removed");
             pause(begin);
         }
-        Ok(running)
+        Ok(())
     }
 
     fn list(&self) -> Result<Vec<Value>> {
@@ -317,8 +333,9 @@ impl Ours {
 }
 
 /// dockerd alone.
-struct Theirs {
+pub struct Theirs {
     client: HttpClient,
+    image: String,
     limits_disks: bool,
     first_boot: Vec<u8>,
 }
@@ -337,6 +354,16 @@ fn first_boot() -> Result<Vec<u8>> {
 }
 
 impl Theirs {
+    /// Containers of an image.
+    pub fn of(engine: &PrivateEngine, image: &str) -> Result<Self> {
+        Ok(Self {
+            client: engine.client(),
+            image: image.to_owned(),
+            limits_disks: engine.enforces_disk_size(),
+            first_boot: first_boot()?,
+        })
+    }
+
     fn send(&self, method: &str, path: &str, body: Body) -> Result<()> {
         let request = Request::new(method, path).timeout(DEADLINE).body(body);
         let response = self.client.send(request)?.ok();
@@ -345,23 +372,25 @@ impl Theirs {
             .with_context(|| format!("{method} {path}"))
     }
 
-    fn run(&self, count: u16) -> Result<Times> {
+    /// Makes the network.
+    pub fn make_network(&self) -> Result<()> {
         let network = json!({
             "Name": NETWORK, "Driver": "bridge",
             "IPAM": { "Config": [{ "Subnet": "10.212.0.0/24" }] },
         });
+        self.send("POST", "/networks/create", Body::Json(network))
+    }
+
+    fn run(&self, count: u16) -> Result<Times> {
         let is_missing = !self.has_network()?;
         let begin = Instant::now();
         if is_missing {
-            self.send("POST", "/networks/create", Body::Json(network))?;
+            self.make_network()?;
         }
         concurrently(count, |n| self.one(n))?;
         let ssh = begin.elapsed();
         let begin = Instant::now();
-        concurrently(count, |n| {
-            let path = format!("/containers/{NETWORK}-{n}?force=true&v=true");
-            self.send("DELETE", &path, Body::Empty)
-        })?;
+        concurrently(count, |n| self.remove(n))?;
         let gone = begin.elapsed();
         remove_network(&self.client)?;
         Ok(Times {
@@ -377,10 +406,10 @@ impl Theirs {
     }
 
     /// Creates a container as Wharf does, with limits and files, and waits for its SSH banner.
-    fn one(&self, n: u16) -> Result<()> {
+    pub fn one(&self, n: u16) -> Result<()> {
         let (name, port) = (format!("{NETWORK}-{n}"), PORT + n);
         let mut body = json!({
-            "Image": IMAGE,
+            "Image": self.image,
             "ExposedPorts": { "22/tcp": {} },
             "HostConfig": {
                 "NetworkMode": NETWORK,
@@ -406,6 +435,12 @@ impl Theirs {
             std::thread::sleep((begin.elapsed() / 32).max(Duration::from_millis(5)));
         }
         Ok(())
+    }
+
+    /// Removes a container.
+    pub fn remove(&self, n: u16) -> Result<()> {
+        let path = format!("/containers/{NETWORK}-{n}?force=true&v=true");
+        self.send("DELETE", &path, Body::Empty)
     }
 }
 

@@ -9,6 +9,7 @@ mod page;
 mod peers;
 mod read;
 mod scale;
+mod snapshot;
 mod start;
 mod tunnel;
 mod vm;
@@ -20,9 +21,10 @@ use wharf_testkit::progress;
 
 type Measurement = fn(&Options, &mut Table) -> Result<()>;
 
-const ALL: [(&str, Measurement); 12] = [
+const ALL: [(&str, Measurement); 13] = [
     ("engine", engine::run),
     ("page", page::run),
+    ("snapshot", snapshot::run),
     ("tunnel", tunnel::run),
     ("vm", vm::run),
     ("peers", peers::run),
