@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver};
 use wharf_client::{
-    Client, Error as ClientError, TerminalEvent, TerminalInput, TerminalOutput, TerminalSize,
+    Client, Error as ClientError, TerminalEvent, TerminalInput, TerminalOutput, WindowSize,
 };
 
 /// Ctrl-], which ends the terminal.
@@ -161,12 +161,12 @@ fn keyboard() -> Receiver<Vec<u8>> {
 }
 
 /// The size of the terminal.
-fn size() -> TerminalSize {
+fn size() -> WindowSize {
     let (cols, rows) = match tcgetwinsize(stdout()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
         _ => (80, 24),
     };
-    TerminalSize {
+    WindowSize {
         cols: cols.min(1000),
         rows: rows.min(1000),
     }

@@ -2,7 +2,7 @@
 
 use anyhow::Error;
 use std::io;
-use wharf_client::{Error as ClientError, Refusal};
+use wharf_client::{ApiRefusal, Error as ClientError};
 
 const GENERAL: u8 = 1;
 const USAGE: u8 = 2;
@@ -117,7 +117,7 @@ pub fn failure_message(error: &Error) -> Option<String> {
     }
 }
 
-fn refused(refusal: &Refusal) -> String {
+fn refused(refusal: &ApiRefusal) -> String {
     let mut text = if refusal.fields.is_empty() {
         refusal.to_string()
     } else {

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub enum Error {
     /// The server refused the request.
     #[error("{0}")]
-    Refused(Box<Refusal>),
+    Refused(Box<ApiRefusal>),
     /// The server cannot be reached, or the connection broke. A change may have been made.
     #[error("{0}")]
     Unreachable(Box<Unreachable>),
@@ -55,7 +55,7 @@ pub enum Error {
 
 impl Error {
     /// The refusal of the server, if it is one.
-    pub fn refusal(&self) -> Option<&Refusal> {
+    pub fn refusal(&self) -> Option<&ApiRefusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
             _ => None,
@@ -66,7 +66,7 @@ impl Error {
 /// A response that refuses a request.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Refusal {
+pub struct ApiRefusal {
     /// The HTTP status.
     pub status: u16,
     /// The reason, if the request is refused as a whole.
@@ -87,7 +87,7 @@ pub struct Refusal {
     pub body: Value,
 }
 
-impl Refusal {
+impl ApiRefusal {
     pub(crate) fn new(status: u16, headers: &HeaderMap, bytes: &[u8], proxy: Option<&str>) -> Self {
         let request_id = header(headers, REQUEST_ID);
         let body: Value = serde_json::from_slice(bytes).unwrap_or_default();
@@ -113,7 +113,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ApiRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(shortage) = &self.shortage {
             return f.write_str(&shortage.message);
@@ -144,16 +144,16 @@ impl fmt::Display for Refusal {
 
 #[cfg(test)]
 mod tests {
-    use super::Refusal;
+    use super::ApiRefusal;
     use http::HeaderMap;
     use serde_json::{Value, json};
     use std::time::Duration;
 
-    fn refusal(status: u16, body: &Value) -> Refusal {
+    fn refusal(status: u16, body: &Value) -> ApiRefusal {
         let mut headers = HeaderMap::new();
         headers.insert("x-request-id", "r1".parse().unwrap());
         headers.insert("retry-after", "3".parse().unwrap());
-        Refusal::new(status, &headers, body.to_string().as_bytes(), None)
+        ApiRefusal::new(status, &headers, body.to_string().as_bytes(), None)
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
         );
         assert_eq!(short.to_string(), "not enough");
         assert_eq!(short.shortage.unwrap().nearest_available["mem_gib"], 4);
-        let page = |proxy| Refusal::new(502, &HeaderMap::new(), b"<html>", proxy).to_string();
+        let page = |proxy| ApiRefusal::new(502, &HeaderMap::new(), b"<html>", proxy).to_string();
         assert_eq!(page(None), "the server answered with status 502");
         let of_proxy = page(Some("http://proxy:3128"));
         assert!(

@@ -42,13 +42,13 @@ mod unreachable;
 pub const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 
 pub use client::Client;
-pub use error::{Error, Refusal};
+pub use error::{ApiRefusal, Error};
 pub use events::{EventStream, Message};
 pub use generated::types;
 pub use http::Method;
 pub use reply::Reply;
 pub use request::Request;
 pub use secret::Secret;
-pub use terminal::{TerminalEvent, TerminalInput, TerminalOutput, TerminalSize};
+pub use terminal::{TerminalEvent, TerminalInput, TerminalOutput, WindowSize};
 pub use tunnel::{Bytes, TunnelEvent, TunnelInput, TunnelOutput};
 pub use unreachable::Unreachable;

@@ -1,6 +1,6 @@
 //! A request before it is sent.
 
-use crate::error::Refusal;
+use crate::error::ApiRefusal;
 use crate::events::EventStream;
 use crate::reply::Reply;
 use crate::unreachable::Destination;
@@ -141,7 +141,7 @@ impl<'c, T> Request<'c, T> {
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
             let bytes = response.bytes().await;
             let bytes = bytes.map_err(|error| server.unreachable(error))?;
-            let refusal = Refusal::new(status, &headers, &bytes, server.proxy.as_deref());
+            let refusal = ApiRefusal::new(status, &headers, &bytes, server.proxy.as_deref());
             let pause = refusal.pause().filter(|_| !server.is_socket());
             let pause = pause.map(|pause| pause.max(SHORTEST_PAUSE));
             match pause.filter(|pause| waited + *pause <= LONGEST_WAIT) {

@@ -40,7 +40,7 @@ pub enum TerminalEvent {
 
 /// The size of a terminal, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TerminalSize {
+pub struct WindowSize {
     /// The number of columns.
     pub cols: u16,
     /// The number of rows.
@@ -52,7 +52,7 @@ impl Client {
     pub async fn open_terminal(
         &self,
         instance: &str,
-        size: TerminalSize,
+        size: WindowSize,
         session: Option<&str>,
     ) -> Result<(TerminalInput, TerminalOutput), Error> {
         let request = self.operation::<()>(Method::GET, PATH, &[instance]);
@@ -94,7 +94,7 @@ impl TerminalInput {
     }
 
     /// Sets the size.
-    pub async fn resize(&mut self, size: TerminalSize) -> Result<(), Error> {
+    pub async fn resize(&mut self, size: WindowSize) -> Result<(), Error> {
         let control = json!({ "resize": { "cols": size.cols, "rows": size.rows } });
         self.send(Message::text(control.to_string())).await
     }

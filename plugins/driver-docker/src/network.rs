@@ -9,7 +9,7 @@ use crate::api::model::{NetworkDetails, Summary, label};
 use crate::context::Context;
 use crate::names;
 use crate::product::Product;
-use wharf_guest::{Call, During};
+use wharf_guest::{During, NamedRequest};
 use wharf_guest::{Error, Network, log};
 
 /// A network of the call, as the requests name it.
@@ -25,13 +25,13 @@ pub enum Which {
 
 impl Which {
     /// A request about the network.
-    pub fn named(self, request: &str) -> Call {
+    pub fn named(self, request: &str) -> NamedRequest {
         let word = match self {
             Self::Own => "own",
             Self::Earlier => "earlier",
             Self::Public => "public",
         };
-        Call::named(request).with("network", word)
+        NamedRequest::new(request).with("network", word)
     }
 }
 

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use wharf_guest::{
-    Answer, Complete, Error, Limits, Observed, ObservedSnapshot, ObservedVolume, Phase, Report,
-    Shortage, SnapshotReport, SnapshotState, Tag, Usage, VolumeReport, VolumeState,
+    Complete, EngineAnswer, Error, Limits, Observed, ObservedSnapshot, ObservedVolume, Phase,
+    Report, Shortage, SnapshotReport, SnapshotState, Tag, Usage, VolumeReport, VolumeState,
 };
 
 /// `GET /info`
@@ -92,7 +92,7 @@ struct ShortageInfo {
 }
 
 /// Converts an answer to a report with this generation.
-pub fn report(answer: &Answer, generation: u64) -> Result<Report, Error> {
+pub fn report(answer: &EngineAnswer, generation: u64) -> Result<Report, Error> {
     let state: State = body(answer)?;
     Ok(Report {
         generation,
@@ -153,7 +153,7 @@ fn unknown(state: &str) -> Error {
 }
 
 /// Converts an answer to a report on a volume.
-pub fn volume(answer: &Answer) -> Result<VolumeReport, Error> {
+pub fn volume(answer: &EngineAnswer) -> Result<VolumeReport, Error> {
     let info: DiskInfo = body(answer)?;
     Ok(VolumeReport {
         again_ms: info.again_ms,
@@ -162,7 +162,7 @@ pub fn volume(answer: &Answer) -> Result<VolumeReport, Error> {
 }
 
 /// Converts an answer to a report on a snapshot.
-pub fn snapshot(answer: &Answer) -> Result<SnapshotReport, Error> {
+pub fn snapshot(answer: &EngineAnswer) -> Result<SnapshotReport, Error> {
     let info: DiskInfo = body(answer)?;
     Ok(SnapshotReport {
         again_ms: info.again_ms,
@@ -171,7 +171,7 @@ pub fn snapshot(answer: &Answer) -> Result<SnapshotReport, Error> {
 }
 
 /// Reads the list of snapshots.
-pub fn snapshots(answer: &Answer) -> Result<Vec<ObservedSnapshot>, Error> {
+pub fn snapshots(answer: &EngineAnswer) -> Result<Vec<ObservedSnapshot>, Error> {
     let rows: BTreeMap<String, DiskInfo> = body(answer)?;
     let rows = rows.into_iter().map(|(id, info)| {
         let instance = Tag {
@@ -189,7 +189,7 @@ pub fn snapshots(answer: &Answer) -> Result<Vec<ObservedSnapshot>, Error> {
 }
 
 /// Reads the list of volumes.
-pub fn volumes(answer: &Answer) -> Result<Vec<ObservedVolume>, Error> {
+pub fn volumes(answer: &EngineAnswer) -> Result<Vec<ObservedVolume>, Error> {
     let rows: BTreeMap<String, DiskInfo> = body(answer)?;
     let rows = rows.into_iter().map(|(id, info)| {
         let state = info.volume()?;
@@ -199,13 +199,13 @@ pub fn volumes(answer: &Answer) -> Result<Vec<ObservedVolume>, Error> {
 }
 
 /// Reads the result of a proof: the sign of broken limits, or null.
-pub fn limits(answer: &Answer) -> Result<Limits, Error> {
+pub fn limits(answer: &EngineAnswer) -> Result<Limits, Error> {
     let broken: Option<String> = body(answer)?;
     Ok(broken.map_or(Limits::Held, Limits::Broken))
 }
 
 /// Reads one page of a list, and the key of the next page.
-pub fn list_page(answer: &Answer) -> Result<(Vec<Observed>, Option<String>), Error> {
+pub fn list_page(answer: &EngineAnswer) -> Result<(Vec<Observed>, Option<String>), Error> {
     let page: Page = body(answer)?;
     let rows = page
         .rows
@@ -224,7 +224,7 @@ pub fn list_page(answer: &Answer) -> Result<(Vec<Observed>, Option<String>), Err
 }
 
 /// Reads the usage of an instance.
-pub fn usage(answer: &Answer) -> Result<Usage, Error> {
+pub fn usage(answer: &EngineAnswer) -> Result<Usage, Error> {
     let usage: UsageInfo = body(answer)?;
     Ok(Usage {
         cpu_ns: usage.cpu_ns,
@@ -235,17 +235,17 @@ pub fn usage(answer: &Answer) -> Result<Usage, Error> {
 }
 
 /// Reads the mark of the store, which may be null.
-pub fn mark(answer: &Answer) -> Result<Option<String>, Error> {
+pub fn mark(answer: &EngineAnswer) -> Result<Option<String>, Error> {
     body(answer)
 }
 
 /// Checks for a success and ignores the body.
-pub fn accepted(answer: &Answer) -> Result<(), Error> {
+pub fn accepted(answer: &EngineAnswer) -> Result<(), Error> {
     body::<serde::de::IgnoredAny>(answer).map(drop)
 }
 
 /// Parses the body of a success; any other status becomes its error.
-pub fn body<T: DeserializeOwned>(answer: &Answer) -> Result<T, Error> {
+pub fn body<T: DeserializeOwned>(answer: &EngineAnswer) -> Result<T, Error> {
     if answer.is_success() {
         return answer.json();
     }
@@ -292,8 +292,8 @@ fn phase(name: &str, detail: Option<String>) -> Result<Phase, Error> {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, text: &str) -> Answer {
-        Answer {
+    fn answer(status: u16, text: &str) -> EngineAnswer {
+        EngineAnswer {
             headers: Vec::new(),
             status,
             body: text.as_bytes().to_vec(),

@@ -5,11 +5,11 @@ mod answer;
 
 use answer::{accepted, list_page, mark, report, usage};
 use wharf_guest::{
-    Answer, DiskGrow, Driver, Error, Features, Gpu, Health, Identity, Limits, Moves, Node,
+    DiskGrow, Driver, EngineAnswer, Error, Features, Gpu, Health, Identity, Limits, Moves, Node,
     Observed, ObservedSnapshot, ObservedVolume, Ports, Report, SnapshotKind, SnapshotReport,
     Snapshots, Spec, Surroundings, Survey, Tag, Target, Usage, Volume, VolumeReport, Volumes,
 };
-use wharf_guest::{Call, HostEngine};
+use wharf_guest::{HostEngine, NamedRequest};
 
 /// The driver that the host loads.
 #[derive(Debug)]
@@ -37,8 +37,8 @@ impl Driver for Simulated {
     }
 
     fn stop(_: &Node, target: &Target, grace_ms: u32) -> Result<Report, Error> {
-        let call = Call::named("stop").with("grace-ms", grace_ms);
-        report(&call.send(&HostEngine)?, target.generation)
+        let request = NamedRequest::new("stop").with("grace-ms", grace_ms);
+        report(&request.send(&HostEngine)?, target.generation)
     }
 
     fn resize(_: &Node, target: &Target) -> Result<Report, Error> {
@@ -144,8 +144,8 @@ impl Volumes for Simulated {
 wharf_guest::export!(Simulated: Driver + Ports + Identity + Survey + Moves + Volumes + Snapshots);
 
 /// Sends a request of the request file that has no arguments.
-fn send(name: &str) -> Result<Answer, Error> {
-    Ok(Call::named(name).send(&HostEngine)?)
+fn send(name: &str) -> Result<EngineAnswer, Error> {
+    Ok(NamedRequest::new(name).send(&HostEngine)?)
 }
 
 fn info() -> Result<answer::Info, Error> {
@@ -199,8 +199,8 @@ fn list() -> Result<Vec<Observed>, Error> {
     let mut all = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let call = Call::named("list").with_some("after", after.as_ref());
-        let (rows, next) = list_page(&call.send(&HostEngine)?)?;
+        let request = NamedRequest::new("list").with_some("after", after.as_ref());
+        let (rows, next) = list_page(&request.send(&HostEngine)?)?;
         all.extend(rows);
         match next {
             Some(next) if after.as_ref() != Some(&next) => after = Some(next),

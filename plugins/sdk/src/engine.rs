@@ -112,15 +112,15 @@ fn no_host() -> EngineError {
 /// A request to the engine, built step by step.
 ///
 /// ```ignore
-/// Call::named("stop").with("grace", grace_seconds).timeout_ms(20_000).send(engine)?
+/// NamedRequest::new("stop").with("grace", grace_seconds).timeout_ms(20_000).send(engine)?
 /// ```
 #[derive(Debug, Clone)]
-pub struct Call(Request);
+pub struct NamedRequest(Request);
 
-impl Call {
+impl NamedRequest {
     /// Creates the request with this name, without arguments.
     #[must_use]
-    pub fn named(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         Self(Request {
             name: name.to_owned(),
             arguments: Vec::new(),
@@ -161,8 +161,8 @@ impl Call {
     ///
     /// # Errors
     /// When there is no answer; see [`Engine::send`].
-    pub fn send(&self, engine: &dyn Engine) -> Result<Answer, EngineError> {
-        engine.send(&self.0).map(Answer::new)
+    pub fn send(&self, engine: &dyn Engine) -> Result<EngineAnswer, EngineError> {
+        engine.send(&self.0).map(EngineAnswer::new)
     }
 
     /// Writes the request as the host would send it.
@@ -207,14 +207,14 @@ pub enum Job {
     /// In progress, with the last line from the engine.
     Running(Option<String>),
     /// Ended, with the end of the body.
-    Done(Answer),
+    Done(EngineAnswer),
 }
 
 impl Job {
     fn new(state: JobState) -> Result<Self, EngineError> {
         Ok(match state {
             JobState::Running(line) => Self::Running(line),
-            JobState::Done(response) => Self::Done(Answer::new(response)),
+            JobState::Done(response) => Self::Done(EngineAnswer::new(response)),
             JobState::Failed(error) => return Err(error),
         })
     }
@@ -222,7 +222,7 @@ impl Job {
 
 /// An engine's answer.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct EngineAnswer {
     /// The HTTP status.
     pub status: u16,
     /// The headers, unchanged.
@@ -231,7 +231,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl EngineAnswer {
     fn new(response: Response) -> Self {
         Self {
             status: response.status,

@@ -43,7 +43,7 @@ pub mod export;
 
 pub use digest::Digest;
 pub use driver::{Driver, Identity, Moves, Ports, Snapshots, Survey, Volumes};
-pub use engine::{Answer, Call, Engine, HostEngine, Job};
+pub use engine::{Engine, EngineAnswer, HostEngine, Job, NamedRequest};
 pub use flavor::FlavorProvider;
 pub use log::write_log;
 pub use refusal::{During, Refusal};

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use std::net::TcpStream;
 use std::time::Duration;
 use wharf_guest::{
-    Call, DiskGrow, Driver, EngineError, Error, Features, Health, HostEngine, Node, Observed,
-    Phase, Report, SnapshotKind, Spec, Tag, Target, Usage, log,
+    DiskGrow, Driver, EngineError, Error, Features, Health, HostEngine, NamedRequest, Node,
+    Observed, Phase, Report, SnapshotKind, Spec, Tag, Target, Usage, log,
 };
 
 #[derive(Deserialize)]
@@ -27,7 +27,7 @@ impl Driver for Faulty {
         let settings: Settings = wharf_guest::settings(node)?;
         if settings.mode == "hint" {
             // Opens a connection, if there is an engine.
-            drop(Call::named("info").send(&HostEngine));
+            drop(NamedRequest::new("info").send(&HostEngine));
             // Returns a longer probe cache each time, up to one that exceeds the limit.
             return Ok(Health {
                 hint: "x".repeat((node.hint.len() + 1).max(1023)),
@@ -144,15 +144,17 @@ fn escape() -> String {
 /// Requests data of other instances from the engine.
 fn roam() -> String {
     let calls = [
-        Call::named("events"),
-        Call::named("/containers/json?all=true"),
-        Call::named("read").with("container", "postgres"),
-        Call::named("info").with("path", "/info/../events"),
-        Call::named(""),
+        NamedRequest::new("events"),
+        NamedRequest::new("/containers/json?all=true"),
+        NamedRequest::new("read").with("container", "postgres"),
+        NamedRequest::new("info").with("path", "/info/../events"),
+        NamedRequest::new(""),
     ];
-    let is_sent = |call: &&Call| !matches!(call.send(&HostEngine), Err(EngineError::Refused(_)));
+    let is_sent = |request: &&NamedRequest| {
+        !matches!(request.send(&HostEngine), Err(EngineError::Refused(_)))
+    };
     let passed = calls.iter().filter(is_sent).count();
-    let post = Call::named("delete").send(&HostEngine);
+    let post = NamedRequest::new("delete").send(&HostEngine);
     format!("{passed} passed, {post:?}")
 }
 

@@ -3,8 +3,8 @@
 use super::model::{Details, Limits, Resident, Stats, Summary};
 use super::{Api, Reply, accepted};
 use crate::network::Which;
-use wharf_guest::Call;
 use wharf_guest::Error;
+use wharf_guest::NamedRequest;
 
 /// Time for the engine to kill and clean up after the grace of a stop, ms.
 const STOP_MARGIN_MS: u32 = 20_000;
@@ -15,13 +15,13 @@ const BUSY_MS: u32 = 60_000;
 const DISK_WORK_MS: u32 = 30_000;
 
 /// A request about a container, by its name or id.
-fn about(request: &str, container: &str) -> Call {
-    Call::named(request).with("container", container)
+fn about(request: &str, container: &str) -> NamedRequest {
+    NamedRequest::new(request).with("container", container)
 }
 
 impl Api<'_> {
     /// Creates a container, by a request with all of its arguments.
-    pub fn create(&self, creation: Call) -> Result<Reply<()>, Error> {
+    pub fn create(&self, creation: NamedRequest) -> Result<Reply<()>, Error> {
         self.send(&creation.timeout_ms(BUSY_MS))
     }
 
@@ -37,12 +37,12 @@ impl Api<'_> {
 
     /// Lists this installation's containers, running or not.
     pub fn containers(&self) -> Result<Reply<Vec<Summary>>, Error> {
-        self.read(&Call::named("list"))
+        self.read(&NamedRequest::new("list"))
     }
 
     /// Lists the containers of the call's instance, running or not.
     pub fn containers_of_instance(&self) -> Result<Reply<Vec<Summary>>, Error> {
-        self.read(&Call::named("list-instance"))
+        self.read(&NamedRequest::new("list-instance"))
     }
 
     /// Lists the containers on a network, running or not.
@@ -52,12 +52,12 @@ impl Api<'_> {
 
     /// Lists the virtual machines that run.
     pub fn machines(&self) -> Result<Reply<Vec<Summary>>, Error> {
-        self.read(&Call::named("list-machines"))
+        self.read(&NamedRequest::new("list-machines"))
     }
 
     /// Lists the running containers with the label of their view, the newest first.
     pub fn views(&self) -> Result<Reply<Vec<Summary>>, Error> {
-        self.read(&Call::named("list-views"))
+        self.read(&NamedRequest::new("list-views"))
     }
 
     /// Reads the accelerator of a virtual machine that has been listed: `kvm` or `tcg`.
@@ -78,18 +78,18 @@ impl Api<'_> {
 
     /// Stops a container within the grace, then by force. Success if it is stopped already.
     pub fn stop(&self, name: &str, grace_ms: u32) -> Result<Reply<()>, Error> {
-        let call = about("stop", name).with("grace", grace_ms.div_ceil(1_000));
-        self.send(&call.timeout_ms(grace_ms.saturating_add(STOP_MARGIN_MS)))
+        let request = about("stop", name).with("grace", grace_ms.div_ceil(1_000));
+        self.send(&request.timeout_ms(grace_ms.saturating_add(STOP_MARGIN_MS)))
     }
 
     /// Gives the complete replacement a name that says so.
     pub fn name_whole(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("name-whole"))
+        self.send(&NamedRequest::new("name-whole"))
     }
 
     /// Gives the complete replacement the instance's name.
     pub fn name_own(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("name-own"))
+        self.send(&NamedRequest::new("name-own"))
     }
 
     /// Removes a container with its anonymous volumes.
@@ -99,12 +99,12 @@ impl Api<'_> {
 
     /// Removes an incomplete replacement.
     pub fn remove_part(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("delete-part").timeout_ms(DISK_WORK_MS))
+        self.send(&NamedRequest::new("delete-part").timeout_ms(DISK_WORK_MS))
     }
 
     /// The limits of the call's size.
     pub fn limits(&self) -> Result<Limits, Error> {
-        Call::named("resize").show(self.engine)?.json()
+        NamedRequest::new("resize").show(self.engine)?.json()
     }
 
     /// Gives a container the limits of the call's size.

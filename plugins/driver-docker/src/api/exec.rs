@@ -2,8 +2,8 @@
 
 use super::{Api, Reply, accepted};
 use serde::Deserialize;
-use wharf_guest::Call;
 use wharf_guest::Error;
+use wharf_guest::NamedRequest;
 
 /// Time limit of the program, ms.
 const RUN_MS: u32 = 15_000;
@@ -37,12 +37,12 @@ impl Api<'_> {
     /// Runs the program that sets the ports of a virtual machine, as the user of the container's first
     /// process, and waits for its end.
     pub fn set_ports(&self, container: &str) -> Result<Reply<Ended>, Error> {
-        let prepare = Call::named("prepare-ports").with("container", container);
+        let prepare = NamedRequest::new("prepare-ports").with("container", container);
         let made: Made = match self.read(&prepare)? {
             Ok(made) => made,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let program = |request| Call::named(request).with("program", &made.id);
+        let program = |request| NamedRequest::new(request).with("program", &made.id);
         let start = program("set-ports").timeout_ms(RUN_MS);
         let output = match accepted(start.send(self.engine)?) {
             Ok(answer) => unframed(&answer.body),

@@ -3,7 +3,7 @@
 use super::model::Image;
 use super::{Api, Reply, accepted};
 use crate::pull::Pull;
-use wharf_guest::Call;
+use wharf_guest::NamedRequest;
 use wharf_guest::{Error, Job};
 
 /// Podman does not answer requests about images while it copies one.
@@ -19,9 +19,11 @@ impl Api<'_> {
         } else {
             ["read-image", "read-image-history"]
         };
-        let image: Reply<Image> = self.read(&Call::named(read).timeout_ms(BUSY_MS))?;
+        let image: Reply<Image> = self.read(&NamedRequest::new(read).timeout_ms(BUSY_MS))?;
         match image {
-            Ok(image) if image.is_counted() => self.send(&Call::named(measure).timeout_ms(BUSY_MS)),
+            Ok(image) if image.is_counted() => {
+                self.send(&NamedRequest::new(measure).timeout_ms(BUSY_MS))
+            }
             Ok(_) => Ok(Ok(())),
             Err(refusal) => Ok(Err(refusal)),
         }
@@ -29,13 +31,13 @@ impl Api<'_> {
 
     /// Reads an image, if the engine has it.
     pub fn find_image(&self, reference: &str) -> Result<Reply<Image>, Error> {
-        let call = Call::named("find-image").with("image", reference);
+        let call = NamedRequest::new("find-image").with("image", reference);
         self.read(&call.timeout_ms(BUSY_MS))
     }
 
     /// Starts the pull of the blueprint's image, or reports its state.
     pub fn pull(&self) -> Result<Pull, Error> {
-        Ok(match Call::named("pull-image").job(self.engine)? {
+        Ok(match NamedRequest::new("pull-image").job(self.engine)? {
             Job::Running(line) => Pull::running(line.as_deref()),
             Job::Done(answer) => match accepted(answer) {
                 Ok(answer) => Pull::ended(&answer.body),

@@ -17,8 +17,8 @@ pub mod volume;
 pub use refusal::{Refusal, Reply};
 
 use serde::de::DeserializeOwned;
-use wharf_guest::{Answer, Error};
-use wharf_guest::{Call, Engine};
+use wharf_guest::{Engine, NamedRequest};
+use wharf_guest::{EngineAnswer, Error};
 
 /// A client of the engine.
 pub struct Api<'a> {
@@ -31,23 +31,23 @@ impl<'a> Api<'a> {
         Self { engine }
     }
 
-    fn read<T: DeserializeOwned>(&self, call: &Call) -> Result<Reply<T>, Error> {
-        match accepted(call.send(self.engine)?) {
+    fn read<T: DeserializeOwned>(&self, request: &NamedRequest) -> Result<Reply<T>, Error> {
+        match accepted(request.send(self.engine)?) {
             Ok(answer) => answer.json().map(Ok),
             Err(refusal) => Ok(Err(refusal)),
         }
     }
 
     /// For calls whose answer is not needed.
-    fn send(&self, call: &Call) -> Result<Reply<()>, Error> {
-        Ok(accepted(call.send(self.engine)?).map(|_| ()))
+    fn send(&self, request: &NamedRequest) -> Result<Reply<()>, Error> {
+        Ok(accepted(request.send(self.engine)?).map(|_| ()))
     }
 }
 
 /// Engines answer "not modified" if the change holds already.
 const NOT_MODIFIED: u16 = 304;
 
-fn accepted(answer: Answer) -> Reply<Answer> {
+fn accepted(answer: EngineAnswer) -> Reply<EngineAnswer> {
     if answer.is_success() || answer.status == NOT_MODIFIED {
         Ok(answer)
     } else {

@@ -3,8 +3,8 @@
 use super::model::NetworkDetails;
 use super::{Api, Reply};
 use crate::network::Which;
-use wharf_guest::Call;
 use wharf_guest::Error;
+use wharf_guest::NamedRequest;
 
 impl Api<'_> {
     /// Creates a network.
@@ -19,7 +19,7 @@ impl Api<'_> {
 
     /// Lists the networks of all owners.
     pub fn networks(&self) -> Result<Reply<Vec<NetworkDetails>>, Error> {
-        self.read(&Call::named("survey-networks"))
+        self.read(&NamedRequest::new("survey-networks"))
     }
 
     /// Reads a network.

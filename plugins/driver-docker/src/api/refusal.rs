@@ -3,7 +3,7 @@
 use crate::lxcfs;
 use serde::Deserialize;
 use std::ops::Deref;
-use wharf_guest::Answer;
+use wharf_guest::EngineAnswer;
 
 /// The engine's answer to a request.
 pub type Reply<T> = Result<T, Refusal>;
@@ -22,7 +22,7 @@ impl Deref for Refusal {
 
 impl Refusal {
     /// Reads `{"message": …}`, or else takes the whole body as the message.
-    pub fn read(answer: &Answer) -> Self {
+    pub fn read(answer: &EngineAnswer) -> Self {
         #[derive(Deserialize)]
         struct Message {
             message: String,
@@ -152,10 +152,10 @@ impl Refusal {
 #[cfg(test)]
 mod tests {
     use super::Refusal;
-    use wharf_guest::Answer;
+    use wharf_guest::EngineAnswer;
 
     fn refusal(status: u16, body: &str) -> Refusal {
-        Refusal::read(&Answer {
+        Refusal::read(&EngineAnswer {
             status,
             headers: Vec::new(),
             body: body.into(),

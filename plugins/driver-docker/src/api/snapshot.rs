@@ -3,7 +3,7 @@
 use super::model::{Event, Image, ImageSummary, Layer};
 use super::{Api, Reply, accepted};
 use chrono::DateTime;
-use wharf_guest::{Call, Error, Job, log};
+use wharf_guest::{Error, Job, NamedRequest, log};
 
 /// Podman does not answer requests about images while it copies one.
 const BUSY_MS: u32 = 60_000;
@@ -17,24 +17,24 @@ const LONGEST_COPY_S: i64 = 24 * 60 * 60;
 impl Api<'_> {
     /// Reads the snapshot of the call.
     pub fn snapshot(&self) -> Result<Reply<Image>, Error> {
-        self.read(&Call::named("read-snapshot").timeout_ms(BUSY_MS))
+        self.read(&NamedRequest::new("read-snapshot").timeout_ms(BUSY_MS))
     }
 
     /// Reads the layers of the snapshot.
     pub fn snapshot_layers(&self) -> Result<Reply<Vec<Layer>>, Error> {
-        self.read(&Call::named("read-snapshot-history").timeout_ms(BUSY_MS))
+        self.read(&NamedRequest::new("read-snapshot-history").timeout_ms(BUSY_MS))
     }
 
     /// Lists images with the label of this installation.
     pub fn own_images(&self) -> Result<Reply<Vec<ImageSummary>>, Error> {
-        self.read(&Call::named("list-snapshots").timeout_ms(BUSY_MS))
+        self.read(&NamedRequest::new("list-snapshots").timeout_ms(BUSY_MS))
     }
 
     /// Tells the host the size of the image below a container, by the id of its image. If that is a snapshot,
     /// the result is the size of the image below the snapshot.
     pub fn measure_below(&self, image: &str) -> Result<Reply<Option<u64>>, Error> {
         let about = |request| {
-            Call::named(request)
+            NamedRequest::new(request)
                 .with("image", image.trim_start_matches("sha256:"))
                 .timeout_ms(BUSY_MS)
         };
@@ -47,17 +47,17 @@ impl Api<'_> {
 
     /// Reads the copy of a stopped container.
     pub fn stopped_copy(&self) -> Result<Reply<Image>, Error> {
-        self.read(&Call::named("read-stopped").timeout_ms(BUSY_MS))
+        self.read(&NamedRequest::new("read-stopped").timeout_ms(BUSY_MS))
     }
 
     /// Names the copy of a stopped container as the snapshot.
     pub fn name_stopped_copy(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("name-stopped").timeout_ms(BUSY_MS))
+        self.send(&NamedRequest::new("name-stopped").timeout_ms(BUSY_MS))
     }
 
     /// Removes the copy of a stopped container, or its name.
     pub fn drop_stopped_copy(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("drop-stopped").timeout_ms(BUSY_MS))
+        self.send(&NamedRequest::new("drop-stopped").timeout_ms(BUSY_MS))
     }
 
     /// Starts the copy of a container, or reports its state: none while it is in progress. That of a stopped one has
@@ -67,9 +67,9 @@ impl Api<'_> {
         container: &str,
         last_start: Option<&str>,
     ) -> Result<Option<Reply<()>>, Error> {
-        let call = Call::named("commit").with("container", container);
-        let call = call.with_some("last-start", last_start);
-        Ok(match call.job(self.engine)? {
+        let request = NamedRequest::new("commit").with("container", container);
+        let request = request.with_some("last-start", last_start);
+        Ok(match request.job(self.engine)? {
             Job::Running(_) => None,
             Job::Done(answer) => Some(accepted(answer).map(drop)),
         })
@@ -81,7 +81,7 @@ impl Api<'_> {
     /// # Errors
     /// When the engine does not tell its time.
     pub fn may_copy(&self, container: &str) -> Result<Reply<bool>, Error> {
-        let answer = match accepted(Call::named("ping").send(self.engine)?) {
+        let answer = match accepted(NamedRequest::new("ping").send(self.engine)?) {
             Ok(answer) => answer,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -97,7 +97,7 @@ impl Api<'_> {
             let time = event.time.unwrap_or(now);
             now.saturating_sub(time) < LONGEST_COPY_S
         };
-        let pauses = Call::named("read-pauses").with("container", container);
+        let pauses = NamedRequest::new("read-pauses").with("container", container);
         let pauses = match self.events(&pauses.with("until", until))? {
             Ok(pauses) => pauses,
             Err(refusal) => return Ok(Err(refusal)),
@@ -105,12 +105,12 @@ impl Api<'_> {
         if let Some(last) = pauses.last() {
             return Ok(Ok(last.action == "pause" && is_recent(last)));
         }
-        let all = self.events(&Call::named("read-events").with("until", until))?;
+        let all = self.events(&NamedRequest::new("read-events").with("until", until))?;
         Ok(all.map(|all| all.len() >= REMEMBERED && all.first().is_some_and(is_recent)))
     }
 
-    fn events(&self, call: &Call) -> Result<Reply<Vec<Event>>, Error> {
-        let answer = match accepted(call.send(self.engine)?) {
+    fn events(&self, request: &NamedRequest) -> Result<Reply<Vec<Event>>, Error> {
+        let answer = match accepted(request.send(self.engine)?) {
             Ok(answer) => answer,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -123,11 +123,11 @@ impl Api<'_> {
 
     /// Lets a container go on.
     pub fn unpause(&self, container: &str) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("unpause").with("container", container))
+        self.send(&NamedRequest::new("unpause").with("container", container))
     }
 
     /// Removes the snapshot of the call.
     pub fn drop_snapshot(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("drop-snapshot").timeout_ms(BUSY_MS))
+        self.send(&NamedRequest::new("drop-snapshot").timeout_ms(BUSY_MS))
     }
 }

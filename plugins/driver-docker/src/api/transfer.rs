@@ -1,8 +1,8 @@
 //! Transfers of all content from one container to another.
 
 use super::{Api, Reply, accepted};
-use wharf_guest::Call;
-use wharf_guest::{Answer, EngineError, Error, JobState};
+use wharf_guest::NamedRequest;
+use wharf_guest::{EngineAnswer, EngineError, Error, JobState};
 
 /// Delay before another attempt to begin, ms.
 const TURN_MS: u32 = 2000;
@@ -22,7 +22,7 @@ impl Api<'_> {
     /// Begins the transfer of a container's content to its replacement. An export has the owners as
     /// seen inside the container; an archive has those of the node.
     pub fn begin_transfer(&self, from: &str) -> Result<(), Error> {
-        let begun = Call::named("content")
+        let begun = NamedRequest::new("content")
             .with("container", from)
             .begin_transfer(self.engine);
         begun.map_err(|error| match error {
@@ -38,7 +38,7 @@ impl Api<'_> {
             None => Moving::Nothing,
             Some(JobState::Running(line)) => Moving::Under(line),
             Some(JobState::Done(response)) => Moving::Ended(
-                accepted(Answer {
+                accepted(EngineAnswer {
                     status: response.status,
                     headers: response.headers,
                     body: response.body,

@@ -4,7 +4,7 @@ use super::model::{Details, Labels, Summary};
 use super::{Api, Reply, accepted};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use wharf_guest::{Call, Error};
+use wharf_guest::{Error, NamedRequest};
 
 /// Making and removing a container's disk is slow on a busy engine, ms.
 const DISK_WORK_MS: u32 = 60_000;
@@ -38,61 +38,61 @@ pub struct VolumeCreation {
 impl Api<'_> {
     /// Creates the volume with the mark of the call. Success if it exists already.
     pub fn mark_store(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("mark-store"))
+        self.send(&NamedRequest::new("mark-store"))
     }
 
     /// Reads the volume with the mark.
     pub fn store(&self) -> Result<Reply<Volume>, Error> {
-        self.read(&Call::named("read-store"))
+        self.read(&NamedRequest::new("read-store"))
     }
 
     /// Reads the volume of the call.
     pub fn volume(&self) -> Result<Reply<Volume>, Error> {
-        self.read(&Call::named("read-volume"))
+        self.read(&NamedRequest::new("read-volume"))
     }
 
     /// Reads a volume of the call's instance.
     pub fn mounted(&self, volume: &str) -> Result<Reply<Volume>, Error> {
-        self.read(&Call::named("read-mount").with("mount", volume))
+        self.read(&NamedRequest::new("read-mount").with("mount", volume))
     }
 
     /// Lists this installation's volumes.
     pub fn volumes(&self) -> Result<Reply<Volumes>, Error> {
-        self.read(&Call::named("list-volumes"))
+        self.read(&NamedRequest::new("list-volumes"))
     }
 
     /// Lists the containers that hold this installation's volumes.
     pub fn holders(&self) -> Result<Reply<Vec<Summary>>, Error> {
-        self.read(&Call::named("list-holders"))
+        self.read(&NamedRequest::new("list-holders"))
     }
 
     /// Reads the container that holds the volume of the call.
     pub fn holder(&self) -> Result<Reply<Details>, Error> {
-        self.read(&Call::named("read-holder"))
+        self.read(&NamedRequest::new("read-holder"))
     }
 
     /// Tells the host the size of an image's layers, for the limit of the holder's disk.
     pub fn measure_layers(&self, image: &str) -> Result<Reply<()>, Error> {
-        let call = Call::named("read-layers").with("image", image);
-        self.send(&call.timeout_ms(DISK_WORK_MS))
+        let request = NamedRequest::new("read-layers").with("image", image);
+        self.send(&request.timeout_ms(DISK_WORK_MS))
     }
 
     /// Creates the holder, or a container that makes a proof.
     pub fn make_holder(&self, image: &str, proof: bool) -> Result<Reply<()>, Error> {
-        let call = Call::named("create-holder").with("image", image);
-        let call = if proof {
-            call.with("proof", true)
+        let request = NamedRequest::new("create-holder").with("image", image);
+        let request = if proof {
+            request.with("proof", true)
         } else {
-            call
+            request
         };
-        self.send(&call.timeout_ms(DISK_WORK_MS))
+        self.send(&request.timeout_ms(DISK_WORK_MS))
     }
 
     /// Runs the holder's command, and tells the host the place of its disk. Returns what the command has printed.
     pub fn run_holder(&self) -> Result<Reply<String>, Error> {
         let mut printed = String::new();
         for request in ["start-holder", "wait-for-holder", "read-root", "read-place"] {
-            let answer = Call::named(request).timeout_ms(DISK_WORK_MS);
+            let answer = NamedRequest::new(request).timeout_ms(DISK_WORK_MS);
             match accepted(answer.send(self.engine)?) {
                 Ok(answer) => printed = String::from_utf8_lossy(&answer.body).into_owned(),
                 Err(refusal) => return Ok(Err(refusal)),
@@ -103,7 +103,7 @@ impl Api<'_> {
 
     /// The volume that [`Self::make_volume`] would make; none if its holder has not told a place.
     pub fn planned_volume(&self) -> Result<Option<VolumeCreation>, Error> {
-        match Call::named("create-volume").show(self.engine) {
+        match NamedRequest::new("create-volume").show(self.engine) {
             Ok(written) => written.json().map(Some),
             Err(_) => Ok(None),
         }
@@ -111,16 +111,16 @@ impl Api<'_> {
 
     /// Makes the volume. Success if one of this name exists already, also with other options.
     pub fn make_volume(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("create-volume"))
+        self.send(&NamedRequest::new("create-volume"))
     }
 
     /// Removes the volume. Its content stays with its holder.
     pub fn remove_volume(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("delete-volume"))
+        self.send(&NamedRequest::new("delete-volume"))
     }
 
     /// Removes the holder with the content of the volume.
     pub fn remove_holder(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("delete-holder").timeout_ms(DISK_WORK_MS))
+        self.send(&NamedRequest::new("delete-holder").timeout_ms(DISK_WORK_MS))
     }
 }

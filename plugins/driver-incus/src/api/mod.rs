@@ -13,8 +13,8 @@ pub use refusal::{Refusal, Reply};
 
 use model::Envelope;
 use serde::de::DeserializeOwned;
-use wharf_guest::{Answer, Error};
-use wharf_guest::{Call, Engine};
+use wharf_guest::{Engine, NamedRequest};
+use wharf_guest::{EngineAnswer, Error};
 
 /// The status of a cluster without a majority of its database.
 const NO_QUORUM: u16 = 503;
@@ -31,31 +31,31 @@ impl<'a> Api<'a> {
     }
 
     fn get<T: DeserializeOwned>(&self, request: &str) -> Result<Reply<T>, Error> {
-        self.read(&Call::named(request))
+        self.read(&NamedRequest::new(request))
     }
 
     /// For calls whose answer is a list, or null.
-    fn list<T: DeserializeOwned>(&self, call: &Call) -> Result<Reply<Vec<T>>, Error> {
-        let listed = self.read::<Option<Vec<T>>>(call)?;
+    fn list<T: DeserializeOwned>(&self, request: &NamedRequest) -> Result<Reply<Vec<T>>, Error> {
+        let listed = self.read::<Option<Vec<T>>>(request)?;
         Ok(listed.map(Option::unwrap_or_default))
     }
 
     /// For calls whose answer has content.
-    fn read<T: DeserializeOwned>(&self, call: &Call) -> Result<Reply<T>, Error> {
-        match self.accepted(call)? {
+    fn read<T: DeserializeOwned>(&self, request: &NamedRequest) -> Result<Reply<T>, Error> {
+        match self.accepted(request)? {
             Ok(answer) => Ok(Ok(answer.json::<Envelope<T>>()?.metadata)),
             Err(refusal) => Ok(Err(refusal)),
         }
     }
 
     /// For calls whose answer is not needed.
-    fn send(&self, call: &Call) -> Result<Reply<()>, Error> {
-        Ok(self.accepted(call)?.map(|_| ()))
+    fn send(&self, request: &NamedRequest) -> Result<Reply<()>, Error> {
+        Ok(self.accepted(request)?.map(|_| ()))
     }
 
     /// Sends a request. A failed operation is an error inside an answer with status 200.
-    fn accepted(&self, call: &Call) -> Result<Reply<Answer>, Error> {
-        let answer = call.send(self.engine)?;
+    fn accepted(&self, request: &NamedRequest) -> Result<Reply<EngineAnswer>, Error> {
+        let answer = request.send(self.engine)?;
         if answer.is_success() && !Refusal::is_inside(&answer) {
             return Ok(Ok(answer));
         }

@@ -3,8 +3,8 @@
 use super::model::{Accepted, Operation};
 use super::{Api, Refusal, Reply};
 use std::collections::BTreeMap;
-use wharf_guest::Call;
-use wharf_guest::{Answer, Error};
+use wharf_guest::NamedRequest;
+use wharf_guest::{EngineAnswer, Error};
 
 /// The time limit of a wait, after which the engine answers sooner, ms.
 const WAIT_MS: u32 = 15_000;
@@ -22,8 +22,12 @@ pub enum Outcome {
 
 impl Api<'_> {
     /// Sends a request that starts an operation, and waits for its end, at most `rounds` times.
-    pub(super) fn operate(&self, call: &Call, rounds: u32) -> Result<Reply<Outcome>, Error> {
-        let answer = match self.accepted(call)? {
+    pub(super) fn operate(
+        &self,
+        request: &NamedRequest,
+        rounds: u32,
+    ) -> Result<Reply<Outcome>, Error> {
+        let answer = match self.accepted(request)? {
             Ok(answer) => answer,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -32,7 +36,7 @@ impl Api<'_> {
             return Ok(Ok(Outcome::Done));
         };
         for _ in 0..rounds {
-            let wait = Call::named("wait").with("operation", &id);
+            let wait = NamedRequest::new("wait").with("operation", &id);
             match self.read::<Operation>(&wait.timeout_ms(WAIT_MS))? {
                 Ok(operation) if RUNNING.contains(&operation.status_code) => {}
                 Ok(_) => return Ok(Ok(Outcome::Done)),
@@ -72,7 +76,7 @@ fn is_of(path: &str, name: &str) -> bool {
 }
 
 /// The id in `/1.0/operations/ID?project=P`; none if there is no operation.
-fn id(answer: &Answer) -> Result<Option<String>, Error> {
+fn id(answer: &EngineAnswer) -> Result<Option<String>, Error> {
     let accepted: Accepted = answer.json()?;
     let path = accepted.operation.split('?').next().unwrap_or_default();
     Ok(path

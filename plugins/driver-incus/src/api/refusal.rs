@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 use std::ops::Deref;
-use wharf_guest::Answer;
+use wharf_guest::EngineAnswer;
 
 /// The engine's answer to a request.
 pub type Reply<T> = Result<T, Refusal>;
@@ -31,14 +31,14 @@ struct Failure {
 
 impl Refusal {
     /// Whether an answer with a status of success tells of an error.
-    pub fn is_inside(answer: &Answer) -> bool {
+    pub fn is_inside(answer: &EngineAnswer) -> bool {
         answer
             .json::<Failure>()
             .is_ok_and(|failure| failure.r#type == "error")
     }
 
     /// Reads the engine's message, or else takes the whole body as the message.
-    pub fn read(answer: &Answer) -> Self {
+    pub fn read(answer: &EngineAnswer) -> Self {
         let failure = answer.json::<Failure>().unwrap_or_default();
         let message = if failure.error.is_empty() {
             String::from_utf8_lossy(&answer.body).trim().to_owned()
@@ -168,10 +168,10 @@ impl Refusal {
 #[cfg(test)]
 mod tests {
     use super::Refusal;
-    use wharf_guest::Answer;
+    use wharf_guest::EngineAnswer;
 
-    fn answer(status: u16, body: &str) -> Answer {
-        Answer {
+    fn answer(status: u16, body: &str) -> EngineAnswer {
+        EngineAnswer {
             status,
             headers: Vec::new(),
             body: body.into(),

@@ -6,7 +6,7 @@ use super::model::{
 };
 use super::{Api, Outcome, Reply};
 use serde::Deserialize;
-use wharf_guest::Call;
+use wharf_guest::NamedRequest;
 use wharf_guest::{Error, File};
 
 /// The engine walks the machine's devices, ms.
@@ -39,7 +39,7 @@ impl Api<'_> {
 
     /// Reads the member's machine.
     pub fn resources(&self) -> Result<Reply<Resources>, Error> {
-        self.read(&Call::named("resources").timeout_ms(RESOURCES_MS))
+        self.read(&NamedRequest::new("resources").timeout_ms(RESOURCES_MS))
     }
 
     /// Reads the member's state in the cluster.
@@ -79,13 +79,13 @@ impl Api<'_> {
 
     /// Lists the names of the project's images.
     pub fn aliases(&self) -> Result<Reply<Vec<String>>, Error> {
-        let listed = self.list::<String>(&Call::named("images"))?;
+        let listed = self.list::<String>(&NamedRequest::new("images"))?;
         Ok(listed.map(|paths| paths.iter().map(|path| alias(path)).collect()))
     }
 
     /// Lists the names of the instances whose disks are on this member, running or not.
     pub fn disks(&self) -> Result<Reply<Vec<String>>, Error> {
-        let listed = self.list::<String>(&Call::named("disks"))?;
+        let listed = self.list::<String>(&NamedRequest::new("disks"))?;
         let disks = |paths: Vec<String>| {
             let disks = paths.iter().filter(|path| !path.contains(SNAPSHOTS));
             disks.map(|path| name(path)).collect()
@@ -95,7 +95,7 @@ impl Api<'_> {
 
     /// Reads the metrics of all running instances of this member.
     pub fn metrics(&self) -> Result<Reply<Vec<u8>>, Error> {
-        let answer = self.accepted(&Call::named("metrics"))?;
+        let answer = self.accepted(&NamedRequest::new("metrics"))?;
         Ok(answer.map(|answer| answer.body))
     }
 
@@ -111,12 +111,12 @@ impl Api<'_> {
 
     /// Creates that volume.
     pub fn write_mark(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("write-mark"))
+        self.send(&NamedRequest::new("write-mark"))
     }
 
     /// Reads an instance that [`Api::disks`] has listed.
     pub fn listed(&self, name: &str) -> Result<Reply<Instance>, Error> {
-        self.read(&Call::named("read-listed").with("instance", name))
+        self.read(&NamedRequest::new("read-listed").with("instance", name))
     }
 }
 
@@ -124,7 +124,10 @@ impl Api<'_> {
 impl Api<'_> {
     /// Creates the instance, without a start.
     pub fn create(&self, digest: &str) -> Result<Reply<Outcome>, Error> {
-        self.operate(&Call::named("create").with("digest", digest), CREATE_ROUNDS)
+        self.operate(
+            &NamedRequest::new("create").with("digest", digest),
+            CREATE_ROUNDS,
+        )
     }
 
     /// Reads the instance.
@@ -149,57 +152,57 @@ impl Api<'_> {
 
     /// Lets the engine choose another range of ids, if the text differs from the present one.
     pub fn choose_ids(&self, text: &str) -> Result<Reply<()>, Error> {
-        let call = Call::named("choose-ids").with("isolated", text);
-        self.send(&call.timeout_ms(CHANGE_MS))
+        let request = NamedRequest::new("choose-ids").with("isolated", text);
+        self.send(&request.timeout_ms(CHANGE_MS))
     }
 
     /// Notes that the instance's start has ended.
     pub fn note_start(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("note-start").timeout_ms(CHANGE_MS))
+        self.send(&NamedRequest::new("note-start").timeout_ms(CHANGE_MS))
     }
 
     /// Brings the stopped instance from another member to this one.
     pub fn move_here(&self) -> Result<Reply<Outcome>, Error> {
-        self.operate(&Call::named("move-here"), MOVE_ROUNDS)
+        self.operate(&NamedRequest::new("move-here"), MOVE_ROUNDS)
     }
 
     /// Gives the moved instance its addresses, ports and GPUs on this member.
     pub fn readdress(&self, digest: &str) -> Result<Reply<()>, Error> {
-        let call = Call::named("readdress").with("digest", digest);
-        self.send(&call.timeout_ms(CHANGE_MS))
+        let request = NamedRequest::new("readdress").with("digest", digest);
+        self.send(&request.timeout_ms(CHANGE_MS))
     }
 
     /// Starts the instance.
     pub fn start(&self) -> Result<Reply<Outcome>, Error> {
-        self.operate(&Call::named("start"), CHANGE_ROUNDS)
+        self.operate(&NamedRequest::new("start"), CHANGE_ROUNDS)
     }
 
     /// Stops the instance within the grace.
     pub fn stop(&self, grace_ms: u32) -> Result<Reply<Outcome>, Error> {
-        let call = Call::named("stop").with("grace", grace_ms.div_ceil(1_000));
-        self.operate(&call, grace_ms.saturating_add(STOP_MARGIN_MS) / ROUND_MS)
+        let request = NamedRequest::new("stop").with("grace", grace_ms.div_ceil(1_000));
+        self.operate(&request, grace_ms.saturating_add(STOP_MARGIN_MS) / ROUND_MS)
     }
 
     /// Stops the instance without grace.
     pub fn kill(&self) -> Result<Reply<Outcome>, Error> {
-        self.operate(&Call::named("kill"), CHANGE_ROUNDS)
+        self.operate(&NamedRequest::new("kill"), CHANGE_ROUNDS)
     }
 
     /// Removes the instance with its disk.
     pub fn remove(&self) -> Result<Reply<Outcome>, Error> {
-        self.operate(&Call::named("delete"), CHANGE_ROUNDS)
+        self.operate(&NamedRequest::new("delete"), CHANGE_ROUNDS)
     }
 
     /// Makes a directory in the instance, unless it has the directory.
     pub fn make_directory(&self, directory: &str) -> Result<Reply<()>, Error> {
-        let call = Call::named("make-directory").with("directory", directory);
-        self.send(&call.timeout_ms(FILE_MS))
+        let request = NamedRequest::new("make-directory").with("directory", directory);
+        self.send(&request.timeout_ms(FILE_MS))
     }
 
     /// Writes a file of the instance.
     pub fn write(&self, file: &File) -> Result<Reply<()>, Error> {
-        let call = Call::named("write-file").with("file", &file.path);
-        self.send(&call.timeout_ms(FILE_MS))
+        let request = NamedRequest::new("write-file").with("file", &file.path);
+        self.send(&request.timeout_ms(FILE_MS))
     }
 }
 
@@ -207,7 +210,7 @@ impl Api<'_> {
 impl Api<'_> {
     /// Lists the names of the volumes on this member.
     pub fn volumes(&self) -> Result<Reply<Vec<String>>, Error> {
-        let listed = self.list::<String>(&Call::named("list-volumes"))?;
+        let listed = self.list::<String>(&NamedRequest::new("list-volumes"))?;
         Ok(listed.map(|paths| paths.iter().map(|path| name(path)).collect()))
     }
 
@@ -223,28 +226,28 @@ impl Api<'_> {
 
     /// Makes it.
     pub fn make_volume(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("create-volume").timeout_ms(CHANGE_MS))
+        self.send(&NamedRequest::new("create-volume").timeout_ms(CHANGE_MS))
     }
 
     /// Removes it with its content.
     pub fn remove_volume(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("delete-volume").timeout_ms(CHANGE_MS))
+        self.send(&NamedRequest::new("delete-volume").timeout_ms(CHANGE_MS))
     }
 
     /// The devices of the volumes that the instance of the call should have.
     pub fn attached(&self) -> Result<Instance, Error> {
-        Call::named("attach").show(self.engine)?.json()
+        NamedRequest::new("attach").show(self.engine)?.json()
     }
 
     /// Gives the instance these devices.
     pub fn attach(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("attach").timeout_ms(CHANGE_MS))
+        self.send(&NamedRequest::new("attach").timeout_ms(CHANGE_MS))
     }
 
     /// Takes a volume from the instance.
     pub fn detach(&self, device: &str) -> Result<Reply<()>, Error> {
-        let call = Call::named("detach").with("device", device);
-        self.send(&call.timeout_ms(CHANGE_MS))
+        let request = NamedRequest::new("detach").with("device", device);
+        self.send(&request.timeout_ms(CHANGE_MS))
     }
 }
 
@@ -256,27 +259,27 @@ impl Api<'_> {
         struct Named {
             name: String,
         }
-        let copy = Call::named("copy-probe").show(self.engine)?;
-        let probe = Call::named("create-probe").show(self.engine)?;
+        let copy = NamedRequest::new("copy-probe").show(self.engine)?;
+        let probe = NamedRequest::new("create-probe").show(self.engine)?;
         Ok([probe.json::<Named>()?.name, copy.json::<Named>()?.name])
     }
 
     /// Makes the instance, or its copy.
     pub fn make_probe(&self, copy: bool) -> Result<Reply<Outcome>, Error> {
         let request = if copy { "copy-probe" } else { "create-probe" };
-        self.operate(&Call::named(request), CHANGE_ROUNDS)
+        self.operate(&NamedRequest::new(request), CHANGE_ROUNDS)
     }
 
     /// Writes a part on its disk. Only [`Self::probe_length`] tells how much of it.
     pub fn write_probe(&self, part: &str) -> Result<(), Error> {
-        let call = Call::named("write-probe").with("part", part);
-        self.send(&call.timeout_ms(FILE_MS)).map(drop)
+        let request = NamedRequest::new("write-probe").with("part", part);
+        self.send(&request.timeout_ms(FILE_MS)).map(drop)
     }
 
     /// Reads the length of a part, in bytes; 0 if it does not exist.
     pub fn probe_length(&self, part: &str) -> Result<u64, Error> {
-        let call = Call::named("read-probe").with("part", part);
-        let answer = call.timeout_ms(FILE_MS).send(self.engine)?;
+        let request = NamedRequest::new("read-probe").with("part", part);
+        let answer = request.timeout_ms(FILE_MS).send(self.engine)?;
         let length = answer
             .header("content-length")
             .filter(|_| answer.is_success());
@@ -286,7 +289,7 @@ impl Api<'_> {
     /// Removes the instance, or its copy.
     pub fn remove_probe(&self, name: &str) -> Result<Reply<Outcome>, Error> {
         self.operate(
-            &Call::named("delete-probe").with("probe", name),
+            &NamedRequest::new("delete-probe").with("probe", name),
             CHANGE_ROUNDS,
         )
     }
@@ -296,7 +299,7 @@ impl Api<'_> {
 impl Api<'_> {
     /// Lists the snapshots on this member, by the names of their instances.
     pub fn snapshots(&self) -> Result<Reply<Vec<(String, String)>>, Error> {
-        let listed = self.list::<String>(&Call::named("disks"))?;
+        let listed = self.list::<String>(&NamedRequest::new("disks"))?;
         let names = |path: &String| {
             let (instance, snapshot) = path.split_once(SNAPSHOTS)?;
             Some((name(instance), name(snapshot)))
@@ -311,62 +314,62 @@ impl Api<'_> {
 
     /// Lists the snapshots of the instance of the call.
     pub fn own_snapshots(&self) -> Result<Reply<Vec<String>>, Error> {
-        self.list(&Call::named("count-snapshots"))
+        self.list(&NamedRequest::new("count-snapshots"))
     }
 
     /// Notes the snapshot, and the most bytes that its data can take.
     pub fn note_snapshot(&self, bytes: u64) -> Result<Reply<()>, Error> {
-        let call = Call::named("note-snapshot").with("bytes", bytes);
-        self.send(&call.timeout_ms(CHANGE_MS))
+        let request = NamedRequest::new("note-snapshot").with("bytes", bytes);
+        self.send(&request.timeout_ms(CHANGE_MS))
     }
 
     /// Gives the disk its size, or room beyond that.
     pub fn set_root(&self, roomy: bool) -> Result<Reply<()>, Error> {
-        let call = Call::named("set-root").flag("roomy", roomy);
-        self.send(&call.timeout_ms(CHANGE_MS))
+        let request = NamedRequest::new("set-root").flag("roomy", roomy);
+        self.send(&request.timeout_ms(CHANGE_MS))
     }
 
     /// Takes the snapshot.
     pub fn take_snapshot(&self) -> Result<Reply<Outcome>, Error> {
-        self.operate(&Call::named("take-snapshot"), MOVE_ROUNDS)
+        self.operate(&NamedRequest::new("take-snapshot"), MOVE_ROUNDS)
     }
 
     /// Removes the snapshot.
     pub fn drop_snapshot(&self) -> Result<Reply<Outcome>, Error> {
-        self.operate(&Call::named("drop-snapshot"), MOVE_ROUNDS)
+        self.operate(&NamedRequest::new("drop-snapshot"), MOVE_ROUNDS)
     }
 
     /// Creates the instance from the snapshot.
     pub fn create_clone(&self, digest: &str, bytes: u64) -> Result<Reply<Outcome>, Error> {
-        let call = Call::named("create-clone").with("digest", digest);
-        self.operate(&call.with("bytes", bytes), CREATE_ROUNDS)
+        let request = NamedRequest::new("create-clone").with("digest", digest);
+        self.operate(&request.with("bytes", bytes), CREATE_ROUNDS)
     }
 
     /// Notes that the restore has begun.
     pub fn note_restore(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("note-restore").timeout_ms(CHANGE_MS))
+        self.send(&NamedRequest::new("note-restore").timeout_ms(CHANGE_MS))
     }
 
     /// Notes the disk that an interrupted restore has left: this one, if it has begun.
     pub fn note_left_over(&self, has_begun: bool) -> Result<Reply<()>, Error> {
-        let call = Call::named("note-restore").flag("not", !has_begun);
-        self.send(&call.flag("left-over", true).timeout_ms(CHANGE_MS))
+        let request = NamedRequest::new("note-restore").flag("not", !has_begun);
+        self.send(&request.flag("left-over", true).timeout_ms(CHANGE_MS))
     }
 
     /// Restores the snapshot.
     pub fn restore(&self) -> Result<Reply<Outcome>, Error> {
-        self.operate(&Call::named("restore"), CHANGE_ROUNDS)
+        self.operate(&NamedRequest::new("restore"), CHANGE_ROUNDS)
     }
 
     /// Takes the volumes, GPUs and ports from the instance, of which there is at least one.
     pub fn mask(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("mask").timeout_ms(CHANGE_MS))
+        self.send(&NamedRequest::new("mask").timeout_ms(CHANGE_MS))
     }
 
     /// Gives the instance with the disk of the snapshot what is its own.
     pub fn furnish(&self, digest: &str, restored: bool) -> Result<Reply<()>, Error> {
-        let call = Call::named("furnish").with("digest", digest);
-        self.send(&call.flag("restored", restored).timeout_ms(CHANGE_MS))
+        let request = NamedRequest::new("furnish").with("digest", digest);
+        self.send(&request.flag("restored", restored).timeout_ms(CHANGE_MS))
     }
 }
 
@@ -379,46 +382,48 @@ impl Api<'_> {
 
     /// The configuration of that network.
     pub fn owner_network_to_be(&self) -> Result<Network, Error> {
-        Call::named("create-network").show(self.engine)?.json()
+        NamedRequest::new("create-network")
+            .show(self.engine)?
+            .json()
     }
 
     /// Creates that network on all members.
     pub fn create_network(&self) -> Result<Reply<()>, Error> {
-        self.send(&Call::named("create-network").timeout_ms(NETWORK_MS))
+        self.send(&NamedRequest::new("create-network").timeout_ms(NETWORK_MS))
     }
 
     /// Removes an unused network with its forwards.
     pub fn remove_network(&self, name: &str) -> Result<Reply<()>, Error> {
-        let call = Call::named("delete-network").with("network", name);
-        self.send(&call.timeout_ms(NETWORK_MS))
+        let request = NamedRequest::new("delete-network").with("network", name);
+        self.send(&request.timeout_ms(NETWORK_MS))
     }
 
     /// Lists the forwards of a network.
     pub fn forwards(&self, network: &str) -> Result<Reply<Vec<Forward>>, Error> {
-        self.list(&Call::named("forwards").with("network", network))
+        self.list(&NamedRequest::new("forwards").with("network", network))
     }
 
     /// Creates the forward of a published port.
     pub fn create_forward(&self, node_port: u16) -> Result<Reply<()>, Error> {
-        let call = Call::named("create-forward").with("port", node_port);
-        self.send(&call.timeout_ms(NETWORK_MS))
+        let request = NamedRequest::new("create-forward").with("port", node_port);
+        self.send(&request.timeout_ms(NETWORK_MS))
     }
 
     /// Replaces the forward of a published port.
     pub fn replace_forward(&self, node_port: u16) -> Result<Reply<()>, Error> {
-        let call = Call::named("replace-forward").with("port", node_port);
-        self.send(&call.timeout_ms(NETWORK_MS))
+        let request = NamedRequest::new("replace-forward").with("port", node_port);
+        self.send(&request.timeout_ms(NETWORK_MS))
     }
 
     /// Removes a forward that [`Api::forwards`] has listed.
     pub fn remove_forward(&self, network: &str, address: &str) -> Result<Reply<()>, Error> {
-        let call = Call::named("delete-forward").with("network", network);
-        self.send(&call.with("address", address).timeout_ms(NETWORK_MS))
+        let request = NamedRequest::new("delete-forward").with("network", network);
+        self.send(&request.with("address", address).timeout_ms(NETWORK_MS))
     }
 }
 
-fn sized(before_start: bool) -> Call {
-    Call::named("change").flag("before-start", before_start)
+fn sized(before_start: bool) -> NamedRequest {
+    NamedRequest::new("change").flag("before-start", before_start)
 }
 
 /// The last part of `/1.0/storage-pools/POOL/volumes/container/NAME?project=P&target=M`.
