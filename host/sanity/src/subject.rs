@@ -23,6 +23,8 @@ pub const GRACE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 /// Repetitions of `ensure` after a lack of resources, about two seconds in all.
 const REPETITIONS: usize = 20;
+/// Repetitions of a call whose answer is late.
+const LATE: usize = 3;
 /// The size of an instance, which its flavor may exceed.
 const SIZE: Size = Size {
     n_vcpus: 1,
@@ -171,16 +173,22 @@ impl Subject {
         own.blueprint(std::iter::once(self.driver().engine_kind()), &request)
     }
 
-    /// Repeats a call while the driver asks for a retry, as the host does.
+    /// Repeats a call while the driver asks for a retry, as the host does, and a few times after an answer that the
+    /// engine owes: a busy one answers late.
     pub async fn retried<T>(
         &self,
         call: impl AsyncFn() -> Result<T, PluginError>,
     ) -> Result<T, PluginError> {
         let begin = Instant::now();
+        let mut late = 0;
         loop {
             match call().await {
                 Err(PluginError::RetryLater(pause)) if begin.elapsed() < self.sample.deadline => {
                     tokio::time::sleep(pause).await;
+                }
+                Err(PluginError::Unreachable(_)) if late < LATE => {
+                    late += 1;
+                    tokio::time::sleep(PAUSE).await;
                 }
                 result => return result,
             }
@@ -232,8 +240,8 @@ impl Subject {
 
     /// The phase of an instance.
     pub async fn phase(&self, tag: Tag) -> Result<Phase> {
-        let report = self.driver().inspect(tag, Generation(9)).await;
-        Ok(report.context("inspect")?.phase)
+        let inspect = async || self.driver().inspect(tag, Generation(9)).await;
+        Ok(self.retried(inspect).await.context("inspect")?.phase)
     }
 
     /// Waits until an instance has a phase.
@@ -306,7 +314,8 @@ impl Subject {
 
     /// The tags in the driver's list.
     pub async fn listed(&self) -> Result<Vec<(Tag, Phase)>> {
-        let list = self.driver().list().await.context("list")?;
+        let list = async || self.driver().list().await;
+        let list = self.retried(list).await.context("list")?;
         Ok(list.into_iter().map(|row| (row.tag, row.phase)).collect())
     }
 
