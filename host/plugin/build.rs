@@ -18,7 +18,7 @@ const PREBUILT: &str = "WHARF_PREBUILT_PLUGINS";
 
 /// Variables of cargo, clippy and rustc that describe the host's own build, and would change the
 /// plugins' build.
-const INHERITED: [&str; 16] = [
+const INHERITED: [&str; 15] = [
     "CARGO_BUILD_RUSTFLAGS",
     "CARGO_BUILD_TARGET",
     "CARGO_BUILD_TARGET_DIR",
@@ -31,7 +31,6 @@ const INHERITED: [&str; 16] = [
     "OPT_LEVEL",
     "OUT_DIR",
     "PROFILE",
-    "RUSTC_WORKSPACE_WRAPPER",
     "RUSTDOCFLAGS",
     "RUSTFLAGS",
     "TARGET",
@@ -154,9 +153,14 @@ fn compile(workspace: &Path, packages: &[String]) -> Result<PathBuf, String> {
     require_target()?;
     let target_dir = workspace.join("target/plugins");
     let mut cargo = Command::new(variable("CARGO")?);
-    for (name, _) in env::vars_os() {
+    for (name, value) in env::vars_os() {
         let text = name.to_string_lossy();
-        if INHERITED.contains(&&*text) || INHERITED_PREFIXES.iter().any(|p| text.starts_with(p)) {
+        // `cargo clippy` has a wrapper that checks crates and compiles none.
+        let checks_only = text == "RUSTC_WORKSPACE_WRAPPER"
+            && Path::new(&value).file_stem() == Some("clippy-driver".as_ref());
+        let is_inherited =
+            INHERITED.contains(&&*text) || INHERITED_PREFIXES.iter().any(|p| text.starts_with(p));
+        if checks_only || is_inherited {
             cargo.env_remove(&name);
         }
     }

@@ -37,13 +37,19 @@ pub struct Selection {
 pub fn build(workspace: &Workspace) -> Result<Vec<Executable>> {
     build::ensure_wasm_target(workspace)?;
     let mut executables = Vec::new();
-    step("Building the workspace and its tests (release)", || {
-        executables = executable::build(workspace)?;
-        build::precompile(workspace)
-    })?;
-    step("Building the plugins of tests", || {
-        build::plugins_of_tests(workspace)
-    })?;
+    step(
+        "Building the workspace, its tests and their plugins (release)",
+        || {
+            // The last crates of the workspace leave a core idle.
+            let (built, plugins) = std::thread::scope(|scope| {
+                let plugins = scope.spawn(|| build::plugins_of_tests(workspace));
+                (executable::build(workspace), plugins.join())
+            });
+            executables = built?;
+            plugins.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            build::precompile(workspace)
+        },
+    )?;
     Ok(executables)
 }
 
