@@ -143,12 +143,17 @@ impl Attempt<'_> {
         }
     }
 
-    /// The time until a larger claim is not needed any more for a size that the node was asked for and did not take.
+    /// The time until no size can follow that the node was asked for and did not take: a larger one, which is still
+    /// claimed, or one that is smaller than the present one.
     fn until_sized(&self) -> Result<Option<Duration>, Error> {
         let (id, size) = (self.instance.id, self.instance.size);
         let claim = self.app.db.read(|rows| rows.claim(id))?;
-        let larger = claim.filter(|claim| claim.size != size);
-        Ok(larger.and_then(|_| until_certain(self.tasks.unanswered(id).size)))
+        let is_larger = claim.is_some_and(|claim| claim.size != size);
+        let may_follow = is_larger || self.history.resizing.is_some();
+        let last = self.tasks.unanswered(id).size;
+        // An earlier process may have asked for the larger one right before its end.
+        let last = last.or_else(|| is_larger.then(|| self.tasks.begun()));
+        Ok(until_certain(last).filter(|_| may_follow))
     }
 
     /// The host key that the instance shows its user; `None` if it offers no SSH, or does not answer.

@@ -182,6 +182,11 @@ impl Tasks {
         self.requested.lock().entry(id).or_insert(unanswered);
     }
 
+    /// The start of this process.
+    pub fn begun(&self) -> Instant {
+        self.begun
+    }
+
     /// The requests about an instance that got no answer. An earlier process may have made one right before its end.
     pub fn unanswered(&self, id: InstanceId) -> Unanswered {
         let earlier = Unanswered {
