@@ -73,7 +73,6 @@ fn on_incus(table: &mut Table) -> Result<()> {
     })?;
     let measured = ours_on(&cluster, dir.path()).and_then(|ours| {
         let admin = cluster.first()?.admin();
-        incus::image::ensure(&admin, PROJECT, &["base"])?;
         let source = Source::fill(&ours, 20, SHARED, |_, fill| {
             let command = json!({ "command": ["sh", "-c", fill], "wait-for-websocket": false });
             let done = ask(
@@ -140,6 +139,7 @@ fn ours_on(cluster: &Cluster, dir: &Path) -> Result<Ours> {
     fs::write(&pinned, cluster.certificate()?)?;
     Project::make(cluster, PROJECT, &made.cert.pem())?;
     let member = cluster.first()?;
+    incus::image::ensure(&member.admin(), PROJECT, &["base"])?;
     let (name, address) = (member.name(), member.address());
     let node = format!(
         "driver = \"incus\"\nendpoint = \"{}\"\nssh_host = \"{address}\"\nlan_cidr = \"10.79.4.0/22\"\n\
