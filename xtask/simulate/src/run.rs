@@ -184,7 +184,9 @@ fn processes(outside: &Arc<Outside>, script: &Script) -> Result<()> {
         };
         drop(disk);
         if let Ended::By(EndOfProcess::SwitchOff(hours)) = ended {
-            outside.time.pass(Duration::from_hours(hours));
+            let span = Duration::from_hours(hours);
+            outside.time.pass(span);
+            outside.model.lock().was_off(span);
         }
         if let Ended::By(EndOfProcess::Restart(number)) = ended {
             *outside.config.lock() = number;

@@ -253,6 +253,15 @@ impl Model {
             .for_each(|id| drop(self.answered(id, Outcome::Unknown, now)));
     }
 
+    /// Wharf did not run for a while, in which no request took effect.
+    pub fn was_off(&mut self, span: Moment) {
+        let ends = self
+            .open
+            .values_mut()
+            .filter_map(|open| open.until.as_mut());
+        ends.for_each(|until| *until += span);
+    }
+
     /// The file of the moment of this model was brought back. Nodes may have changed what it knows since.
     pub fn is_older(&mut self, truth: &Truth<'_>) {
         self.aged.extend(self.instances.keys());
