@@ -2,8 +2,6 @@
 //! node has taken the start. Until then the instance is stopped and not billed.
 
 use super::find::{Selector, find};
-use super::growing::Work;
-use super::snapshots::RESTORES;
 use super::volumes::{Usable, usable};
 use super::waiters::Waiter;
 use super::{App, InstanceCondition, InstanceView, moves, quota, suspension};
@@ -43,8 +41,7 @@ const NO_ROOM: &str = "refused: the node lacks resources";
 
 impl App {
     /// Starts a stopped instance, and waits for a limited time until it is reachable. Fails if the node
-    /// has not taken the start by then. A start that follows a restore counts as taken: one call of a driver may
-    /// restore for longer than the request waits.
+    /// has not taken the start by then.
     pub async fn restart(
         &self,
         caller: &Caller,
@@ -59,7 +56,6 @@ impl App {
         let target = self.target(caller, &Selector::Id(id), condition);
         let (inventory, defaults) = (self.inventory.clone(), self.config().quota.limits());
         let bound = Duration::from_millis(self.config().limits.answer_wait_ms);
-        let full = Duration::from_secs(self.config().provisioning_deadline_s);
         let (origin, away) = (caller.origin(), self.nodes.is_away(&node));
         let waiting = self.waiters.enter(id);
         let decided = self.db.write(move |view| {
@@ -103,25 +99,17 @@ impl App {
                 claimed: !held || withdrawn.is_some_and(|earlier| earlier.claimed),
             };
             claim.compute = true;
-            let changes = Changes::none().put_claim(id, claim).put(&STARTS, id, start);
-            let changes = if view.rows.get(&RESTORES, id)?.is_some() {
-                instance.intend(Intent::Run, Some(view.now.plus(full)));
-                let changes = changes.remove(&STARTS, id);
-                let changes = changes.record(instance, view.now, EventKind::Restarted);
-                changes.audited(&origin, OPERATION, view.now)
-            } else {
-                instance.intend(Intent::Start, Some(view.now.plus(bound)));
-                changes.put_instance(instance)
-            };
+            instance.intend(Intent::Start, Some(view.now.plus(bound)));
+            let changes = Changes::none()
+                .put_claim(id, claim)
+                .put(&STARTS, id, start)
+                .put_instance(instance);
             Ok((Some(changes.instance()?), changes))
         });
         let decided = decided.await.map_err(|error| self.with_freeing(error));
         let Some(started) = decided? else {
             return Err(Error::NodeUnreachable(self.nodes.state(&node).to_string()));
         };
-        if started.intent == Intent::Run {
-            self.growing.note(id, Work::Restoring, "");
-        }
         self.nudge(caller, id).await;
         waiting.until(bound, || self.is_settled(&started)).await;
         self.withdraw_start(caller, &started).await?;
@@ -165,7 +153,7 @@ impl App {
             let now = find(rows, caller.user, &Selector::Id(id))?;
             Ok((now, rows.events(id)?))
         })?;
-        let mut taken = started.intent == Intent::Run;
+        let mut taken = false;
         for event in events.into_iter().skip(since) {
             taken |= event.what == EventKind::Restarted;
             if let Some(error) = failure(event.what) {
@@ -188,7 +176,9 @@ impl App {
 
 fn failure(what: EventKind) -> Option<Error> {
     match what {
-        EventKind::RestartFailed(why) => Some(Error::NotStarted(why)),
+        EventKind::RestartFailed(why) | EventKind::RestoreFailed(why) => {
+            Some(Error::NotStarted(why))
+        }
         EventKind::RestartShort(short) => Some(Error::Insufficient(short.into())),
         _ => None,
     }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use ipnet::Ipv4Net;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::capacity::Size;
@@ -23,7 +23,7 @@ pub const GRACE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 /// Repetitions of `ensure` after a lack of resources, about two seconds in all.
 const REPETITIONS: usize = 20;
-/// Repetitions of a call whose answer is late.
+/// Calls of a proof that are repeated because their answers are late.
 const LATE: usize = 3;
 /// The size of an instance, which its flavor may exceed.
 const SIZE: Size = Size {
@@ -69,6 +69,8 @@ pub struct Subject {
     pub health: NodeHealth,
     secrets: InstanceSecrets,
     made: AtomicU16,
+    /// Calls without an answer.
+    late: AtomicUsize,
 }
 
 /// The name of a new installation.
@@ -89,6 +91,7 @@ impl Subject {
                 SecretText::new(uuid::Uuid::new_v4().simple().to_string()),
             )]),
             made: AtomicU16::new(0),
+            late: AtomicUsize::new(0),
         })
     }
 
@@ -173,21 +176,21 @@ impl Subject {
         own.blueprint(std::iter::once(self.driver().engine_kind()), &request)
     }
 
-    /// Repeats a call while the driver asks for a retry, as the host does, and a few times after an answer that the
-    /// engine owes: a busy one answers late.
+    /// Repeats a call while the driver asks for a retry, as the host does. A few calls of the whole proof may go
+    /// without an answer: a busy engine answers late, and one of a wrong driver never does.
     pub async fn retried<T>(
         &self,
         call: impl AsyncFn() -> Result<T, PluginError>,
     ) -> Result<T, PluginError> {
         let begin = Instant::now();
-        let mut late = 0;
         loop {
             match call().await {
                 Err(PluginError::RetryLater(pause)) if begin.elapsed() < self.sample.deadline => {
                     tokio::time::sleep(pause).await;
                 }
-                Err(PluginError::Unreachable(_)) if late < LATE => {
-                    late += 1;
+                Err(PluginError::Unreachable(_))
+                    if self.late.fetch_add(1, Ordering::Relaxed) < LATE =>
+                {
                     tokio::time::sleep(PAUSE).await;
                 }
                 result => return result,
@@ -277,10 +280,17 @@ impl Subject {
             .await
     }
 
-    /// Changes the sizes of an instance.
+    /// Changes the sizes of an instance. The host repeats no resize without an answer: its user gets the error.
     pub async fn resize(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
-        self.retried(async || self.driver().resize(target).await)
-            .await
+        let begin = Instant::now();
+        loop {
+            match self.driver().resize(target).await {
+                Err(PluginError::RetryLater(pause)) if begin.elapsed() < self.sample.deadline => {
+                    tokio::time::sleep(pause).await;
+                }
+                result => return result,
+            }
+        }
     }
 
     /// Restores a snapshot, as far as one call gets.

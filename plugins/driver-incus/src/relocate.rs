@@ -42,10 +42,14 @@ pub fn move_here(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
                 moving("the engine is at work")
             }
             Err(refusal) if refusal.is_not_found() => {
-                if is_gone(ctx, spec)? {
-                    Ok(Report::settled(spec.generation, Phase::Absent))
-                } else {
-                    moving("the engine is at work")
+                if is_operated(ctx, spec)? {
+                    return moving("the engine is at work");
+                }
+                match found::look(ctx, &spec.tag)? {
+                    Place::Absent => Ok(Report::settled(spec.generation, Phase::Absent)),
+                    Place::Here(found) => readdress(ctx, spec, &found),
+                    // Something else that the move needs is missing.
+                    Place::Elsewhere(_) => Err(refusal.during("moving the instance")),
                 }
             }
             Err(refusal) => Err(refusal.during("moving the instance")),

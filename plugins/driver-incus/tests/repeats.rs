@@ -362,6 +362,11 @@ fn a_repeated_move_waits_for_the_copy_of_an_interrupted_one() {
     for one in fake.instances.borrow_mut().values_mut() {
         (one.running, one.location) = (false, "m2".into());
     }
+    // The host gives a move up after some failures, and never one that goes on.
+    fake.lacks_pool.set(true);
+    let error = move_here(&fake, &spec()).unwrap_err();
+    assert!(format!("{error:?}").contains("Storage pool"), "{error:?}");
+    fake.lacks_pool.set(false);
     fake.operating.set(true);
     let report = move_here(&fake, &spec()).unwrap();
     assert!(matches!(report.phase, Phase::Elsewhere(_)), "{report:?}");

@@ -7,10 +7,11 @@ use crate::growing::Work;
 use crate::restart;
 use crate::snapshots::{RESTORES, RestoreRow, SOURCES, SourceRow};
 use crate::volumes::has_changes;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::time::Instant;
 use wharf_db::{Changes, Read as _, Rows as _, SNAPSHOTS, SNAPSHOTS_OF, View};
-use wharf_domain::driver::{DriverReport, Phase, PluginError, SnapshotKind};
+use wharf_domain::driver::{DriverReport, Phase, PluginError, SnapshotKind, Spec};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
 use wharf_domain::ids::SnapshotId;
@@ -19,6 +20,8 @@ use wharf_domain::kept::KeptStatus;
 
 /// The reason of a restore that waited for a snapshot of the present disk.
 const NOT_BEFORE: &str = "the snapshot of the present disk could not be taken";
+/// The time until the call of a driver that restores counts as work that goes on.
+const LONG: Duration = Duration::from_secs(3);
 
 impl Attempt<'_> {
     /// Waits while a snapshot of the instance is being taken: the engine may have frozen it.
@@ -66,14 +69,19 @@ impl Attempt<'_> {
                     return self.goes_on(Work::Copying, &progress, FIRST_PAUSE).await;
                 }
                 Some((KeptStatus::Ready, _) | (_, true)) => {}
-                _ => return self.restore_failed(NOT_BEFORE).await,
+                _ => return self.restore_failed(restore.snapshot, NOT_BEFORE).await,
             }
         }
         let spec = match self.spec(true) {
             Ok(spec) => spec,
             Err(error) => return error.into(),
         };
-        match self.driver.restore_snapshot(&spec, restore.snapshot).await {
+        // A new process knows nothing of it, and one call may take long.
+        if !self.app.growing.has(self.instance.id) {
+            let id = self.instance.id;
+            self.app.growing.note(id, Work::Restoring, "");
+        }
+        match self.restore_call(&spec, restore.snapshot).await {
             Ok(DriverReport {
                 phase: Phase::Growing(progress),
                 again,
@@ -112,12 +120,14 @@ impl Attempt<'_> {
             Ok(DriverReport {
                 phase: Phase::Failed(why),
                 ..
-            }) => self.restore_failed(&why).await,
+            }) => self.restore_failed(restore.snapshot, &why).await,
             Ok(DriverReport {
                 phase: Phase::Elsewhere(place),
                 ..
             }) => match self.bring_back(&place).await {
-                NextAttempt::Retry(why) if self.gives_up() => self.restore_failed(&why).await,
+                NextAttempt::Retry(why) if self.gives_up() => {
+                    self.restore_failed(restore.snapshot, &why).await
+                }
                 next => next,
             },
             Ok(DriverReport {
@@ -127,7 +137,7 @@ impl Attempt<'_> {
             }) => {
                 if self.gives_up() {
                     let why = format!("the engine reports {phase:?}");
-                    return self.restore_failed(&why).await;
+                    return self.restore_failed(restore.snapshot, &why).await;
                 }
                 NextAttempt::After(again.unwrap_or(FIRST_PAUSE))
             }
@@ -139,15 +149,53 @@ impl Attempt<'_> {
                 | PluginError::Insufficient(_)
                 | PluginError::NotFound
                 | PluginError::Unsupported(_)),
-            ) => self.restore_failed(&error.to_string()).await,
+            ) => {
+                self.restore_failed(restore.snapshot, &error.to_string())
+                    .await
+            }
             Err(error @ (PluginError::Unreachable(_) | PluginError::Busy)) => error.into(),
             Err(error @ (PluginError::Other(_) | PluginError::Fault(_))) => {
                 if self.gives_up() {
-                    return self.restore_failed(&error.to_string()).await;
+                    return self
+                        .restore_failed(restore.snapshot, &error.to_string())
+                        .await;
                 }
                 error.into()
             }
         }
+    }
+
+    /// Calls the driver. One call may restore for longer than the request of a start waits, so that the start is taken
+    /// meanwhile, as one is that waits for a driver that reports progress.
+    async fn restore_call(
+        &self,
+        spec: &Spec,
+        snapshot: SnapshotId,
+    ) -> Result<DriverReport, PluginError> {
+        let mut call = pin!(self.driver.restore_snapshot(spec, snapshot));
+        loop {
+            tokio::select! {
+                biased;
+                report = &mut call => return report,
+                () = tokio::time::sleep(LONG) => {}
+            }
+            if !self.app.nodes.is_away(&self.instance.node)
+                && let Err(error) = self.take_start().await
+            {
+                tracing::warn!(%error, "the start is not taken yet");
+            }
+        }
+    }
+
+    /// Takes a start that was requested since the call began.
+    async fn take_start(&self) -> Result<(), Error> {
+        let id = self.instance.id;
+        let row = self.app.db.read(|rows| rows.instance(id))?;
+        if row.is_none_or(|row| row.intent != Intent::Start) {
+            return Ok(());
+        }
+        let deadline = self.app.deadline(self.app.clock.now());
+        self.writer.start_taken_meanwhile(deadline).await
     }
 
     /// Notes that the restore has broken off. Whether it will not complete: what is wrong with the engine may pass,
@@ -159,7 +207,7 @@ impl Attempt<'_> {
     }
 
     /// Ends a restore that does not complete.
-    async fn restore_failed(&mut self, why: &str) -> NextAttempt {
+    async fn restore_failed(&mut self, restore: SnapshotId, why: &str) -> NextAttempt {
         if let Err(next) = self.believe_failure().await {
             return next;
         }
@@ -167,56 +215,68 @@ impl Attempt<'_> {
         self.history.broke_off = 0;
         self.history.broken_since = None;
         self.app.growing.end(self.instance.id);
-        self.writer.restore_failed(why.to_owned()).await.into()
+        self.writer
+            .restore_failed(restore, why.to_owned())
+            .await
+            .into()
     }
 }
 
 impl ObservationWriter {
-    /// The disk is that of the snapshot. On some engines it needs the snapshot from now on. The restore is over whatever
-    /// was requested meanwhile, such as a start.
-    async fn restored(&self, restore: SnapshotId, depends: bool) -> Result<bool, Error> {
+    /// Ends a restore that is left to do, whatever was requested meanwhile, such as a start. `decide` adds to the
+    /// changes that end it, unless the instance is deleted.
+    async fn restore_ended(
+        &self,
+        restore: SnapshotId,
+        decide: impl Fn(Instance, &View<'_>, Changes) -> Result<Changes, Error> + Send + 'static,
+    ) -> Result<bool, Error> {
         let id = self.id;
-        let decide = move |view: &View<'_>| {
-            let left = view.rows.get(&RESTORES, id)?;
-            let is_left = left.is_some_and(|left| left.snapshot == restore);
-            let (Some(row), Some(taken), true) = (
-                view.rows.instance(id)?,
-                view.rows.get(&SNAPSHOTS, restore)?,
-                is_left,
-            ) else {
-                return Ok((false, Changes::none()));
+        self.db
+            .write_essential(move |view| {
+                let left = view.rows.get(&RESTORES, id)?;
+                match view.rows.instance(id)? {
+                    Some(row) if left.is_some_and(|left| left.snapshot == restore) => {
+                        let ended = Changes::none().remove(&RESTORES, id);
+                        if row.intent == Intent::Delete {
+                            return Ok((true, ended));
+                        }
+                        Ok((true, decide(row, view, ended)?))
+                    }
+                    _ => Ok((false, Changes::none())),
+                }
+            })
+            .await
+    }
+
+    /// The disk is that of the snapshot. On some engines it needs the snapshot from now on.
+    async fn restored(&self, restore: SnapshotId, depends: bool) -> Result<bool, Error> {
+        self.restore_ended(restore, move |row, view, ended| {
+            let Some(taken) = view.rows.get(&SNAPSHOTS, restore)? else {
+                return Ok(ended);
             };
-            let row = settled(row, view)?;
+            let id = row.id;
             let what = EventKind::Restored(taken.name.to_string());
-            let changes = Changes::none()
-                .remove(&RESTORES, id)
-                .record(row, view.now, what);
-            Ok((
-                true,
-                if depends {
-                    changes.put(&SOURCES, id, SourceRow::from(&taken))
-                } else {
-                    changes
-                },
-            ))
-        };
-        self.db.write_essential(decide).await
+            let changes = ended.record(settled(row, view)?, view.now, what);
+            Ok(if depends {
+                changes.put(&SOURCES, id, SourceRow::from(&taken))
+            } else {
+                changes
+            })
+        })
+        .await
     }
 
     /// The driver may have changed the disk before it failed. An instance that was to start stays stopped, so that its
     /// user learns of it before it runs with that disk.
-    async fn restore_failed(&self, why: String) -> Result<bool, Error> {
-        self.on_row(move |row, view| {
-            let id = row.id;
+    async fn restore_failed(&self, restore: SnapshotId, why: String) -> Result<bool, Error> {
+        self.restore_ended(restore, move |row, view, ended| {
             let audited = restart::audit_no_room(&row, view)?;
             let mut row = settled(row, view)?;
             if row.intent != Intent::Stop {
                 row.intend(Intent::Stop, None);
             }
             let what = EventKind::RestoreFailed(why.clone());
-            let changes = Changes::none()
-                .remove(&RESTORES, id)
-                .record(row, view.now, what);
+            let changes = ended.record(row, view.now, what);
             Ok(audited.into_iter().fold(changes, Changes::with))
         })
         .await

@@ -75,6 +75,20 @@ impl ObservationWriter {
         .await
     }
 
+    /// The node has taken a start that was requested after the present work on the disk had begun.
+    pub async fn start_taken_meanwhile(&self, deadline: Timestamp) -> Result<(), Error> {
+        let id = self.id;
+        self.db
+            .write_essential(move |view| match view.rows.instance(id)? {
+                Some(mut row) if row.intent == Intent::Start => {
+                    row.deadline = Some(deadline);
+                    Ok(((), restart::take(row, view)?))
+                }
+                _ => Ok(((), Changes::none())),
+            })
+            .await
+    }
+
     /// A stopped instance could not be started. It stays stopped, with its data. An event is
     /// written only if the node had taken the start.
     pub async fn restart_failed(&self, why: EventKind) -> Result<bool, Error> {

@@ -48,6 +48,8 @@ pub struct Fake {
     pub operating: Cell<bool>,
     /// A move goes on until the next look at the operations. Nothing has the name of its instance.
     pub moving: Cell<bool>,
+    /// The engine lacks something else that a move needs.
+    pub lacks_pool: Cell<bool>,
     /// The first start has removed the place of the files.
     pub files_gone: Cell<bool>,
     /// At the next choices of a range, the engine creates another instance, which gets it too.
@@ -248,6 +250,9 @@ impl Fake {
                                 self.operation(Ok(()))
                             }
                         }
+                    }
+                    (Method::Post, []) if self.lacks_pool.get() => {
+                        no(404, "Storage pool not found")
                     }
                     (Method::Post, []) => {
                         assert!(query.contains("target=m1") && !one.running);
