@@ -15,6 +15,7 @@ const SUBVOLUME: &str = "cd ~ && perl -e 'open(D, q(<), q(.)); $name = pack(q(q 
 pub fn found_and_mended(
     lab: &impl Lab,
     settings: &str,
+    refuses_subvolumes: bool,
     breach: impl FnOnce() -> Result<()>,
     mend: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
@@ -23,7 +24,7 @@ pub fn found_and_mended(
     let kept = running(&api)?;
     let subvolume = inside(&kept, SUBVOLUME)?;
     ensure!(
-        subvolume == "refused",
+        subvolume == "refused" || !refuses_subvolumes,
         "a subvolume in an instance: {subvolume}"
     );
 
@@ -64,7 +65,8 @@ pub fn of_dockerd(engine: &mut EngineContext) -> Result<()> {
         ensure!(status.success(), "btrfs quota disable: {status}");
         Ok(())
     };
-    found_and_mended(engine, &engine.settings("")?, disable, || {
+    let refuses = engine.refuses_subvolumes();
+    found_and_mended(engine, &engine.settings("")?, refuses, disable, || {
         engine.enable_quotas()
     })
 }

@@ -187,6 +187,11 @@ impl EngineContext {
         }
     }
 
+    /// Returns whether instances cannot make subvolumes of btrfs. The profile of Podman is the operator's.
+    pub fn refuses_subvolumes(&self) -> bool {
+        self.engine.kind() == Kind::Dockerd
+    }
+
     /// Returns whether the engine tells the state of a container that it copies.
     pub fn tells_of_copies(&self) -> bool {
         self.engine.kind() == Kind::Dockerd

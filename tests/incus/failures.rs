@@ -44,6 +44,7 @@ pub fn broken_limits(context: &IncusContext) -> Result<()> {
     broken_limits::found_and_mended(
         context,
         &context.settings_of(&[LAST], ""),
+        true,
         || {
             on_pool(
                 "cd $1; btrfs subvolume create a; btrfs qgroup create 1/1 .; \
