@@ -1,4 +1,4 @@
-//! What volumes and snapshots share: why their rows may change, and that the world has what their rows promise.
+//! Rules of volumes and snapshots alike: the allowed changes of a row, and the agreement of the world with each row.
 
 use super::{Ask, Model, Wrong, check};
 use crate::world::{Moment, Truth};
