@@ -1,6 +1,6 @@
 //! A private dockerd or Podman.
 
-use crate::lab::{Act, Facts, Lab, Neighbours, Object, Once, end_neighbours, text, uuid};
+use crate::lab::{Act, Facts, Lab, Neighbours, Object, Once, end_neighbours, patient, text, uuid};
 use crate::vms::Vms;
 use crate::{limits, own_size};
 use anyhow::{Context as _, Result, ensure};
@@ -243,6 +243,7 @@ impl EngineContext {
         let n = free_network_beside(self.ranges()?)?;
         let (lan, public) = (format!("10.{n}.0.0/16"), format!("198.18.{n}.0/28"));
         let node = docker_node(NODE, endpoint, [&lan, &public], &self.engine.settings());
+        let more = patient(more);
         Ok(format!("{more}{}{node}{tls}", ports.settings()))
     }
 

@@ -290,6 +290,17 @@ pub fn state(api: &Api, instance: &Value) -> Result<String> {
 /// Short intervals between observations, so that tests need not wait.
 pub const OFTEN: &str = "[limits]\nobserve_every_ms = 300\n";
 
+/// Settings with which a request waits for the engine as long as a busy machine needs.
+pub fn patient(more: &str) -> String {
+    const LIMITS: &str = "[limits]\n";
+    const PATIENCE: &str = "answer_wait_ms = 50000\n";
+    if more.contains(LIMITS) {
+        more.replacen(LIMITS, &format!("{LIMITS}{PATIENCE}"), 1)
+    } else {
+        format!("{more}{LIMITS}{PATIENCE}")
+    }
+}
+
 /// Waits until this many observations of the server's nodes have begun and ended.
 pub fn after_observations(server: &Server, count: u32) -> Result<()> {
     let metrics = server.user("metrics@example.com")?;

@@ -213,7 +213,7 @@ fn suite(kind: Kind, cores: usize) -> Suite<EngineContext> {
     let threads = if kind == Kind::Podman5 {
         cores
     } else {
-        2 * cores
+        cores + 1
     };
     let mut parts = vec![(threads, waiting), (cores, busy), (1, alone())];
     if !is_whole_run() && std::env::var_os(ENGINES).is_none() && kind != PLAIN {
@@ -252,8 +252,8 @@ fn main() -> ExitCode {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let made = |kind: &&str| -> Box<dyn Run> {
         match *kind {
-            "incus" => Box::new(incus::suite(2 * cores)),
-            "ovn" => Box::new(ovn::suite(2 * cores)),
+            "incus" => Box::new(incus::suite(cores + 1)),
+            "ovn" => Box::new(ovn::suite(cores + 1)),
             kind => Box::new(suite(container(kind), cores)),
         }
     };

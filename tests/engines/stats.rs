@@ -166,7 +166,7 @@ pub fn while_the_engine_hangs(context: &EngineContext) -> Result<()> {
     let took = begin.elapsed();
     ensure!(answer.status == 502, "{answer:?}");
     println!("502 after {took:?}");
-    ensure!(took < Duration::from_secs(3), "{took:?}");
+    ensure!(took < Duration::from_secs(10), "{took:?}");
     drop(silent);
     std::fs::remove_file(proxy.socket())?;
     proxy.up()?;

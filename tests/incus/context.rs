@@ -1,7 +1,8 @@
 //! The cluster.
 
 use crate::lab::{
-    Act, Facts, IMAGE, Lab, Neighbours, OFTEN, Object, Once, end_neighbours, inside, text, uuid,
+    Act, Facts, IMAGE, Lab, Neighbours, OFTEN, Object, Once, end_neighbours, inside, patient, text,
+    uuid,
 };
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -143,9 +144,10 @@ impl IncusContext {
     /// The settings of such a server, after settings that precede nodes.
     pub fn settings_of(&self, members: &[usize], more: &str) -> String {
         let often = if more.contains("[limits]") { "" } else { OFTEN };
+        let more = patient(&format!("{more}{often}"));
         let nodes = members.iter().map(|at| self.node(self.member(*at)));
         format!(
-            "{more}{often}{}{}",
+            "{more}{}{}",
             Ports::take().settings(),
             nodes.collect::<String>()
         )

@@ -1,7 +1,7 @@
 //! The cluster, and logins to its instances.
 
 use super::lab::{self, PROJECT};
-use crate::lab::{Act, Facts, Lab, Neighbours, OFTEN, Object, Once, text, user, uuid};
+use crate::lab::{Act, Facts, Lab, Neighbours, OFTEN, Object, Once, patient, text, user, uuid};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use std::process::Command;
@@ -54,7 +54,8 @@ impl OvnContext {
             web + 1
         );
         let nodes = members.iter().map(|member| node(*member));
-        format!("{OFTEN}{ports}{}", nodes.collect::<String>())
+        let more = patient(OFTEN);
+        format!("{more}{ports}{}", nodes.collect::<String>())
     }
 
     /// Sends a request with all rights, which must succeed, and waits for the end of its operation.

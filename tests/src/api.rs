@@ -52,7 +52,7 @@ impl Api {
             .http_status_as_error(false)
             .allow_non_standard_methods(true)
             .max_redirects(0)
-            .timeout_global(Some(Duration::from_secs(60)))
+            .timeout_global(Some(Duration::from_secs(120)))
             .build();
         Self {
             agent: config.into(),

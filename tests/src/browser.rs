@@ -46,7 +46,7 @@ const ARGUMENTS: [&str; 10] = [
     "--window-size=1280,900",
 ];
 /// The deadline of one attempt to load a page.
-const PAGE_DEADLINE: Duration = Duration::from_secs(30);
+const PAGE_DEADLINE: Duration = Duration::from_secs(60);
 /// WebDriver's name for an element's id.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// WebDriver's character for the Control key.

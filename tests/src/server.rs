@@ -202,7 +202,7 @@ impl Server {
         if !sent.success() {
             bail!("kill: {sent}");
         }
-        crate::eventually("the server ends", Duration::from_secs(40), || {
+        crate::eventually("the server ends", Duration::from_secs(120), || {
             Ok(process.try_wait()?)
         })
     }

@@ -94,7 +94,7 @@ impl Login<'_> {
         };
         ssh.args(["-o", "StrictHostKeyChecking=no"])
             .args(["-o", "UserKnownHostsFile=/dev/null"])
-            .args(["-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10"])
+            .args(["-o", "LogLevel=ERROR", "-o", "ConnectTimeout=60"])
             .args(["-p", &port, user_at, command])
             .output()
             .context("ssh")

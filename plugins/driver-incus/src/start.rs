@@ -12,6 +12,8 @@ use wharf_guest::{During, Error, Phase, Tag, log};
 
 /// Delay while another instance still has the address, ms.
 const ADDRESS_AGAIN_MS: u32 = 2_000;
+/// Delay while the engine completes a stop: it shows the instance as stopped before that, ms.
+const STOP_AGAIN_MS: u32 = 200;
 
 /// The result of a start.
 #[derive(Debug, PartialEq, Eq)]
@@ -124,6 +126,7 @@ fn start(ctx: &Context, name: &str) -> Result<Started, Error> {
         Ok(Outcome::Unknown) => Started::Starting,
         Err(refusal) if refusal.is_running() => Started::Running,
         Err(refusal) if refusal.is_not_found() => return Ok(Started::Gone),
+        Err(refusal) if refusal.is_stopping() => return Err(Error::RetryLater(STOP_AGAIN_MS)),
         Err(refusal) if refusal.is_busy() => return Ok(Started::Starting),
         Err(refusal) if refusal.is_address_taken() => {
             log!(Warn, "{name}: {}", refusal.message);

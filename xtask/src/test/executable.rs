@@ -17,8 +17,6 @@ use std::time::Instant;
 const ALL: &str = "WHARF_TEST_ALL";
 /// The variable that limits how many tests of one executable run at a time.
 const THREADS: &str = "RUST_TEST_THREADS";
-/// Most of a test is waiting for a server.
-const THREADS_PER_CORE: usize = 2;
 
 /// A test executable.
 #[derive(Debug)]
@@ -115,7 +113,7 @@ impl Executable {
         command.envs(selection.all.then_some((ALL, "1")));
         if env::var_os(THREADS).is_none() {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            command.env(THREADS, (THREADS_PER_CORE * cores).to_string());
+            command.env(THREADS, cores.to_string());
         }
         let since = Instant::now();
         let status = command.status();

@@ -104,7 +104,7 @@ fn ssh(to: Destination<'_>) -> Command {
     let mut ssh = Command::new("ssh");
     ssh.args(["-F", "none", "-o", "StrictHostKeyChecking=no"])
         .args(["-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR"])
-        .args(["-o", "ConnectTimeout=10", "-o", "IdentitiesOnly=yes"])
+        .args(["-o", "ConnectTimeout=60", "-o", "IdentitiesOnly=yes"])
         .args([
             "-p",
             &to.port.to_string(),

@@ -93,6 +93,14 @@ impl Refusal {
         self.says(&["instance is busy", "create operation", "being started"])
     }
 
+    /// The operation that [`Self::is_busy`] is about ends the instance.
+    pub fn is_stopping(&self) -> bool {
+        self.says(&[
+            "running a \"stop\" operation",
+            "running a \"restart\" operation",
+        ])
+    }
+
     /// A wait for an operation has reached its own limit. A failure of the operation has more words.
     pub fn is_still_running(&self) -> bool {
         self.message == "context deadline exceeded"
@@ -192,6 +200,18 @@ mod tests {
             r#"{"type":"sync","metadata":{}}"#
         )));
         assert!(!Refusal::is_inside(&answer(200, "incus_procs_total 3")));
+    }
+
+    #[test]
+    fn a_start_and_a_stop_in_progress_are_told_apart() {
+        let busy = |text: &str| {
+            let failed = format!(r#"{{"type":"error","error_code":400,"error":{text:?}}}"#);
+            Refusal::read(&answer(200, &failed))
+        };
+        let stop = busy(r#"Instance is busy running a "stop" operation"#);
+        assert!(stop.is_busy() && stop.is_stopping());
+        let start = busy(r#"Instance is busy running a "start" operation"#);
+        assert!(start.is_busy() && !start.is_stopping());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// From the start to the first response; it takes seconds on an idle machine.
-const START_LIMIT: Duration = Duration::from_secs(90);
+const START_LIMIT: Duration = Duration::from_secs(180);
 /// From TERM to the end; instances go on running.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// Lines of the log that an error has.

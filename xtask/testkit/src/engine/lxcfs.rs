@@ -28,9 +28,9 @@ const PIDFILE: &str = "/run/wharf-lxcfs.pid";
 /// A lock that each engine shares.
 const LOCK: &str = "/run/wharf-lxcfs.lock";
 /// From the start to its files.
-const START_LIMIT: Duration = Duration::from_secs(10);
+const START_LIMIT: Duration = Duration::from_secs(60);
 /// From TERM to the end.
-const STOP_LIMIT: Duration = Duration::from_secs(5);
+const STOP_LIMIT: Duration = Duration::from_secs(20);
 
 /// A share of the machine's lxcfs. The last one ends it, if an engine has started it.
 #[derive(Debug)]
