@@ -92,6 +92,12 @@ const CORE: [&str; 16] = [
     "from_a_root_shell_inside_nothing_of_the_node_is_reachable",
 ];
 
+/// Tests of [`waiting`] that a plain run leaves out.
+const WHOLE: [&str; 2] = [
+    "an_instance_with_a_volume_is_created_again_after_a_loss",
+    "a_snapshot_without_room_in_the_storage_is_in_error",
+];
+
 /// Tests for dockerd only: of the image of virtual machines, of other dockerds behind TLS, and of the bridges that
 /// Docker makes for its networks.
 fn of_dockerd() -> Vec<Chain<EngineContext>> {
@@ -112,6 +118,8 @@ fn waiting() -> Vec<Chain<EngineContext>> {
             "a_snapshot_completes_after_kills_of_wharf_and_of_the_engine" => on_another(snapshots::kills),
             "instances_survive_a_start_of_the_engine_on_an_empty_store" => on_another(engine_restart::on_an_empty_store),
             "a_node_that_does_not_hold_sizes_takes_nothing_new" => on_another(broken_limits::of_dockerd),
+            "an_instance_with_a_volume_is_created_again_after_a_loss" => on_another(volumes::lost_and_created_again),
+            "a_snapshot_without_room_in_the_storage_is_in_error" => on_another(snapshots::full_pool),
         ],
         ["the_driver_keeps_its_promises" => |context: &EngineContext| {
             let at = [context::NODE, &context.facts().host];
@@ -208,6 +216,11 @@ fn suite(kind: Kind, cores: usize) -> Suite<EngineContext> {
             "NOT RUN on {kind}: the tests of virtual machines, of TLS and of Docker's bridges, which run on \
              {PLAIN}"
         );
+    }
+    if !is_whole_run() {
+        for chain in &mut waiting {
+            chain.retain(|(name, _)| !WHOLE.contains(&name.as_str()));
+        }
     }
     // Each new container of Podman 5 copies its image, and creations wait for each other.
     let threads = if kind == Kind::Podman5 {

@@ -4,6 +4,7 @@ use crate::context::EngineContext;
 use crate::lab::{Lab, inside, restarted, running, text, user, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
+use std::process::Command;
 use std::time::Duration;
 use wharf_tests::lanes::is_whole_run;
 use wharf_tests::{Api, small, until};
@@ -181,6 +182,7 @@ pub fn cycles(lab: &impl Lab) -> Result<()> {
         size_holds(lab, &source)?;
         let clone = cloned(&api, &snapshot)?;
         ensure!(inside(&clone, HASHES)? == hashes, "cycle {cycle}: cloned");
+        size_holds(lab, &clone)?;
         lab.remove(&api, &clone)?;
         known.push((hashes, snapshot));
     }
@@ -193,6 +195,29 @@ pub fn cycles(lab: &impl Lab) -> Result<()> {
     }
     lab.remove(&api, &source)?;
     server.finish()
+}
+
+/// Earlier processes of Wharf have begun two other copies for a snapshot, of which the later takes the other's name.
+fn copied_thrice(engine: &EngineContext, api: &Api, source: &Value) -> Result<()> {
+    let snapshot = taken(api, source, "copied-thrice")?;
+    let id = text(&snapshot["id"]);
+    let image = format!("repo=localhost%2Fwharf-snapshot%2F{id}&tag=stopped");
+    let label = format!("changes=LABEL%20io.wharf.snapshot%3D{id}");
+    let copy = format!("/commit?container=wharf-{}&{image}&{label}", uuid(source));
+    let label = format!(
+        "%7B%22label%22%3A%5B%22io.wharf.instance%3D{}%22%5D%7D",
+        uuid(source)
+    );
+    let copies = || {
+        let all = engine.ask("GET", &format!("/images/json?filters={label}"), None)?;
+        Ok::<_, anyhow::Error>(all.as_array().map_or(0, Vec::len))
+    };
+    for n in 2..4 {
+        engine.ask("POST", &copy, Some(json!({})))?;
+        ensure!(copies()? == n);
+    }
+    removed(api, &snapshot)?;
+    until("all copies are gone", || Ok((copies()? == 0).then_some(())))
 }
 
 /// Kills in a copy: Wharf, then the engine. The instance goes on, and nothing incomplete is ready.
@@ -231,6 +256,73 @@ pub fn kills(engine: &mut EngineContext) -> Result<()> {
         ensure!(inside(&clone, "sha256sum data")? == sum, "{snapshot}");
         engine.remove(&api, &clone)?;
     }
+    if engine.tells_of_copies() {
+        let third = begun(&api, &source, "both-are-killed")?;
+        stands_still(engine)?;
+        server.kill()?;
+        engine.crash(|| Ok(()))?;
+        // The engine has forgotten the pause, and more events than it remembers hide that.
+        for n in 0..150 {
+            let name = format!("event-{n}");
+            engine.ask("POST", "/volumes/create", Some(json!({ "Name": name })))?;
+            engine.ask("DELETE", &format!("/volumes/{name}"), None)?;
+        }
+        server.run()?;
+        api = server.again(&api);
+        removed(&api, &third)?;
+        until("the instance goes on", || Ok(inside(&source, "true").ok()))?;
+        copied_thrice(engine, &api, &source)?;
+    }
+    engine.remove(&api, &source)?;
+    server.finish()
+}
+
+/// The engine's storage is full, though no disk is.
+pub fn full_pool(engine: &mut EngineContext) -> Result<()> {
+    if !engine.enforces_disk_size() {
+        println!("SKIPPED: the engine has no storage of its own");
+        return Ok(());
+    }
+    let (server, api) = engine.served("")?;
+    let source = running(&api)?;
+    user(&source).wait_for_login(&source)?;
+    inside(&source, "head -c 600000000 /dev/urandom > data; sync")?;
+    let sum = inside(&source, "sha256sum data")?;
+    let filler = engine.store().with_file_name("filler");
+    let fill = "mkdir $1 && cd $1 && for m in 8192 4096 2048 1024 512 256; do \
+        while fallocate -l ${m}M f$((n = n + 1)) 2>/dev/null; do :; done; done; sync";
+    let mut filled = Command::new("sh");
+    let filled = filled.args(["-ec", fill, "sh"]).arg(&filler).status()?;
+    ensure!(filled.success(), "{fill}: {filled}");
+    let without_room = || {
+        let full = begun(&api, &source, "without-room")?;
+        let failed = until("the snapshot has failed", || {
+            let now = one(&api, &full)?;
+            ensure!(now["state"] != "ready", "{now}");
+            Ok((now["state"] == "error").then_some(now))
+        })?;
+        println!("without room: {}", failed["reason"]);
+        ensure!(text(&failed["reason"]).contains("could not take"));
+        ensure!(inside(&source, "sha256sum data")? == sum);
+        removed(&api, &full)?;
+        // The size of a volume is a claim, for which the storage needs no room yet.
+        let volume = json!({ "name": "none", "size_gib": 1 });
+        send(&api, "/api/volume/", &volume)?;
+        let state = until("the volume has an end", || {
+            let now = api.get("/api/volume/none/")?.expect(200)?;
+            Ok((now["state"] != "creating").then_some(now))
+        })?;
+        println!("a volume without room: {state}");
+        let removed = api.raw("DELETE", "/api/volume/none/", None)?;
+        removed.expect(204).map(drop)
+    };
+    let refused = without_room();
+    std::fs::remove_dir_all(&filler)?;
+    refused?;
+    let snapshot = taken(&api, &source, "with-room")?;
+    let clone = cloned(&api, &snapshot)?;
+    ensure!(inside(&clone, "sha256sum data")? == sum, "{snapshot}");
+    engine.remove(&api, &clone)?;
     engine.remove(&api, &source)?;
     server.finish()
 }

@@ -1,6 +1,7 @@
 //! Volumes: sizes that hold, one writer or several readers, and content that outlives instances.
 
-use crate::lab::{Lab, inside, restarted, running, text, user, uuid};
+use crate::context::{EngineContext, NODE};
+use crate::lab::{Lab, inside, restarted, running, state, text, user, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use wharf_tests::{Api, small, until};
@@ -148,6 +149,52 @@ pub fn stay_while_a_disk_grows(lab: &impl Lab) -> Result<()> {
     lab.remove(&api, &one)?;
     removed(&api, "data")?;
     removed(&api, "refs")?;
+    server.finish()
+}
+
+/// An instance is created again that was given up with its node and its volume, though the machine comes back.
+pub fn lost_and_created_again(engine: &mut EngineContext) -> Result<()> {
+    let (server, api) = engine.served("")?;
+    if !are_made(&api)? {
+        println!("SKIPPED: this node makes no volumes");
+        return server.finish();
+    }
+    let lost = made(&api, "data")?;
+    let one = with(&api, &json!([{ "volume": "data", "path": "/data" }]))?;
+    inside(&one, "echo then > /data/then; echo then > ~/then; sync")?;
+    let listed = |words: &str| {
+        until(&format!("the node is listed with: {words}"), || {
+            let list = server.cli(&["node", "list"])?;
+            Ok(list.contains(words).then_some(()))
+        })
+    };
+    engine.restart(|| {
+        listed("out of reach")?;
+        server.cli(&["node", "lost", NODE, "--yes"])?;
+        ensure!(volume(&api, "data")?["state"] == "error");
+        ensure!(state(&api, &one)? == "error");
+        Ok(())
+    })?;
+    listed("reachable")?;
+    server.cli(&["node", "resume", NODE])?;
+    let again = api.act(uuid(&one), "recreate")?.expect(200)?;
+    ensure!(again["volumes"] == json!([]), "{again}");
+    let again = api.wait_for(uuid(&one), "running")?;
+    user(&again).wait_for_login(&again)?;
+    inside(&again, "! test -e /data/then && ! test -e ~/then")?;
+    until("what was given up is gone", || {
+        let all = engine.ask("GET", "/volumes", None)?.to_string();
+        let is_gone = engine.object(&again).is_ok() && !all.contains(text(&lost["id"]));
+        Ok(is_gone.then_some(()))
+    })?;
+    ensure!(volume(&api, "data")?["state"] == "error");
+    removed(&api, "data")?;
+    made(&api, "data")?;
+    let other = with(&api, &json!([{ "volume": "data", "path": "/data" }]))?;
+    ensure!(inside(&other, "ls -A /data")?.is_empty(), "an old volume");
+    engine.remove(&api, &other)?;
+    engine.remove(&api, &again)?;
+    removed(&api, "data")?;
     server.finish()
 }
 

@@ -1,9 +1,10 @@
 //! `GET /api/usage/`.
 
 use crate::bill::{fake_clock, total_of};
-use crate::{Expected, has, kill, running, until_says, uuid, wait_until};
+use crate::snapshots::{plans::pass, ready};
+use crate::{Expected, has, kill, running, until_says, uuid, wait_until, with};
 use serde_json::{Value, json};
-use wharf_tests::{Api, Server, Shell};
+use wharf_tests::{Api, Ports, Server, Shell, simulated_node};
 
 const ANN: &str = "ann@example.com";
 
@@ -82,6 +83,122 @@ fn costs_are_those_of_the_bill_by_month_and_instance() {
     // Another user sees none of it.
     let bob = server.user("bob@example.com").unwrap();
     assert_eq!(usage(&bob, "?from=2020-01-01")["instances"], json!([]));
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_month_of_all_kinds_costs_what_the_times_of_their_events_say() {
+    let Some(clock) = fake_clock() else { return };
+    let rates = "[rates.general-purpose]\nvcpu = 0.05\nram = 0.007\nstorage = 0.0003\n\
+        [rates.gpu]\nH100 = 2.5\n";
+    let gpus = "gpus = [{ model = \"H100\", count = 1 }]\nsettings";
+    let node = simulated_node("one", "").replace("settings", gpus);
+    let settings = format!("{rates}{}{node}", Ports::take().settings());
+    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let api = server.user(ANN).unwrap();
+    let create = |fields: Value| {
+        let created = api.create(&with("container", fields)).is(201);
+        api.wait_for(uuid(&created), "running").unwrap()
+    };
+    let gpu = json!({ "gpu_model": "H100", "n_vcpus": 3, "mem_gib": 2, "disk_size_gib": 20 });
+    let (gpu, plain) = (create(gpu), create(json!({ "disk_size_gib": 45 })));
+    let volume = json!({ "name": "data", "size_gib": 7 });
+    let volume = api.send("POST", "/api/volume/", &volume).is(201);
+    pass(&server, &clock, 100);
+    let snapshot = ready(&api, &plain, "before");
+    assert_eq!(snapshot["size_gib"], 5);
+    pass(&server, &clock, 200);
+    api.act(uuid(&gpu), "stop").is(200);
+    pass(&server, &clock, 330);
+    api.act(uuid(&gpu), "restart").is(200);
+    let larger = format!("/api/instance/{}/", uuid(&plain));
+    api.send("PATCH", &larger, &json!({ "n_vcpus": 2 })).is(200);
+    pass(&server, &clock, 500);
+    for (kind, kept) in [("volume", &volume), ("snapshot", &snapshot)] {
+        let path = format!("/api/{kind}/{}/", kept["id"].as_str().unwrap());
+        api.raw("DELETE", &path, None).is(204);
+    }
+    pass(&server, &clock, 650);
+    api.delete(uuid(&gpu)).is(204);
+    pass(&server, &clock, 720);
+    api.delete(uuid(&plain)).is(204);
+
+    let events = api.get("/api/event/?after=0&limit=1000").is(200);
+    let at = |kind: &str, id: &Value| {
+        let mut events = events.as_array().unwrap().iter();
+        let subjects = ["instance", "volume", "snapshot"];
+        let is_of = |event: &&Value| subjects.iter().any(|subject| event[subject] == *id);
+        let event = events.find(|event| event["type"] == kind && is_of(event));
+        let time = event.unwrap()["at"].as_str().unwrap().to_owned();
+        let date = std::process::Command::new("date")
+            .args(["-u", "-d", &time, "+%s%3N"])
+            .output();
+        String::from_utf8(date.unwrap().stdout)
+            .unwrap()
+            .trim()
+            .parse::<i128>()
+            .unwrap()
+    };
+    // In nano-USD of an hour.
+    let (vcpu, ram, storage) = (50_000_000, 7_000_000, 300_000);
+    let parts = [
+        (&gpu["uuid"], "created", "deleted", 20 * storage),
+        (
+            &gpu["uuid"],
+            "created",
+            "stopped",
+            3 * vcpu + 2 * ram + 2_500_000_000,
+        ),
+        (
+            &gpu["uuid"],
+            "restarted",
+            "deleted",
+            3 * vcpu + 2 * ram + 2_500_000_000,
+        ),
+        (
+            &plain["uuid"],
+            "created",
+            "deleted",
+            45 * storage + vcpu + ram,
+        ),
+        (&plain["uuid"], "resized", "deleted", vcpu),
+        (
+            &volume["id"],
+            "volume-created",
+            "volume-deleted",
+            7 * storage,
+        ),
+        (
+            &snapshot["id"],
+            "snapshot-ready",
+            "snapshot-deleted",
+            5 * storage,
+        ),
+    ];
+    let costs = parts.map(|(id, from, to, rate)| (id, (at(to, id) - at(from, id)) * rate));
+    let of = |id: Option<&Value>| {
+        let own = costs.iter().filter(|(of, _)| id.is_none_or(|id| id == *of));
+        own.map(|(_, cost)| cost).sum::<i128>() as f64 / 3.6e15
+    };
+    let usage = usage(&api, "?from=2020-01-01");
+    let is_near = |told: &Value, expected: f64| {
+        let told = told.as_f64().unwrap();
+        // Events have the system's time, and the ledger has Wharf's own; both go on alike.
+        assert!((told - expected).abs() < 0.0005, "{told} {expected}");
+    };
+    is_near(&usage["total_usd"], of(None));
+    assert!(of(None) > 1300.0);
+    for (list, key) in [
+        ("instances", "uuid"),
+        ("volumes", "id"),
+        ("snapshots", "id"),
+    ] {
+        for one in usage[list].as_array().unwrap() {
+            is_near(&one["total_usd"], of(Some(&one[key])));
+        }
+    }
+    let billed = bill(&server, "2020-01-01");
+    assert!((billed - usage["total_usd"].as_f64().unwrap()).abs() < 1e-6);
     server.finish().unwrap();
 }
 

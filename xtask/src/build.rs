@@ -3,6 +3,8 @@
 use crate::process::{run, step};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -48,13 +50,31 @@ pub fn binaries(workspace: &Workspace, names: &[&str]) -> Result<()> {
     }
 }
 
-/// Lets the server compile its plugins into `target/lib`, where it finds them at a start.
+/// Lets the server compile its plugins into `target/lib`, where it finds them at a start, and links the recipes
+/// of images to where `wharf images` looks for them.
 pub fn precompile(workspace: &Workspace) -> Result<()> {
+    let recipes = workspace.root().join("plugins/flavors-standard/images");
+    link(&recipes, &workspace.target().join("share/wharf/images"))?;
     let wharf = workspace.binary("wharf");
     let plugins = wharf.with_file_name("../lib/wharf/plugins");
     run(Command::new(&wharf)
         .args(["plugin", "precompile"])
         .arg(plugins))
+}
+
+/// Makes a symbolic link, also in place of one of an earlier place of the checkout.
+fn link(directory: &Path, at: &Path) -> Result<()> {
+    if fs::read_link(at).is_ok_and(|earlier| earlier == directory) {
+        return Ok(());
+    }
+    let make = || -> std::io::Result<()> {
+        at.parent().map_or(Ok(()), fs::create_dir_all)?;
+        if at.is_symlink() {
+            fs::remove_file(at)?;
+        }
+        symlink(directory, at)
+    };
+    make().with_context(|| format!("cannot link {}", at.display()))
 }
 
 /// Installs the target that the plugins are compiled for, where rustup does not do it by itself.
@@ -76,4 +96,21 @@ pub fn ensure_wasm_target(workspace: &Workspace) -> Result<()> {
         ]))
         .context("the plugins need this target")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::link;
+    use std::fs;
+
+    #[test]
+    fn a_link_follows_the_checkout() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path().join("share/images");
+        for checkout in ["one", "one", "two"] {
+            let checkout = directory.path().join(checkout);
+            link(&checkout, &at).unwrap();
+            assert_eq!(fs::read_link(&at).unwrap(), checkout);
+        }
+    }
 }

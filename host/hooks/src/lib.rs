@@ -10,7 +10,8 @@ mod send;
 mod tasks;
 
 pub use rows::TABLES;
-pub use run::run;
+pub use run::{run, run_with};
+pub use send::{HookAnswer, HookRequest, Receivers};
 
 use address::check_url;
 use own_addresses::OwnAddresses;
@@ -20,7 +21,6 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::watch;
-use uuid::Uuid;
 use wharf_accounts::Accounts;
 use wharf_accounts::recent_sign_in::require_access;
 use wharf_config::Config;
@@ -35,6 +35,7 @@ use wharf_ground::audit::record;
 use wharf_ground::caller::Caller;
 use wharf_ground::clock::Clock;
 use wharf_ground::config::SharedConfig;
+use wharf_ground::random::Random;
 use wharf_ground::vault::Vault;
 use wharf_instances::events::KINDS;
 
@@ -73,6 +74,7 @@ pub struct Webhooks {
     config: SharedConfig,
     db: Db,
     clock: Clock,
+    random: Random,
     vault: Vault,
     accounts: Arc<Accounts>,
     new: NewWebhooks,
@@ -85,6 +87,7 @@ impl Webhooks {
         config: SharedConfig,
         db: Db,
         clock: Clock,
+        random: Random,
         vault: Vault,
         accounts: Arc<Accounts>,
     ) -> Self {
@@ -92,6 +95,7 @@ impl Webhooks {
             config,
             db,
             clock,
+            random,
             vault,
             accounts,
             new: NewWebhooks::default(),
@@ -119,7 +123,8 @@ impl Webhooks {
             errors.add("types", message);
         }
         errors.into_result()?;
-        let (id, secret) = (WebhookId(Uuid::new_v4()), secret::generate()?);
+        let id = WebhookId(self.random.id(self.clock.system())?);
+        let secret = secret::generate(&self.random)?;
         let (vault, owner, origin) = (self.vault.clone(), caller.user, caller.origin());
         let (plain, by) = (secret.clone(), caller.clone());
         let written = self.db.write(move |view| {
@@ -190,7 +195,7 @@ impl Webhooks {
         id: WebhookId,
     ) -> Result<(Webhook, SecretText), Error> {
         self.accounts.require_recent(caller)?;
-        let (vault, secret) = (self.vault.clone(), secret::generate()?);
+        let (vault, secret) = (self.vault.clone(), secret::generate(&self.random)?);
         let plain = secret.clone();
         let rotate = move |view: &View<'_>, mut webhook: Webhook| {
             let new = secret::encrypt(&vault, id, &plain)?;

@@ -13,7 +13,6 @@ use wharf_domain::secret::SecretText;
 use wharf_domain::time::Timestamp;
 use wharf_domain::webhook::{Delivery, DeliveryState, Webhook, WebhookId};
 use wharf_ground::clock::system_time;
-use wharf_ground::random::fill;
 use wharf_instances::OwnerEvent;
 
 /// New events wait while this number of deliveries is pending; they are durable as events.
@@ -216,7 +215,7 @@ impl Webhooks {
         lost: bool,
     ) -> Result<(), Error> {
         let mut random = [0; 1];
-        fill(&mut random)?;
+        self.random.fill(&mut random)?;
         let [random] = random;
         let written = self.db.write_essential(move |view| {
             let Some(webhook) = view.rows.get(&WEBHOOKS, (owner, id))? else {

@@ -2,7 +2,7 @@
 
 use super::Webhooks;
 use super::next_step::NextStep;
-use super::send::{Sender, UserPermits, permits_of_user};
+use super::send::{Network, Receivers, Sender, UserPermits, permits_of_user};
 use super::tasks::Tasks;
 use rustls::ClientConfig;
 use std::collections::HashMap;
@@ -24,9 +24,19 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 pub async fn run(
     webhooks: Arc<Webhooks>,
     tls: Result<ClientConfig, rustls::Error>,
+    stop: watch::Receiver<bool>,
+) {
+    let network = Network::new(Arc::clone(&webhooks), tls);
+    run_with(webhooks, Arc::new(network), stop).await;
+}
+
+/// Runs as [`run`] does, with these receivers.
+pub async fn run_with(
+    webhooks: Arc<Webhooks>,
+    receivers: Arc<dyn Receivers>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let sender = Sender::new(Arc::clone(&webhooks), tls);
+    let sender = Sender::new(Arc::clone(&webhooks), receivers);
     let mut made = webhooks.new.notice.subscribe();
     let mut looks = interval(LOOK_EVERY);
     let mut looks_at_all = true;
@@ -58,6 +68,7 @@ pub async fn run(
             Err(error) => tracing::error!(error = %error.chain(), "cannot read the webhooks"),
         }
         looks_at_all = tokio::select! {
+            biased;
             _ = stop.changed() => return,
             _ = made.changed() => false,
             _ = looks.tick() => true,
@@ -104,6 +115,7 @@ async fn serve(
             }
         };
         tokio::select! {
+            biased;
             _ = events.changed() => {}
             _ = topics.changed() => {}
             () = switched => {}

@@ -9,7 +9,7 @@ use wharf_domain::ids::InstanceId;
 use wharf_domain::secret::{Encrypted, SecretText};
 use wharf_domain::time::Timestamp;
 use wharf_domain::webhook::{Webhook, WebhookId};
-use wharf_ground::random::fill;
+use wharf_ground::random::Random;
 use wharf_ground::vault::Vault;
 
 /// Prefix of all secrets, by which secret scanners recognise one.
@@ -18,9 +18,9 @@ const PREFIX: &str = "whsec_";
 const BYTES: usize = 32;
 
 /// A new secret.
-pub fn generate() -> Result<SecretText, Error> {
+pub fn generate(random: &Random) -> Result<SecretText, Error> {
     let mut bytes = [0; BYTES];
-    fill(&mut bytes)?;
+    random.fill(&mut bytes)?;
     Ok(SecretText::new(format!(
         "{PREFIX}{}",
         STANDARD.encode(bytes)
@@ -90,6 +90,7 @@ mod tests {
     use wharf_domain::secret::{Encrypted, SecretText};
     use wharf_domain::time::Timestamp;
     use wharf_domain::webhook::{EarlierSecret, Webhook, WebhookId};
+    use wharf_ground::random::Random;
     use wharf_ground::vault::Vault;
     use wharf_instances::SharedInventory;
 
@@ -104,7 +105,8 @@ mod tests {
 
     #[test]
     fn secrets_are_random_and_sign() {
-        let (one, other) = (generate().unwrap(), generate().unwrap());
+        let random = Random::kernel();
+        let [one, other] = [&random; 2].map(|random| generate(random).unwrap());
         assert_ne!(one.expose(), other.expose());
         let sign = |secret| sign(secret, "msg", 1, b"").unwrap();
         assert_ne!(sign(&one), sign(&other));

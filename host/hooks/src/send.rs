@@ -3,6 +3,7 @@
 use super::Webhooks;
 use super::address::{check_url, permits};
 use super::next_step::{Attempted, DeliveryJob};
+use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, redirect};
@@ -12,11 +13,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use url::Url;
 use wharf_domain::error::{causes, chain};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// The time for a whole request. Receivers that need longer answer first and work afterwards.
 const LIMIT: Duration = Duration::from_secs(20);
+/// The words for the user about that limit.
+const LATE: &str = "the receiver did not answer in time";
 
 /// Requests at once of one user, so that slow receivers of a user delay no other user.
 const OF_USER: usize = 8;
@@ -31,29 +36,50 @@ pub(super) fn permits_of_user() -> UserPermits {
     Arc::new(Semaphore::new(OF_USER))
 }
 
+/// A request to a receiver.
+#[derive(Debug)]
+pub struct HookRequest {
+    pub url: Url,
+    /// `webhook-id`, `webhook-timestamp` and `webhook-signature`.
+    pub id: String,
+    pub timestamp: i64,
+    pub signatures: String,
+    pub body: Vec<u8>,
+}
+
+/// The answer of a receiver, whose body is not read.
+#[derive(Debug, Clone, Copy)]
+pub struct HookAnswer {
+    pub status: u16,
+    /// The pause that it asks for.
+    pub retry_after: Option<Duration>,
+}
+
+/// The receivers of requests: those in the network, or those of a simulation. A call may be dropped.
+#[async_trait]
+pub trait Receivers: Send + Sync {
+    /// Sends a request. The reason for no answer is in words for the user.
+    async fn post(&self, request: HookRequest) -> Result<HookAnswer, &'static str>;
+}
+
 /// Sends requests; clones share their limits.
 #[derive(Clone)]
 pub(super) struct Sender {
     webhooks: Arc<Webhooks>,
-    /// None without trusted certificates in the operating system.
-    client: Option<Client>,
+    receivers: Arc<dyn Receivers>,
     permits: Arc<Semaphore>,
 }
 
 impl Sender {
-    pub(super) fn new(webhooks: Arc<Webhooks>, tls: Result<ClientConfig, rustls::Error>) -> Self {
-        let client = client(Arc::clone(&webhooks), tls);
-        let client =
-            client.inspect_err(|error| tracing::warn!(%error, "webhooks cannot be served"));
+    pub(super) fn new(webhooks: Arc<Webhooks>, receivers: Arc<dyn Receivers>) -> Self {
         Self {
             webhooks,
-            client: client.ok(),
+            receivers,
             permits: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
 
-    /// Sends a request as soon as its user and the service have a place for it. The body of the response
-    /// is not read.
+    /// Sends a request as soon as its user and the service have a place for it.
     pub(super) async fn send(&self, job: &DeliveryJob, of_user: &Semaphore) -> Attempted {
         let failed = |error| Attempted {
             status: None,
@@ -68,9 +94,6 @@ impl Sender {
         let Ok(url) = check_url(&config.webhook, &own, &job.url) else {
             return failed("the operator does not permit this URL any more");
         };
-        let Some(client) = &self.client else {
-            return failed("the service has no trusted certificates");
-        };
         let Ok(_of_all) = self.permits.acquire().await else {
             return failed("the service is ending");
         };
@@ -81,30 +104,71 @@ impl Sender {
                 return failed("the service cannot sign the request");
             }
         };
-        let request = client
-            .post(url)
-            .header(CONTENT_TYPE, "application/json")
-            .header("webhook-id", &job.id)
-            .header("webhook-timestamp", timestamp)
-            .header("webhook-signature", signatures)
-            .body(job.body.clone());
-        let (status, headers) = match request.send().await {
-            Ok(response) => (response.status(), response.headers().clone()),
-            Err(error) => {
-                tracing::debug!(id = %job.id, error = %chain(&error), "a webhook was not reached");
-                return failed(reason(&error));
-            }
+        let request = HookRequest {
+            url,
+            id: job.id.clone(),
+            timestamp,
+            signatures,
+            body: job.body.clone(),
         };
-        let error = match status {
-            status if status.is_success() => None,
-            status if status.is_redirection() => Some("redirects are not followed"),
+        let answer = match timeout(LIMIT, self.receivers.post(request)).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(reason)) => return failed(reason),
+            Err(_) => return failed(LATE),
+        };
+        let error = match answer.status {
+            200..=299 => None,
+            300..=399 => Some("redirects are not followed"),
             _ => Some("the receiver did not answer with a success"),
         };
         Attempted {
-            status: Some(status.as_u16()),
+            status: Some(answer.status),
             error,
-            retry_after: headers.get(RETRY_AFTER).and_then(seconds),
+            retry_after: answer.retry_after,
         }
+    }
+}
+
+/// The receivers in the network.
+pub(super) struct Network {
+    /// None without trusted certificates in the operating system.
+    client: Option<Client>,
+}
+
+impl Network {
+    pub(super) fn new(webhooks: Arc<Webhooks>, tls: Result<ClientConfig, rustls::Error>) -> Self {
+        let client = client(webhooks, tls);
+        let client =
+            client.inspect_err(|error| tracing::warn!(%error, "webhooks cannot be served"));
+        Self {
+            client: client.ok(),
+        }
+    }
+}
+
+#[async_trait]
+impl Receivers for Network {
+    async fn post(&self, request: HookRequest) -> Result<HookAnswer, &'static str> {
+        let Some(client) = &self.client else {
+            return Err("the service has no trusted certificates");
+        };
+        let sent = client
+            .post(request.url)
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", &request.id)
+            .header("webhook-timestamp", request.timestamp)
+            .header("webhook-signature", request.signatures)
+            .body(request.body)
+            .send()
+            .await;
+        let response = sent.map_err(|error| {
+            tracing::debug!(id = %request.id, error = %chain(&error), "a webhook was not reached");
+            reason(&error)
+        })?;
+        Ok(HookAnswer {
+            status: response.status().as_u16(),
+            retry_after: response.headers().get(RETRY_AFTER).and_then(seconds),
+        })
     }
 }
 
@@ -127,7 +191,6 @@ fn client(
         // A connection that is kept would outlive the check of its address.
         .pool_max_idle_per_host(0)
         .connect_timeout(CONNECT_LIMIT)
-        .timeout(LIMIT)
         .tls_backend_preconfigured(tls?)
         .build()?;
     Ok(client)
@@ -170,7 +233,7 @@ fn reason(error: &reqwest::Error) -> &'static str {
     if causes(error).any(|cause| cause.is::<Refused>()) {
         "the host has no public address"
     } else if error.is_timeout() {
-        "the receiver did not answer in time"
+        LATE
     } else if error.is_connect() {
         "no connection to the receiver"
     } else {

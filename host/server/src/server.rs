@@ -162,6 +162,7 @@ pub async fn serve(
         shared.clone(),
         db.clone(),
         clock.clone(),
+        Random::kernel(),
         vault.clone(),
         Arc::clone(&accounts),
     ));

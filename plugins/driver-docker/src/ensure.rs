@@ -20,6 +20,8 @@ const ROUNDS: u32 = 7;
 const LOOK_AGAIN_MS: u32 = 500;
 /// Delay during a pull, which takes seconds to minutes, ms.
 const PULL_AGAIN_MS: u32 = 1_000;
+/// Delay while an earlier container of the instance is removed, which takes two looks at the node, ms.
+const GIVEN_UP_MS: u32 = 2_000;
 
 /// See the `driver` interface.
 pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
@@ -216,7 +218,12 @@ pub(crate) fn create(
 
 /// Continues with an existing container of the instance.
 fn adopt(ctx: &Context, spec: &Spec, found: &Found) -> Result<First, Error> {
-    if found.incarnation() != Some(spec.tag.incarnation) {
+    let incarnation = found.incarnation();
+    if incarnation.is_some_and(|earlier| earlier < spec.tag.incarnation) {
+        // It was given up with its node, whose machine is back. Wharf removes it soon.
+        return Err(Error::RetryLater(GIVEN_UP_MS));
+    }
+    if incarnation != Some(spec.tag.incarnation) {
         let why = format!("container {} belongs to another incarnation", found.name);
         return Err(Error::Conflict(why));
     }

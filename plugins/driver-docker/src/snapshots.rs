@@ -214,11 +214,17 @@ fn unname_stopped(ctx: &Context) -> Result<(), Error> {
 /// Podman answers no question about a container while it copies it. Docker knows the last pauses since its own start,
 /// and completes a copy whose client has gone. A copy that may be under way counts as one for a day.
 pub fn is_copied(ctx: &Context, found: &Found) -> Result<bool, Error> {
+    stands_still(ctx, found, true)
+}
+
+/// Does what [`is_copied`] does. The answer is `in_doubt` if the engine may have forgotten the pause: on a busy one, its
+/// last events never cover a day.
+fn stands_still(ctx: &Context, found: &Found, in_doubt: bool) -> Result<bool, Error> {
     if !found.is_paused() {
         return Ok(false);
     }
     let step = "reading why the processes stand still";
-    if !Product::of(ctx)?.is_podman() && ctx.api.may_copy(&found.name)?.during(step)? {
+    if !Product::of(ctx)?.is_podman() && ctx.api.may_copy(&found.name, in_doubt)?.during(step)? {
         return Ok(true);
     }
     log!(
@@ -233,13 +239,19 @@ pub fn is_copied(ctx: &Context, found: &Found) -> Result<bool, Error> {
     }
 }
 
-/// See the `snapshots` interface. The engine keeps an image from which a container is made.
+/// See the `snapshots` interface. The engine keeps an image from which a container is made. A copy that is not wanted
+/// is no reason to let an instance stand still in doubt; what it becomes is removed as one without a row.
 pub fn drop(ctx: &Context, instance: &Tag) -> Result<SnapshotReport, Error> {
     let is_copied = match found::find(ctx, instance, false)? {
-        Some(found) => is_copied(ctx, &found)?,
+        Some(found) => stands_still(ctx, &found, false)?,
         None => false,
     };
     unname_stopped(ctx)?;
+    // Of two copies of a stopped container, the later one has taken the name of the earlier.
+    if !Product::of(ctx)?.is_podman() {
+        let pruned = ctx.api.prune_copies()?;
+        pruned.during("removing copies without a name")?;
+    }
     match ctx.api.drop_snapshot()? {
         Err(refusal) if refusal.is_needed() => Ok(settled(SnapshotState::InUse)),
         Err(refusal) if !refusal.is_absent() => Err(refusal.during("removing the snapshot")),

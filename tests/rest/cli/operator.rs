@@ -86,6 +86,19 @@ fn the_configuration_is_that_of_the_environment_or_the_default() {
     let elsewhere = [("WHARF_CONFIG", "/nowhere/wharf.toml")];
     let args = ["user", "list", "--config", config.to_str().unwrap()];
     assert_eq!(shell.run_with(&args, &elsewhere, "").unwrap().code, Some(0));
+    // It also comes after a subcommand.
+    let args = [
+        "images",
+        "build",
+        "base",
+        "--config",
+        config.to_str().unwrap(),
+    ];
+    let images = shell.run_with(&args, &elsewhere, "").unwrap();
+    has(
+        &images.stderr,
+        "no node of the configuration has the driver docker",
+    );
     let missing = shell.run_with(&["user", "list"], &elsewhere, "").unwrap();
     assert_eq!(missing.code, Some(1));
     for words in ["/nowhere/wharf.toml", "--config FILE", "WHARF_CONFIG"] {

@@ -2,7 +2,7 @@
 
 use super::{label, page, start};
 use crate::fsck::{bytes, edit};
-use crate::{Expected, kept, kill, uuid, with};
+use crate::{Expected, has, kept, kill, uuid, with};
 use redb::ReadableTable as _;
 use serde_json::json;
 use wharf_tests::Api;
@@ -134,9 +134,14 @@ fn an_instance_of_an_earlier_version_has_its_page_by_name() {
     server.run().unwrap();
     let mut pages = Vec::new();
     for user in ["ann", "bob"] {
-        for instance in kept::api(&server, user).list().unwrap() {
+        let api = kept::api(&server, user);
+        for instance in api.list().unwrap() {
             if instance["webapp_url"].is_string() {
                 assert_eq!(label(&instance), instance["name"].as_str().unwrap());
+                // Its image had no SSH server beside the page.
+                let path = format!("/api/instance/{}/tunnel/", uuid(&instance));
+                let refused = api.get(&path).is(400);
+                has(refused["detail"].as_str().unwrap(), "no SSH server");
                 pages.push(instance);
             }
         }

@@ -226,7 +226,7 @@ fn a_port_inside_has_a_page_of_its_own_for_its_owner_and_others() {
 }
 
 #[test]
-fn a_share_goes_on_after_a_stop_and_a_kill_and_ends_with_its_instance() {
+fn a_share_goes_on_after_a_stop_a_resize_and_a_kill_and_ends_with_its_instance() {
     let (node, _engine) = lasting_node("one", "").unwrap();
     let mut one = inside_of(&node, "", &with("container", json!({ "name": "demo" })));
     let body = json!({ "port": one.port, "access": "users", "users": ["bob@example.com"] });
@@ -239,6 +239,10 @@ fn a_share_goes_on_after_a_stop_and_a_kill_and_ends_with_its_instance() {
     assert!(!stopped.body.contains("/instances/"), "{stopped:?}");
     one.ann.act(uuid(&one.instance), "restart").is(200);
     one.ann.wait_for(uuid(&one.instance), "running").unwrap();
+    assert_eq!(visit.get("/").status, 200);
+    let instance = format!("/api/instance/{}/", uuid(&one.instance));
+    let larger = json!({ "n_vcpus": 2 });
+    one.ann.send("PATCH", &instance, &larger).is(200);
     assert_eq!(visit.get("/").status, 200);
     let ann = kill(&mut one.server, &one.ann);
     ann.wait_for(uuid(&one.instance), "running").unwrap();

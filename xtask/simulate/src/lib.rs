@@ -4,7 +4,7 @@
 //!
 //! - [`script`], [`act`], [`acts`], [`shrink`]: what happens.
 //! - [`seeds`], [`run`], [`process`], [`sim`], [`setup`], [`time`], [`trace`]: the run of a script.
-//! - [`world`], [`disk`], [`dice`]: engines and the disk, with their faults.
+//! - [`world`], [`disk`], [`receivers`], [`dice`]: engines, the disk and the receivers of webhooks, with their faults.
 //! - [`model`]: what must be true.
 //! - [`exhaustive`], [`planted`]: every fault at every call, and faults that must be found.
 
@@ -16,6 +16,7 @@ pub mod exhaustive;
 pub mod model;
 pub mod planted;
 pub mod process;
+pub mod receivers;
 pub mod run;
 pub mod script;
 pub mod seeds;

@@ -4,6 +4,7 @@
 use crate::dice::Dice;
 use crate::disk::SimDisk;
 use crate::model::Ask;
+use crate::receivers::SimReceivers;
 use crate::script::Step;
 use crate::setup::USERS;
 use crate::sim::{EndOfProcess, Outside, Sim, UserKey};
@@ -28,6 +29,7 @@ use wharf_ground::clock_watch;
 use wharf_ground::config::SharedConfig;
 use wharf_ground::random::Random;
 use wharf_ground::vault::Vault;
+use wharf_hooks::Webhooks;
 use wharf_instances::{App, AppParts, SharedInventory, reconciler, retention};
 use wharf_operations::Operator;
 use wharf_operations::schema::SCHEMA;
@@ -90,6 +92,7 @@ async fn settle(sim: &Sim) {
     sleep(Duration::from_secs(60)).await;
     outside.trace.line("world", "has no more faults");
     outside.disk.lock().strike(None);
+    outside.received.lock().is_calm = true;
     let operator = Operator::of(&sim.app, &sim.accounts);
     let replaced = outside.world.calm(&pinned(&sim.db));
     // The operator accepts an engine once it is within reach.
@@ -206,21 +209,22 @@ async fn start(outside: &Arc<Outside>) -> Result<Started> {
         (node, NodeDriver::new(driver))
     });
     let process = *outside.processes.lock();
-    let random = Mutex::new(Dice::of_part(outside.seed, &format!("random {process}")));
+    let random = |part| random(Dice::of_part(outside.seed, &format!("{part} {process}")));
+    let accounts = Arc::new(accounts);
+    let webhooks = Arc::new(Webhooks::new(
+        shared.clone(),
+        db.clone(),
+        clock.clone(),
+        random("webhooks"),
+        vault.clone(),
+        Arc::clone(&accounts),
+    ));
     let (app, nudged) = App::new(AppParts {
         config: shared.clone(),
         db: db.clone(),
         inventory,
         clock: clock.clone(),
-        random: Random::of(move |bytes| {
-            let mut random = random.lock();
-            for part in bytes.chunks_mut(8) {
-                part.iter_mut()
-                    .zip(random.roll().to_le_bytes())
-                    .for_each(|(to, from)| *to = from);
-            }
-            Ok(())
-        }),
+        random: random("random"),
         plugins: setup.plugins.clone(),
         drivers: drivers.collect(),
         vault,
@@ -230,7 +234,8 @@ async fn start(outside: &Arc<Outside>) -> Result<Started> {
     let sim = Sim {
         app: Arc::clone(&app),
         db: db.clone(),
-        accounts: Arc::new(accounts),
+        accounts,
+        webhooks: Arc::clone(&webhooks),
         config: shared,
         outside: Arc::clone(outside),
     };
@@ -241,8 +246,24 @@ async fn start(outside: &Arc<Outside>) -> Result<Started> {
     let (stopping, stopped) = watch::channel(false);
     tokio::spawn(reconciler::run(Arc::clone(&app), nudged, stopped.clone()));
     tokio::spawn(retention::run(Arc::clone(&app), stopped.clone()));
+    let receivers = Arc::new(SimReceivers::new(outside, clock.clone()));
+    tokio::spawn(wharf_hooks::run_with(webhooks, receivers, stopped.clone()));
     tokio::spawn(clock_watch::run(db, clock, stopped));
     Ok(Started::Up(Box::new(sim), stopping))
+}
+
+/// Random bytes by dice.
+fn random(dice: Dice) -> Random {
+    let dice = Mutex::new(dice);
+    Random::of(move |bytes| {
+        let mut dice = dice.lock();
+        for part in bytes.chunks_mut(8) {
+            part.iter_mut()
+                .zip(dice.roll().to_le_bytes())
+                .for_each(|(to, from)| *to = from);
+        }
+        Ok(())
+    })
 }
 
 fn failed(error: Error) -> anyhow::Error {

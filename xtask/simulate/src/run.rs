@@ -97,6 +97,7 @@ pub fn script(seed: u64, script: &Script, faults: FaultPlan) -> Result<Outcome> 
         model: Mutex::default(),
         trace: trace.clone(),
         time,
+        received: Arc::default(),
         failure: Failure::default(),
         end: ProcessEnd::default(),
         config: Mutex::new(0),
@@ -173,6 +174,7 @@ fn processes(outside: &Arc<Outside>, script: &Script) -> Result<()> {
             outside.world.truth(|truth| of.is_older(truth));
         }
         outside.model.lock().crashed(outside.time.now());
+        outside.received.lock().forget_attempts();
         let mut disk = outside.disk.lock();
         *disk = match ended {
             Ended::By(EndOfProcess::PowerCut) => {

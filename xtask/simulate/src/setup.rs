@@ -23,7 +23,7 @@ pub const USERS: [&str; 3] = ["alice@example.org", "bob@example.org", "carol@exa
 const COMMON: &str = r#"
 listen = "127.0.0.1:9"
 data_dir = "data"
-base_url = "https://wharf.example.org"
+base_url = "https://192.0.2.1"
 provisioning_deadline_s = 60
 ssh_ports = { from = 20000, to = 20011 }
 web = { from = 30000, to = 30005 }

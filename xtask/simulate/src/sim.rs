@@ -2,6 +2,7 @@
 
 use crate::disk::SimDisk;
 use crate::model::{Ask, Look, Model, Outcome};
+use crate::receivers::Received;
 use crate::setup::Setup;
 use crate::time::SimTime;
 use crate::trace::Trace;
@@ -17,6 +18,7 @@ use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::{Instance, Intent};
 use wharf_ground::caller::Caller;
 use wharf_ground::config::SharedConfig;
+use wharf_hooks::Webhooks;
 use wharf_instances::nodes::NODES;
 use wharf_instances::{App, Selector};
 
@@ -33,6 +35,7 @@ pub struct Outside {
     pub model: Mutex<Model>,
     pub trace: Trace,
     pub time: SimTime,
+    pub received: Arc<Mutex<Received>>,
     pub failure: Failure,
     pub end: ProcessEnd,
     /// The number of the configuration in use.
@@ -127,6 +130,7 @@ pub struct Sim {
     pub app: Arc<App>,
     pub db: Db,
     pub accounts: Arc<Accounts>,
+    pub webhooks: Arc<Webhooks>,
     pub config: SharedConfig,
     pub outside: Arc<Outside>,
 }
@@ -210,6 +214,9 @@ impl Sim {
             app: &self.app,
             world: &self.outside.world,
             users: &self.outside.users,
+            accounts: &self.accounts,
+            webhooks: &self.webhooks,
+            received: &self.outside.received,
         }
     }
 

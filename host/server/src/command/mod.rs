@@ -136,7 +136,7 @@ const CONFIG_VARIABLE: &str = "WHARF_CONFIG";
 #[derive(Args)]
 pub struct ConfigFile {
     /// Configuration file (TOML); default: the variable WHARF_CONFIG, else /etc/wharf/wharf.toml
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
 }
 

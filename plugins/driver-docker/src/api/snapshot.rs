@@ -60,6 +60,11 @@ impl Api<'_> {
         self.send(&NamedRequest::new("drop-stopped").timeout_ms(BUSY_MS))
     }
 
+    /// Removes copies for the snapshot that have lost their name.
+    pub fn prune_copies(&self) -> Result<Reply<()>, Error> {
+        self.send(&NamedRequest::new("prune-copies").timeout_ms(BUSY_MS))
+    }
+
     /// Starts the copy of a container, or reports its state: none while it is in progress. That of a stopped one has
     /// another name, and the time of its last start.
     pub fn commit(
@@ -76,11 +81,11 @@ impl Api<'_> {
     }
 
     /// Whether an engine may be copying a container that stands still: the last that it remembers of the
-    /// container's pauses is that it began one, or it may have forgotten that.
+    /// container's pauses is that it began one. The answer is `in_doubt` if it may have forgotten that.
     ///
     /// # Errors
     /// When the engine does not tell its time.
-    pub fn may_copy(&self, container: &str) -> Result<Reply<bool>, Error> {
+    pub fn may_copy(&self, container: &str, in_doubt: bool) -> Result<Reply<bool>, Error> {
         let answer = match accepted(NamedRequest::new("ping").send(self.engine)?) {
             Ok(answer) => answer,
             Err(refusal) => return Ok(Err(refusal)),
@@ -104,6 +109,9 @@ impl Api<'_> {
         };
         if let Some(last) = pauses.last() {
             return Ok(Ok(last.action == "pause" && is_recent(last)));
+        }
+        if !in_doubt {
+            return Ok(Ok(false));
         }
         let all = self.events(&NamedRequest::new("read-events").with("until", until))?;
         Ok(all.map(|all| all.len() >= REMEMBERED && all.first().is_some_and(is_recent)))

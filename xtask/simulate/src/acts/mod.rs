@@ -6,3 +6,4 @@ pub mod operator;
 pub mod page;
 pub mod snapshot;
 pub mod volume;
+pub mod webhook;

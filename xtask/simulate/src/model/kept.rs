@@ -23,6 +23,7 @@ pub type All<K> = BTreeMap<<K as wharf_domain::kept::KeptKind>::Id, Known<K>>;
 pub struct Stored {
     pub size_gib: u32,
     pub made_at: Moment,
+    pub is_complete: bool,
 }
 
 /// A kind of kept data that the model looks at.
@@ -115,6 +116,9 @@ impl Model {
             };
             check(stored.size_gib == row.size_gib, || {
                 format!("its node has it with {} GiB", stored.size_gib)
+            })?;
+            check(stored.is_complete, || {
+                format!("it is {} before it is complete", row.status().as_str())
             })?;
             known.made_at = Some(stored.made_at);
         }

@@ -9,10 +9,14 @@ mod rights;
 mod settled;
 mod snapshot;
 mod volume;
+mod webhook;
 
+use crate::receivers::Received;
 use crate::world::{Moment, Truth, World};
 use money::Meter;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
+use wharf_accounts::Accounts;
 use wharf_db::{CLAIMS, MOVES, MoveRow, Read as _, Rows as _};
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
@@ -20,6 +24,7 @@ use wharf_domain::ids::{InstanceId, NodeId, SnapshotId, UserId, VolumeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::snapshot::OfSnapshot;
 use wharf_domain::volume::OfVolume;
+use wharf_domain::webhook::WebhookId;
 use wharf_ground::caller::Caller;
 use wharf_instances::App;
 use wharf_instances::nodes::NODES;
@@ -75,6 +80,11 @@ pub enum Ask {
     Plan(InstanceId, Option<usize>),
     /// A volume is attached to the instance, or detached from it.
     Mounts(InstanceId),
+    Subscribe {
+        owner: UserId,
+        url: String,
+    },
+    Unsubscribe(WebhookId),
     /// The operator's: a suspension and its end.
     Suspend(InstanceId),
     SuspendUser(UserId),
@@ -111,6 +121,8 @@ impl Ask {
             | Self::TakeSnapshot(_)
             | Self::DeleteSnapshot(_)
             | Self::Plan(..)
+            | Self::Subscribe { .. }
+            | Self::Unsubscribe(_)
             | Self::Drain(_)
             | Self::Lose(_)
             | Self::Accept(_)
@@ -174,6 +186,9 @@ pub struct Look<'a> {
     pub app: &'a App,
     pub world: &'a World,
     pub users: &'a [Caller],
+    pub accounts: &'a Accounts,
+    pub webhooks: &'a wharf_hooks::Webhooks,
+    pub received: &'a Mutex<Received>,
 }
 
 /// The model.
@@ -198,6 +213,7 @@ pub struct Model {
     snapshots: kept::All<OfSnapshot>,
     copies: snapshot::Copies,
     mounts: volume::Mounts,
+    webhooks: webhook::Webhooks,
     /// The users who could ever read a volume of another user.
     readers: BTreeSet<(VolumeId, UserId)>,
     holdings: BTreeMap<UserId, (rights::Holding, rights::Limits)>,
@@ -315,6 +331,9 @@ impl Model {
         {
             self.readers.insert((id, reader));
         }
+        if let (Ask::Unsubscribe(id), Outcome::Done(_)) = (&ask, outcome) {
+            self.ended_webhook(*id)?;
+        }
         match outcome {
             Outcome::Unknown => {
                 let until = Some(now + AFTERMATH);
@@ -408,6 +427,7 @@ impl Model {
         self.instances = next;
         self.look_at_volumes(look)?;
         self.look_at_snapshots(look)?;
+        self.look_at_webhooks(look)?;
         self.accepted = accepted(look)?;
         self.check_money(look)?;
         self.check_rights(look)

@@ -30,6 +30,7 @@ impl Model {
             self.check_orphans(truth, look)?;
             self.volumes_settled(truth, look)
         })?;
+        self.webhooks_settled(look)?;
         self.check_audit(look)
     }
 

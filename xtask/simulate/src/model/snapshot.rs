@@ -34,6 +34,7 @@ impl Watched for OfSnapshot {
             Some(Stored {
                 size_gib: 2,
                 made_at: stored.made_at,
+                is_complete: truth.is_complete(stored),
             })
         })
     }

@@ -15,7 +15,11 @@ impl Watched for OfVolume {
     fn stored(truth: &Truth<'_>, row: &Volume) -> [Option<Stored>; 2] {
         truth.volume(&row.node, row.id).map(|stored| {
             let StoredVolume { size_gib, made_at } = stored?;
-            Some(Stored { size_gib, made_at })
+            Some(Stored {
+                size_gib,
+                made_at,
+                is_complete: true,
+            })
         })
     }
 

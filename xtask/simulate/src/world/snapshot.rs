@@ -22,14 +22,19 @@ pub struct StoredSnapshot {
 const BYTES: u64 = 3 << 29;
 
 impl StoredSnapshot {
+    /// Whether the copy has ended.
+    pub(super) fn is_complete(&self, now: Moment) -> bool {
+        now >= self.made_at + BOOT
+    }
+
     fn state(&self, now: Moment) -> SnapshotState {
-        if now < self.made_at + BOOT {
-            SnapshotState::Making("copying".to_owned())
-        } else {
+        if self.is_complete(now) {
             SnapshotState::Ready(CompleteSnapshot {
                 bytes: BYTES,
                 clonable: true,
             })
+        } else {
+            SnapshotState::Making("copying".to_owned())
         }
     }
 }

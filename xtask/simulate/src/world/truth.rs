@@ -74,6 +74,11 @@ impl Truth<'_> {
         self.stores(node).map(|store| store?.snapshots.get(&id))
     }
 
+    /// Whether the copy of a snapshot has ended.
+    pub fn is_complete(&self, snapshot: &StoredSnapshot) -> bool {
+        snapshot.is_complete(self.1)
+    }
+
     /// The store that a node shows, and the one that it does not.
     fn stores(&self, node: &NodeId) -> [Option<&Store>; 2] {
         let Some(node) = self.0.nodes.get(node) else {
