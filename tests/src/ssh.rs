@@ -1,12 +1,18 @@
 //! Logins with OpenSSH's client.
 
-use crate::until;
+use crate::{eventually, until};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::time::Duration;
 use tempfile::TempDir;
 use wharf_testkit::packages::{self, Need};
+
+/// The exit code of `ssh` itself.
+const SSH_FAILED: i32 = 255;
+/// The deadline of a login to an emulated machine.
+const EMULATED: Duration = Duration::from_secs(300);
 
 /// Installs the programs of logins that are missing.
 pub fn install() -> Result<()> {
@@ -100,6 +106,14 @@ impl Login<'_> {
             .context("ssh")
     }
 
+    /// Repeats a login that breaks off. On a busy node, an emulated machine exceeds its SSH server's own limit.
+    fn run_in_emulated(&self, instance: &Value, command: &str) -> Result<Output> {
+        eventually("a login to the machine", EMULATED, || {
+            let output = self.run(instance, command)?;
+            Ok((output.status.code() != Some(SSH_FAILED)).then_some(output))
+        })
+    }
+
     /// Waits for the first login after a restart, whose response does not wait for a slow boot.
     pub fn wait_for_login(&self, instance: &Value) -> Result<()> {
         until("a login after the restart", || {
@@ -109,7 +123,11 @@ impl Login<'_> {
 
     /// Runs a command that must succeed, and returns its stdout.
     pub fn output(&self, instance: &Value, command: &str) -> Result<String> {
-        let output = self.run(instance, command)?;
+        let output = if instance["resource_type"] == "vm" {
+            self.run_in_emulated(instance, command)?
+        } else {
+            self.run(instance, command)?
+        };
         ensure!(
             output.status.success(),
             "`{command}`: {}: {}{}",
