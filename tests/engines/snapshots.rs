@@ -204,10 +204,7 @@ fn copied_thrice(engine: &EngineContext, api: &Api, source: &Value) -> Result<()
     let image = format!("repo=localhost%2Fwharf-snapshot%2F{id}&tag=stopped");
     let label = format!("changes=LABEL%20io.wharf.snapshot%3D{id}");
     let copy = format!("/commit?container=wharf-{}&{image}&{label}", uuid(source));
-    let label = format!(
-        "%7B%22label%22%3A%5B%22io.wharf.instance%3D{}%22%5D%7D",
-        uuid(source)
-    );
+    let label = format!("%7B%22label%22%3A%5B%22io.wharf.snapshot%3D{id}%22%5D%7D");
     let copies = || {
         let all = engine.ask("GET", &format!("/images/json?filters={label}"), None)?;
         Ok::<_, anyhow::Error>(all.as_array().map_or(0, Vec::len))

@@ -214,9 +214,13 @@ fn another_spec_under_the_same_tag_is_a_conflict() {
     let mut other = spec(1);
     other.published[0].node_port += 1;
     assert!(matches!(ensure(&fake, &other), Err(Error::Conflict(_))));
+    // The host removes the container of an earlier incarnation.
     let mut next = spec(1);
     next.tag.incarnation = 2;
-    assert!(matches!(ensure(&fake, &next), Err(Error::Conflict(_))));
+    assert!(matches!(ensure(&fake, &next), Err(Error::RetryLater(_))));
+    let mut earlier = spec(1);
+    earlier.tag.incarnation = 0;
+    assert!(matches!(ensure(&fake, &earlier), Err(Error::Conflict(_))));
     let mut other = node("{}");
     other.installation = "other".into();
     let other = Calls::new(&other, &fake);

@@ -36,6 +36,8 @@ pub fn handle(world: &mut World, request: &Sent) -> Answer {
             world.tag(&name.join("/"), format!("{repo}:{tag}"));
             (201, Value::Null)
         }
+        // It keeps no copy that has lost its name.
+        (Method::Post, ["images", "prune"]) => (200, json!({})),
         (Method::Delete, ["images", name @ ..]) => world.drop_snapshot(&name.join("/"), query),
         (Method::Get, ["events"]) => (200, world.remembered(query)),
         (Method::Get, ["images", name @ .., what]) => image(world, &name.join("/"), what),
