@@ -4,9 +4,12 @@ use crate::Api;
 use crate::terminal::{Refused, open_socket};
 use anyhow::{Result, bail};
 use std::net::TcpStream;
+use std::time::Duration;
 use tungstenite::{Bytes, Message, WebSocket};
 
 const PROTOCOL: &str = "wharf.tunnel.v1";
+/// The longest wait for a message, after which a test has failed.
+const SILENCE: Duration = Duration::from_secs(120);
 
 /// An open tunnel.
 pub struct Tunnel {
@@ -37,6 +40,9 @@ impl Tunnel {
     ) -> Result<Result<Self, Refused>> {
         let path = format!("/api/instance/{instance}/tunnel/{query}");
         let socket = open_socket(base_url, headers, &path, PROTOCOL)?;
+        if let Ok(socket) = &socket {
+            socket.get_ref().set_read_timeout(Some(SILENCE))?;
+        }
         Ok(socket.map(|socket| Self { socket }))
     }
 
