@@ -5,6 +5,9 @@ use crate::found::{Found, find};
 use crate::stats;
 use wharf_guest::{Error, Report, Target};
 
+/// Delay while the engine does something else with the instance, ms.
+const BUSY_AGAIN_MS: u32 = 200;
+
 /// See the `driver` interface. CPU, memory and disk change at once, running or not. If one part fails,
 /// the engine undoes the others.
 ///
@@ -20,6 +23,7 @@ pub fn resize(ctx: &Context, target: &Target) -> Result<Report, Error> {
     match ctx.api.change(false)? {
         Ok(()) => Ok(Report::settled(target.generation, found.phase())),
         Err(refusal) if refusal.is_not_found() => Err(Error::NotFound),
+        Err(refusal) if refusal.is_busy() => Err(Error::RetryLater(BUSY_AGAIN_MS)),
         // The kernel refuses a limit below the usage.
         Err(refusal) if shrinks && refusal.status == 500 => Err(Error::more_memory_in_use()),
         Err(refusal) => Err(refusal.during("changing the size")),

@@ -12,8 +12,11 @@ use wharf_guest::{During, Error, Phase, Tag, log};
 
 /// Delay while another instance still has the address, ms.
 const ADDRESS_AGAIN_MS: u32 = 2_000;
-/// Delay while the engine completes a stop: it shows the instance as stopped before that, ms.
-const STOP_AGAIN_MS: u32 = 200;
+/// Delay while the engine does something else with the instance, ms. It shows one as stopped before its stop has ended.
+const BUSY_AGAIN_MS: u32 = 200;
+
+/// How often the end of a start is noted while the engine does something else with the instance.
+const NOTE_TRIES: u32 = 20;
 
 /// The result of a start.
 #[derive(Debug, PartialEq, Eq)]
@@ -106,6 +109,7 @@ fn change(ctx: &Context, found: &Found, before_start: bool) -> Result<bool, Erro
     match ctx.api.change(before_start)? {
         Ok(()) => Ok(true),
         Err(refusal) if refusal.is_not_found() => Ok(false),
+        Err(refusal) if refusal.is_busy() => Err(Error::RetryLater(BUSY_AGAIN_MS)),
         Err(refusal) => Err(refusal.during("applying the size")),
     }
 }
@@ -126,8 +130,8 @@ fn start(ctx: &Context, name: &str) -> Result<Started, Error> {
         Ok(Outcome::Unknown) => Started::Starting,
         Err(refusal) if refusal.is_running() => Started::Running,
         Err(refusal) if refusal.is_not_found() => return Ok(Started::Gone),
-        Err(refusal) if refusal.is_stopping() => return Err(Error::RetryLater(STOP_AGAIN_MS)),
-        Err(refusal) if refusal.is_busy() => return Ok(Started::Starting),
+        Err(refusal) if refusal.is_starting() => return Ok(Started::Starting),
+        Err(refusal) if refusal.is_busy() => return Err(Error::RetryLater(BUSY_AGAIN_MS)),
         Err(refusal) if refusal.is_address_taken() => {
             log!(Warn, "{name}: {}", refusal.message);
             return Err(Error::RetryLater(ADDRESS_AGAIN_MS));
@@ -142,11 +146,20 @@ fn start(ctx: &Context, name: &str) -> Result<Started, Error> {
             });
         }
     };
-    match ctx.api.note_start()? {
-        Ok(()) => Ok(started),
-        Err(refusal) if refusal.is_not_found() => Ok(Started::Gone),
-        // Another call stops it.
-        Err(refusal) if refusal.is_busy() => Ok(Started::Starting),
-        Err(refusal) => Err(refusal.during("noting the start")),
+    note(ctx, started)
+}
+
+/// Notes the end of a start. Without the note, a later call would take the start as interrupted, and end an instance
+/// that runs.
+fn note(ctx: &Context, started: Started) -> Result<Started, Error> {
+    for _ in 0..NOTE_TRIES {
+        match ctx.api.note_start()? {
+            Ok(()) => return Ok(started),
+            Err(refusal) if refusal.is_not_found() => return Ok(Started::Gone),
+            Err(refusal) if refusal.is_busy() => {}
+            Err(refusal) => return Err(refusal.during("noting the start")),
+        }
     }
+    // Another call stops it.
+    Ok(Started::Starting)
 }

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod busy;
 mod engine;
 mod ids;
 mod ovn;

@@ -93,12 +93,9 @@ impl Refusal {
         self.says(&["instance is busy", "create operation", "being started"])
     }
 
-    /// The operation that [`Self::is_busy`] is about ends the instance.
-    pub fn is_stopping(&self) -> bool {
-        self.says(&[
-            "running a \"stop\" operation",
-            "running a \"restart\" operation",
-        ])
+    /// The operation that [`Self::is_busy`] is about starts the instance.
+    pub fn is_starting(&self) -> bool {
+        self.says(&["running a \"start\" operation", "being started"])
     }
 
     /// A wait for an operation has reached its own limit. A failure of the operation has more words.
@@ -203,15 +200,17 @@ mod tests {
     }
 
     #[test]
-    fn a_start_and_a_stop_in_progress_are_told_apart() {
+    fn a_start_in_progress_is_told_from_other_operations() {
         let busy = |text: &str| {
             let failed = format!(r#"{{"type":"error","error_code":400,"error":{text:?}}}"#);
             Refusal::read(&answer(200, &failed))
         };
-        let stop = busy(r#"Instance is busy running a "stop" operation"#);
-        assert!(stop.is_busy() && stop.is_stopping());
+        for other in ["stop", "restart", "restore", "update", "migrate"] {
+            let other = busy(&format!("Instance is busy running a {other:?} operation"));
+            assert!(other.is_busy() && !other.is_starting());
+        }
         let start = busy(r#"Instance is busy running a "start" operation"#);
-        assert!(start.is_busy() && !start.is_stopping());
+        assert!(start.is_busy() && start.is_starting());
     }
 
     #[test]

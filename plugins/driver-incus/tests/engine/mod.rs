@@ -50,6 +50,12 @@ pub struct Fake {
     pub moving: Cell<bool>,
     /// The engine lacks something else that a move needs.
     pub lacks_pool: Cell<bool>,
+    /// The operation for which the engine refuses changes of instances.
+    pub busy: Cell<Option<&'static str>>,
+    /// The number of notes of the end of a start that the engine refuses because of something else.
+    pub busy_notes: Cell<u32>,
+    /// The number of starts.
+    pub starts: Cell<u32>,
     /// The first start has removed the place of the files.
     pub files_gone: Cell<bool>,
     /// At the next choices of a range, the engine creates another instance, which gets it too.
@@ -218,6 +224,17 @@ impl Fake {
                 let Some(one) = instances.get_mut(*name) else {
                     return no(404, "Instance not found");
                 };
+                if let Some(other) = self.busy.get()
+                    && matches!(method, Method::Patch | Method::Put)
+                {
+                    let why = format!("Instance is busy running a {other:?} operation");
+                    return no(500, &why);
+                }
+                let is_note = body["config"]["user.wharf.start"] == "done";
+                if let Some(left) = self.busy_notes.get().checked_sub(1).filter(|_| is_note) {
+                    self.busy_notes.set(left);
+                    return no(500, "Instance is busy running a \"update\" operation");
+                }
                 match (method, rest) {
                     (Method::Get, []) if self.moving.get() => no(404, "Instance not found"),
                     (Method::Get, []) => sync(details(one)),
@@ -245,6 +262,7 @@ impl Fake {
                                 assert!(action == "stop" || one.complete, "without a disk");
                                 assert!(action == "stop" || !shares, "with shared ids");
                                 one.running = action == "start";
+                                self.starts.set(self.starts.get() + u32::from(one.running));
                                 one.published = one.running && !self.dies.get();
                                 one.has_run = true;
                                 self.operation(Ok(()))
