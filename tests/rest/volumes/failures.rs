@@ -175,6 +175,33 @@ fn volumes_are_lost_with_their_node() {
 }
 
 #[test]
+fn lost_volumes_are_removed_from_a_machine_that_comes_back() {
+    let cluster = Cluster::start(&[("one", ""), ("two", "")]);
+    let (server, api) = (&cluster.server, &cluster.api);
+    server.cli(&["node", "drain", "two"]).unwrap();
+    let (lost, deleted) = (ready(api, "data", 7), ready(api, "gone", 1));
+    let instance = running_with(api, "data", false);
+    cluster.away(0, true);
+    until_says(server, &["node", "list"], "out of reach");
+    server.cli(&["node", "lost", "one", "--yes"]).unwrap();
+    delete(api, "gone").is(204);
+    cluster.away(0, false);
+    wait_until("the deleted volume is removed", || {
+        Ok((!cluster.volumes(0).contains(id(&deleted))).then_some(()))
+    });
+    wait_until("the lost volume is removed", || {
+        Ok((!cluster.volumes(0).contains(id(&lost))).then_some(()))
+    });
+    assert_eq!(one(api, "data").is(200)["state"], "error");
+    server.cli(&["node", "resume", "one"]).unwrap();
+    let again = ready(api, "other", 3);
+    assert_eq!(cluster.volumes(0), [id(&again).to_owned()].into());
+    delete(api, "data").is(204);
+    api.delete(uuid(&instance)).is(204);
+    cluster.finish();
+}
+
+#[test]
 fn a_volume_without_a_row_is_removed() {
     let (mut server, api, _dir) = start_lasting("");
     let volume = ready(&api, "data", 1);
@@ -306,7 +333,7 @@ fn a_volume_that_its_engine_has_in_part_is_completed() {
     let content = engine.edit(|lines| with_time(lines, id(&volume), &later));
     until_state(&engine.api, "data", "error");
     wait_until("the engine is asked to complete the volume", || {
-        Ok((engine.server.log().matches(asked).count() > before).then_some(()))
+        Ok((engine.server.written().matches(asked).count() > before).then_some(()))
     });
     engine.put(&content);
     until_state(&engine.api, "data", "ready");

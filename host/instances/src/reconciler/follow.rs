@@ -135,25 +135,16 @@ impl Attempt<'_> {
         if let Err(next) = self.believe().await {
             return next;
         }
-        // The node is asked for the size again once no other one can follow.
-        match self.until_sized() {
-            Ok(None) => self.writer.ready(key).await.into(),
-            Ok(Some(wait)) => NextAttempt::After(wait),
-            Err(error) => error.into(),
+        // The node is asked for the size again once no other one can follow: one that it was asked for and did not
+        // take, by this process or right before the end of an earlier one. No row tells of a smaller one.
+        match until_certain(self.tasks.unanswered(self.instance.id).size) {
+            None => self.writer.ready(key).await.into(),
+            Some(wait) => {
+                // The instance is reachable: a deadline does not end it meanwhile.
+                self.history.stand_still(wait);
+                NextAttempt::After(wait)
+            }
         }
-    }
-
-    /// The time until no size can follow that the node was asked for and did not take: a larger one, which is still
-    /// claimed, or one that is smaller than the present one.
-    fn until_sized(&self) -> Result<Option<Duration>, Error> {
-        let (id, size) = (self.instance.id, self.instance.size);
-        let claim = self.app.db.read(|rows| rows.claim(id))?;
-        let is_larger = claim.is_some_and(|claim| claim.size != size);
-        let may_follow = is_larger || self.history.resizing.is_some();
-        let last = self.tasks.unanswered(id).size;
-        // An earlier process may have asked for the larger one right before its end.
-        let last = last.or_else(|| is_larger.then(|| self.tasks.begun()));
-        Ok(until_certain(last).filter(|_| may_follow))
     }
 
     /// The host key that the instance shows its user; `None` if it offers no SSH, or does not answer.

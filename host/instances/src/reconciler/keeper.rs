@@ -17,7 +17,6 @@ use wharf_domain::driver::{DiskReport, DiskState, PluginError};
 use wharf_domain::error::Error;
 use wharf_domain::ids::NodeId;
 use wharf_domain::kept::{Kept, KeptEvent, KeptFailure};
-use wharf_domain::time::Timestamp;
 use wharf_plugin::NodeDriver;
 
 /// How often the rows are read for work whose notification was lost.
@@ -34,9 +33,9 @@ pub struct Keeper<K: OnNode> {
     /// The last requests to make one that got no answer. The engine may carry each out after a later one that was
     /// answered.
     unanswered: BTreeMap<K::Id, Instant>,
-    /// The start of this process, by Wharf's own clock too.
+    /// The start of this process, and the last place of a row then: Wharf's own clock may go back at a start.
     begun: Instant,
-    started: Timestamp,
+    last_seq: u64,
 }
 
 /// The earlier tries for one row.
@@ -64,7 +63,14 @@ struct Tried {
 
 impl<K: OnNode> Keeper<K> {
     pub fn new(app: Arc<App>, node: NodeId, driver: NodeDriver) -> Self {
-        let started = app.clock.now();
+        let last = app.db.read(|rows| {
+            let mut last = 0;
+            for id in rows.keys_under(K::ON_NODE, &node.0)? {
+                let row = rows.get(K::ROWS, id?).ok().flatten();
+                last = last.max(row.map_or(0, |row| row.seq));
+            }
+            Ok(last)
+        });
         Self {
             app,
             node,
@@ -72,7 +78,7 @@ impl<K: OnNode> Keeper<K> {
             tried: BTreeMap::new(),
             unanswered: BTreeMap::new(),
             begun: Instant::now(),
-            started,
+            last_seq: last.unwrap_or(u64::MAX),
         }
     }
 
@@ -369,8 +375,7 @@ impl<K: OnNode> Keeper<K> {
     /// The time until no request to make it is left to carry out. An earlier process may have made one right before
     /// its end.
     fn until_answered(&self, row: &Kept<K>) -> Option<Duration> {
-        let started = u64::try_from(self.started.0).unwrap_or_default();
-        let earlier = (row.seq <= started).then_some(self.begun);
+        let earlier = (row.seq <= self.last_seq).then_some(self.begun);
         until_certain(self.unanswered.get(&row.id).copied().or(earlier))
     }
 

@@ -20,7 +20,7 @@ pub struct KeptDifferences<K: OnNode> {
     pub incomplete: Vec<K::Id>,
     /// Those in error, because they were missing, that the node has.
     pub returned: Vec<K::Id>,
-    /// Listed ones whose row is gone, or has given them up.
+    /// Listed ones whose row is gone, or that are given up.
     pub orphans: Vec<(K::Id, K::Whose)>,
     /// Listed ones that this database never had.
     pub unknown: Vec<K::Id>,
@@ -94,13 +94,17 @@ impl<K: OnNode> KeptDifferences<K> {
             }
         }
         for (id, (whose, _)) in there {
-            // A lost one keeps its row, and what is left of it.
-            if rows.get(K::ROWS, id).is_ok_and(|row| row.is_none()) {
-                match rows.was_made(id.into()) {
+            match rows.get(K::ROWS, id) {
+                Ok(None) => match rows.was_made(id.into()) {
                     Ok(true) => found.orphans.push((id, whose)),
                     Ok(false) => found.unknown.push(id),
                     Err(_) => {}
+                },
+                // What was given up with the node does not return with the machine.
+                Ok(Some(row)) if row.is_lost() && row.node == *node => {
+                    found.orphans.push((id, whose));
                 }
+                Ok(Some(_)) | Err(_) => {}
             }
         }
         Ok(found)

@@ -35,7 +35,7 @@ pub struct Tasks {
 pub struct Unanswered {
     /// One to make the instance.
     pub creation: Option<Instant>,
-    /// One that sets its size.
+    /// One that sets its size, by a resize or a start.
     pub size: Option<Instant>,
 }
 
@@ -78,10 +78,18 @@ impl Tasks {
         let places = app.config().limits.calls_per_node;
         let new = places.saturating_sub(places.div_ceil(KEPT_FREE)).max(1);
         let nodes = app.drivers.keys().cloned();
+        // Wharf's own clock may go back at a start.
+        let mut started = app.clock.now();
+        let read = app
+            .db
+            .read(|rows| rows.each_instance(|row| started = started.max(row.last_event_at)));
+        if read.is_err() {
+            started = Timestamp(i64::MAX);
+        }
         Self {
             running: Mutex::default(),
             requested: Mutex::default(),
-            started: app.clock.now(),
+            started,
             begun: Instant::now(),
             beginning: nodes.map(|node| (node, Semaphore::new(new))).collect(),
         }
@@ -175,23 +183,19 @@ impl Tasks {
 
     /// Notes that a driver is about to be asked to create an instance, which it may have been before this process.
     pub fn requesting(&self, id: InstanceId, before: bool) {
+        let earlier = before.then_some(self.begun);
         let unanswered = Unanswered {
-            creation: before.then_some(self.begun),
-            size: None,
+            creation: earlier,
+            size: earlier,
         };
         self.requested.lock().entry(id).or_insert(unanswered);
-    }
-
-    /// The start of this process.
-    pub fn begun(&self) -> Instant {
-        self.begun
     }
 
     /// The requests about an instance that got no answer. An earlier process may have made one right before its end.
     pub fn unanswered(&self, id: InstanceId) -> Unanswered {
         let earlier = Unanswered {
             creation: Some(self.begun),
-            size: None,
+            size: Some(self.begun),
         };
         self.requested.lock().get(&id).copied().unwrap_or(earlier)
     }
