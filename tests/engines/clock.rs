@@ -2,7 +2,7 @@
 //! is untouched.
 
 use crate::context::EngineContext;
-use crate::lab::{Lab, inside, state, uuid};
+use crate::lab::{Lab, inside, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ pub fn set_back(context: &EngineContext) -> Result<()> {
         set(offset)?;
         api.act(uuid(&first), "stop")?.expect(200)?;
         set(if offset == BACK { FORWARD } else { BACK })?;
-        ensure!(state(&api, &first)? == "exited");
+        api.wait_for(uuid(&first), "exited")?;
         api.act(uuid(&first), "restart")?.expect(200)?;
         api.wait_for(uuid(&first), "running")?;
     }

@@ -5,6 +5,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::net::TcpStream;
+use std::thread;
 use std::time::{Duration, Instant};
 use wharf_tests::{KeyPair, Login, small};
 
@@ -24,17 +25,24 @@ pub fn create_answers_at_once(lab: &impl Lab) -> Result<()> {
 
 pub fn running_means_ssh_accepts(lab: &impl Lab) -> Result<()> {
     let (server, api) = lab.served("")?;
-    for _ in 0..3 {
-        let running = running(&api)?;
+    let host = lab.facts().host;
+    let accepts = |created: &Value| -> Result<()> {
+        let running = api.wait_for(uuid(created), "running")?;
         // A single attempt, without retries: the interface says that the instance is reachable.
         let port = u16::try_from(running["wan_ssh_port"].as_u64().unwrap_or(0))?;
-        let mut stream = TcpStream::connect((lab.facts().host.as_str(), port))?;
-        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        let mut stream = TcpStream::connect((host.as_str(), port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         let mut banner = [0; 8];
         stream.read_exact(&mut banner)?;
         ensure!(&banner == b"SSH-2.0-", "{banner:?}");
-        api.delete(uuid(&running))?.expect(204)?;
-    }
+        api.delete(uuid(&running))?.expect(204).map(drop)
+    };
+    // Each is looked at as soon as it runs.
+    thread::scope(|scope| {
+        let threads = [(); 3].map(|()| scope.spawn(|| accepts(&api.small_container()?)));
+        let ended = threads.map(|one| one.join().expect("no panic"));
+        ended.into_iter().collect::<Result<()>>()
+    })?;
     server.finish()
 }
 
@@ -64,7 +72,7 @@ pub fn data_survives(lab: &impl Lab) -> Result<()> {
 
     let stopped = api.act("keeps-data", "stop")?.expect(200)?;
     ensure!(stopped["state"] == "shut_off", "{stopped}");
-    ensure!(state(&api, &first)? == "exited");
+    api.wait_for("keeps-data", "exited")?;
     ensure!(!lab.object(&first)?.runs, "the stopped container runs");
     ensure!(
         !login.run(&first, "true")?.status.success(),

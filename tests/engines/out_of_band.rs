@@ -5,7 +5,7 @@ use crate::lab::{Act, Lab, OFTEN, after_observations, inside, running, state, us
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use wharf_testkit::http::Request;
-use wharf_tests::until;
+use wharf_tests::caught;
 
 fn name(instance: &Value) -> String {
     format!("wharf-{}", uuid(instance))
@@ -42,7 +42,7 @@ pub fn stopped_and_started(lab: &impl Lab) -> Result<()> {
     // A manual start contradicts the intent and is not billed, so Wharf stops it again.
     lab.by_hand(&instance, Act::Start)?;
     lab.runs(&instance, false)?;
-    ensure!(state(&api, &instance)? == "exited");
+    api.wait_for(uuid(&instance), "exited")?;
     api.act(uuid(&instance), "restart")?.expect(200)?;
     let instance = api.wait_for(uuid(&instance), "running")?;
     user(&instance).wait_for_login(&instance)?;
@@ -67,6 +67,7 @@ pub fn renamed(context: &EngineContext) -> Result<()> {
     inside(&instance, "test -e kept")?;
     api.stats(uuid(&instance))?;
     api.act(uuid(&instance), "stop")?.expect(200)?;
+    api.wait_for(uuid(&instance), "exited")?;
     ensure!(!context.object(&instance)?.runs);
     api.act(uuid(&instance), "restart")?.expect(200)?;
     api.wait_for(uuid(&instance), "running")?;
@@ -81,7 +82,7 @@ pub fn renamed(context: &EngineContext) -> Result<()> {
     // Renamed during its creation, before it runs.
     let young = api.small_container()?;
     let other = format!("young-{}", uuid(&young));
-    until("the engine lets it be renamed", || {
+    caught("the engine lets it be renamed", || {
         let path = format!("/containers/{}/rename?name={other}", name(&young));
         let answer = context.client().send(Request::new("POST", &path))?;
         Ok((answer.status < 300).then_some(()))

@@ -2,7 +2,7 @@
 
 use crate::context::EngineContext;
 use crate::inside::{connects, gateway, reached};
-use crate::lab::{self, password, text, uuid};
+use crate::lab::{password, text, uuid};
 use crate::login::shown;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -44,6 +44,12 @@ pub fn is_for_wharf_alone(settings: &str, port: u16, private: &str, public: &[&s
     body["flavor"] = json!("pages");
     let created = api.create(&body)?.expect(201)?;
     ensure!(created["ssh_command"].is_null(), "{created}");
+    // They come up meanwhile. The first port is the page's.
+    let bob = server.user("bob@example.com")?;
+    let neighbours = [
+        (&api, api.small_container()?),
+        (&bob, bob.small_container()?),
+    ];
     let reached = || until("SSH at the private address", || Ok(banner(private, port)));
     reached()?;
     for host in public {
@@ -74,8 +80,8 @@ pub fn is_for_wharf_alone(settings: &str, port: u16, private: &str, public: &[&s
         TcpStream::connect((*host, web)).context("the page is not public")?;
     }
     let addresses = [&[private], public].concat();
-    for neighbour in [&api, &server.user("bob@example.com")?] {
-        is_out_of_reach(neighbour, &addresses, port)?;
+    for (owner, neighbour) in &neighbours {
+        is_out_of_reach(owner, uuid(neighbour), &addresses, port)?;
     }
     api.act(uuid(&running), "stop")?.expect(200)?;
     ensure!(banner(private, port).is_none(), "SSH of a stopped instance");
@@ -86,8 +92,8 @@ pub fn is_for_wharf_alone(settings: &str, port: u16, private: &str, public: &[&s
 }
 
 /// Checks that another instance, as root, reaches the port at none of these addresses and its gateway.
-fn is_out_of_reach(api: &Api, addresses: &[&str], port: u16) -> Result<()> {
-    let neighbour = lab::running(api)?;
+fn is_out_of_reach(api: &Api, neighbour: &str, addresses: &[&str], port: u16) -> Result<()> {
+    let neighbour = api.wait_for(neighbour, "running")?;
     let gateway = gateway(&neighbour)?;
     let reached = reached(&neighbour, &[addresses, &[&gateway]].concat(), port)?;
     ensure!(reached.is_empty(), "a neighbour reaches {reached:?}");

@@ -5,9 +5,9 @@ use crate::lab::{Lab, inside, restarted, running, text, user, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wharf_tests::lanes::is_whole_run;
-use wharf_tests::{Api, small, until};
+use wharf_tests::{Api, caught, eventually, small, until};
 
 /// Files of each kind, and the hashes of all.
 const FILL: &str = "mkdir -p d/sub && for i in 1 2 3; do head -c 5000000 /dev/urandom > d/$i; done; \
@@ -65,12 +65,17 @@ pub fn cloned(api: &Api, snapshot: &Value) -> Result<Value> {
 
 /// Makes an instance from a snapshot.
 pub fn made(api: &Api, snapshot: &Value) -> Result<Value> {
+    let clone = requested(api, snapshot)?;
+    api.wait_for(uuid(&clone), "running")
+}
+
+/// Requests an instance from a snapshot.
+fn requested(api: &Api, snapshot: &Value) -> Result<Value> {
     let mut body = small("container");
     let fields = body.as_object_mut().context("no object")?;
     fields.retain(|name, _| !["flavor", "resource_type"].contains(&name.as_str()));
     let path = format!("/api/snapshot/{}/clone/", text(&snapshot["id"]));
-    let clone = send(api, &path, &body)?;
-    api.wait_for(uuid(&clone), "running")
+    send(api, &path, &body)
 }
 
 /// Restores a snapshot of an instance, and waits for a login.
@@ -229,7 +234,7 @@ pub fn kills(engine: &mut EngineContext) -> Result<()> {
             wharf_tests::interval(Duration::from_millis(1500));
             return Ok(());
         }
-        until("the copy is under way", || {
+        caught("the copy is under way", || {
             let state = &engine.container_of(&source)?["State"];
             Ok((*state == "paused").then_some(()))
         })
@@ -270,6 +275,83 @@ pub fn kills(engine: &mut EngineContext) -> Result<()> {
         until("the instance goes on", || Ok(inside(&source, "true").ok()))?;
         copied_thrice(engine, &api, &source)?;
     }
+    engine.remove(&api, &source)?;
+    server.finish()
+}
+
+/// The points at which the engine is killed, as fractions of the undisturbed duration. A plain run has the second one.
+const POINTS: [f64; 5] = [0.05, 0.15, 0.3, 0.5, 0.8];
+
+/// The engine is killed while it makes clones. They get all files, and one container each.
+pub fn killed_in_a_clone(engine: &mut EngineContext) -> Result<()> {
+    let (server, api) = engine.served("")?;
+    let source = running(&api)?;
+    user(&source).wait_for_login(&source)?;
+    inside(&source, FILL)?;
+    let hashes = inside(&source, HASHES)?;
+    let snapshot = taken(&api, &source, "of-clones")?;
+    let begin = Instant::now();
+    let clone = cloned(&api, &snapshot)?;
+    let undisturbed = begin.elapsed();
+    engine.remove(&api, &clone)?;
+    let points = if is_whole_run() {
+        &POINTS[..]
+    } else {
+        &POINTS[1..2]
+    };
+    for point in points {
+        let clone = requested(&api, &snapshot)?;
+        wharf_tests::interval(undisturbed.mul_f64(*point));
+        engine.crash(|| Ok(()))?;
+        let clone = api.wait_for(uuid(&clone), "running")?;
+        user(&clone).wait_for_login(&clone)?;
+        ensure!(inside(&clone, HASHES)? == hashes, "killed at {point}");
+        engine.container_of(&clone)?;
+        size_holds(engine, &clone)?;
+        engine.remove(&api, &clone)?;
+    }
+    println!("undisturbed: {undisturbed:.1?}; killed at {points:?} of that");
+    ensure!(inside(&source, HASHES)? == hashes, "the source has changed");
+    removed(&api, &snapshot)?;
+    engine.remove(&api, &source)?;
+    server.finish()
+}
+
+/// The longest time for a copy of ten GiB.
+const COPY_OF_A_DISK: Duration = Duration::from_mins(10);
+
+/// An instance is restored from the snapshot of its full disk, and can free room then.
+pub fn full_disk(engine: &mut EngineContext) -> Result<()> {
+    if !engine.enforces_disk_size() {
+        println!("SKIPPED: the engine limits no disks");
+        return Ok(());
+    }
+    let (server, api) = engine.served("")?;
+    let source = running(&api)?;
+    user(&source).wait_for_login(&source)?;
+    let fill = "head -c 50000000 /dev/urandom > own; sync; for m in 4000 2000 2000 1000 500 200 100 50 20 10 5 2 1; do \
+        n=$((n + 1)); fallocate -l ${m}M f$n 2>/dev/null || rm -f f$n; done; dd if=/dev/zero of=f0 bs=4096 2>/dev/null; sync";
+    let list = "{ sha256sum own; stat -c '%n %s' f*; } | sha256sum";
+    inside(&source, fill).ok();
+    let more = inside(&source, "head -c 100000000 /dev/zero > more");
+    ensure!(more.is_err(), "the disk is not full");
+    inside(&source, "rm -f more")?;
+    let filled = inside(&source, list)?;
+    let snapshot = begun(&api, &source, "full")?;
+    let snapshot = eventually("the full disk is copied", COPY_OF_A_DISK, || {
+        let now = one(&api, &snapshot)?;
+        ensure!(now["state"] != "error", "{now}");
+        Ok((now["state"] == "ready").then_some(now))
+    })?;
+    inside(&source, "rm own f1 f2")?;
+    let source = restored(&api, &source, &snapshot)?;
+    ensure!(inside(&source, list)? == filled, "other files came back");
+    let beyond = inside(&source, "fallocate -l 12G beyond");
+    ensure!(beyond.is_err(), "12 GiB fit on a disk of 10");
+    inside(&source, "rm -f beyond f* && sync")?;
+    until("there is room again", || {
+        Ok(inside(&source, "fallocate -l 8G fits && rm fits").ok())
+    })?;
     engine.remove(&api, &source)?;
     server.finish()
 }

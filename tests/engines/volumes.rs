@@ -4,6 +4,8 @@ use crate::context::{EngineContext, NODE};
 use crate::lab::{Lab, inside, restarted, running, state, text, user, uuid};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
+use std::time::Instant;
+use wharf_tests::lanes::is_whole_run;
 use wharf_tests::{Api, small, until};
 
 /// Fills a volume of one GiB until the engine refuses more, and prints the number of MiB that it took.
@@ -29,12 +31,33 @@ fn volume(api: &Api, name: &str) -> Result<Value> {
 }
 
 fn made(api: &Api, name: &str) -> Result<Value> {
+    requested(api, name)?;
+    ready(api, name)
+}
+
+fn requested(api: &Api, name: &str) -> Result<()> {
     let body = json!({ "name": name, "size_gib": 1 });
-    api.send("POST", "/api/volume/", &body)?.expect(201)?;
+    let created = api.send("POST", "/api/volume/", &body)?;
+    created.expect(201).map(drop)
+}
+
+fn ready(api: &Api, name: &str) -> Result<Value> {
     until(&format!("{name} is ready"), || {
         let volume = volume(api, name)?;
         ensure!(volume["state"] != "error", "{volume}");
         Ok((volume["state"] == "ready").then_some(volume))
+    })
+}
+
+/// Waits until an engine has nothing of volumes.
+fn none_is_left(engine: &EngineContext) -> Result<()> {
+    let holders =
+        "/containers/json?all=true&filters=%7B%22label%22%3A%5B%22io.wharf.holder%22%5D%7D";
+    until("the engine has nothing of volumes", || {
+        let holders = engine.ask("GET", holders, None)?;
+        let volumes = engine.ask("GET", "/volumes", None)?.to_string();
+        let none = holders == json!([]) && !volumes.contains("wharf-volume-");
+        Ok(none.then_some(()))
     })
 }
 
@@ -185,6 +208,7 @@ pub fn lost_and_created_again(engine: &mut EngineContext) -> Result<()> {
     until("what was given up is gone", || {
         Ok(engine.object(&again).is_ok().then_some(()))
     })?;
+    none_is_left(engine)?;
     ensure!(volume(&api, "data")?["state"] == "error");
     removed(&api, "data")?;
     made(&api, "data")?;
@@ -193,6 +217,50 @@ pub fn lost_and_created_again(engine: &mut EngineContext) -> Result<()> {
     engine.remove(&api, &other)?;
     engine.remove(&api, &again)?;
     removed(&api, "data")?;
+    server.finish()
+}
+
+/// The points at which the engine is killed, as fractions of the undisturbed duration. A plain run has the middle one.
+const POINTS: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
+
+/// The engine is killed while it makes volumes. Their sizes hold, and nothing else is left.
+pub fn killed_in_a_make(engine: &mut EngineContext) -> Result<()> {
+    let (server, api) = engine.served("")?;
+    if !are_made(&api)? {
+        println!("SKIPPED: this node makes no volumes");
+        return server.finish();
+    }
+    let begin = Instant::now();
+    made(&api, "undisturbed")?;
+    let undisturbed = begin.elapsed();
+    let points = if is_whole_run() {
+        &POINTS[..]
+    } else {
+        &POINTS[2..3]
+    };
+    let (mut names, mut mounts) = (vec!["undisturbed".to_owned()], Vec::new());
+    for point in points {
+        let name = format!("killed-{}", names.len());
+        requested(&api, &name)?;
+        wharf_tests::interval(undisturbed.mul_f64(*point));
+        engine.crash(|| Ok(()))?;
+        ready(&api, &name)?;
+        mounts.push(json!({ "volume": name, "path": format!("/mnt/{name}") }));
+        names.push(name);
+    }
+    let one = with(&api, &json!(mounts))?;
+    for mount in &mounts {
+        let path = text(&mount["path"]);
+        let took = inside(&one, &FILL.replace("/data", path))?;
+        let took: u32 = took.parse().context("it takes 1400 MiB")?;
+        ensure!((900..=1100).contains(&took), "{path} took {took} MiB");
+    }
+    println!("undisturbed: {undisturbed:.1?}; killed at {points:?} of that");
+    engine.remove(&api, &one)?;
+    for name in &names {
+        removed(&api, name)?;
+    }
+    none_is_left(engine)?;
     server.finish()
 }
 

@@ -1,8 +1,7 @@
 //! The cluster.
 
 use crate::lab::{
-    Act, Facts, IMAGE, Lab, Neighbours, OFTEN, Object, Once, end_neighbours, inside, patient, text,
-    uuid,
+    Act, Facts, IMAGE, Lab, Neighbours, Object, Once, end_neighbours, inside, patient, text, uuid,
 };
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -143,8 +142,8 @@ impl IncusContext {
 
     /// The settings of such a server, after settings that precede nodes.
     pub fn settings_of(&self, members: &[usize], more: &str) -> String {
-        let often = if more.contains("[limits]") { "" } else { OFTEN };
-        let more = patient(&format!("{more}{often}"));
+        // Without another interval: a look at a member makes its daemon read all of its instances.
+        let more = patient(more);
         let nodes = members.iter().map(|at| self.node(self.member(*at)));
         format!(
             "{more}{}{}",

@@ -1,9 +1,10 @@
 //! Moves and remains on the engine behind Wharf's back.
 
 use super::context::IncusContext;
-use crate::lab::{Act, Lab, after_observations, inside, running, text, user, uuid};
+use crate::lab::{Act, Lab, OFTEN, after_observations, inside, running, text, user, uuid};
 use anyhow::{Result, ensure};
 use serde_json::json;
+use wharf_tests::Server;
 
 /// The next start fetches an instance back.
 pub fn moved(context: &IncusContext) -> Result<()> {
@@ -27,7 +28,7 @@ pub fn moved(context: &IncusContext) -> Result<()> {
 }
 
 pub fn orphans(context: &IncusContext) -> Result<()> {
-    let server = context.server(&[0])?;
+    let server = Server::start(&context.settings_of(&[0], OFTEN))?;
     let api = server.user("ann@example.com")?;
     let doomed = running(&api)?;
     let object = context.raw_object(&doomed)?;

@@ -23,7 +23,7 @@ pub fn of_a_known_load(context: &IncusContext) -> Result<()> {
         &instance,
         &format!(
             "dd if=/dev/urandom of=file bs=1M count={FILE_MIB} 2>/dev/null; sync; \
-             nohup timeout 100 python3 -c 'x = b\"x\" * ({HELD_MIB} << 20)\nwhile True: pass' \
+             nohup timeout 600 python3 -c 'x = b\"x\" * ({HELD_MIB} << 20)\nwhile True: pass' \
              </dev/null >/dev/null 2>&1 &"
         ),
     )?;

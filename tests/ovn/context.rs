@@ -1,7 +1,7 @@
 //! The cluster, and logins to its instances.
 
 use super::lab::{self, PROJECT};
-use crate::lab::{Act, Facts, Lab, Neighbours, OFTEN, Object, Once, patient, text, user, uuid};
+use crate::lab::{Act, Facts, Lab, Neighbours, Object, Once, patient, text, user, uuid};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use std::process::Command;
@@ -54,7 +54,7 @@ impl OvnContext {
             web + 1
         );
         let nodes = members.iter().map(|member| node(*member));
-        let more = patient(OFTEN);
+        let more = patient("");
         format!("{more}{ports}{}", nodes.collect::<String>())
     }
 

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::process::Command;
 use std::time::Duration;
-use wharf_tests::{Api, Server, metric, small, succeed, until};
+use wharf_tests::{Api, Server, caught, metric, small, succeed, until};
 
 /// Points of a kill, as fractions of the calls of plugins in an undisturbed step.
 const POINTS: [f64; 4] = [0.02, 0.3, 0.6, 1.0];
@@ -173,7 +173,7 @@ fn operations_on_the_example_engine_complete_after_kills() {
                     scope.spawn(|| begin(&acting));
                     if let Some(point) = point {
                         let goal = before + took[n] * point;
-                        until("the step has got so far", || {
+                        caught("the step has got so far", || {
                             Ok((calls(&acting)? >= goal).then_some(()))
                         })?;
                         server.kill()?;

@@ -123,7 +123,7 @@ fn until_says(server: &Server, args: &[&str], words: &str) {
 
 /// Waits until the log has these words.
 fn until_logged(server: &Server, words: &str) {
-    let logged = || Ok(server.log().contains(words).then_some(()));
+    let logged = || Ok(server.written().contains(words).then_some(()));
     until(&format!("the log has: {words}"), logged).unwrap();
 }
 

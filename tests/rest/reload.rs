@@ -20,7 +20,7 @@ pub fn edit(server: &Server, from: &str, to: &str) {
 }
 
 fn wait_for_log(server: &Server, text: &str) {
-    wait_until(text, || Ok(server.log().contains(text).then_some(())));
+    wait_until(text, || Ok(server.written().contains(text).then_some(())));
 }
 
 #[test]

@@ -47,5 +47,5 @@ pub use ssh::{KeyPair, Login, install as install_ssh};
 pub use terminal::{Heard, Refused, Terminal};
 pub use trials::{Test, is_wanted, stop, trial, without_engine};
 pub use tunnel::Tunnel;
-pub use wait::{called, eventually, interval, metric, observed, settled, until};
+pub use wait::{called, caught, eventually, interval, metric, observed, settled, until};
 pub use wharf_testkit::workspace::wharf_binary;

@@ -146,12 +146,18 @@ impl Server {
         self.dir.path().join("log")
     }
 
-    /// Returns the log so far. The server writes it in the background, so this waits up to two
+    /// Returns the log so far. A running server writes it in the background, so this waits up to two
     /// seconds until it stops growing.
     pub fn log(&self) -> String {
-        crate::settled(LOG_LOOKS, LOG_WAIT, || {
-            fs::read_to_string(self.log_path()).unwrap_or_default()
-        })
+        match self.process {
+            Some(_) => crate::settled(LOG_LOOKS, LOG_WAIT, || self.written()),
+            None => self.written(),
+        }
+    }
+
+    /// Returns what the log has at this moment, for a look of many.
+    pub fn written(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
     /// Runs `wharf ARGS --config FILE`, which must succeed, and returns its stdout.

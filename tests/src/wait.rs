@@ -8,7 +8,16 @@ use std::time::{Duration, Instant};
 /// The deadline of any condition, long enough for a slow, shared machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
+/// The first pause between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
+/// The longest one.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// The pause after a wait of this long. It grows to a sixteenth of the wait: what takes seconds is noticed hardly
+/// later, and many looks each second would take the processor from what they wait for.
+fn pause(waited: Duration) -> Duration {
+    (waited / 16).clamp(PAUSE, LONGEST_PAUSE)
+}
 
 /// Polls until there is a value.
 pub fn until<T>(what: &str, poll: impl FnMut() -> Result<Option<T>>) -> Result<T> {
@@ -19,6 +28,21 @@ pub fn until<T>(what: &str, poll: impl FnMut() -> Result<Option<T>>) -> Result<T
 pub fn eventually<T>(
     what: &str,
     deadline: Duration,
+    poll: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    with_pauses(pause, what, deadline, poll)
+}
+
+/// Like [`until`], for a state that may be over soon: with short pauses only.
+pub fn caught<T>(what: &str, poll: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    with_pauses(|_| PAUSE, what, DEADLINE, poll)
+}
+
+/// Polls with these pauses.
+fn with_pauses<T>(
+    pause: impl Fn(Duration) -> Duration,
+    what: &str,
+    deadline: Duration,
     mut poll: impl FnMut() -> Result<Option<T>>,
 ) -> Result<T> {
     let begin = Instant::now();
@@ -26,10 +50,11 @@ pub fn eventually<T>(
         if let Some(found) = poll()? {
             return Ok(found);
         }
-        if begin.elapsed() > deadline {
+        let waited = begin.elapsed();
+        if waited > deadline {
             bail!("not within {deadline:?}: {what}");
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(pause(waited));
     }
 }
 
@@ -37,12 +62,17 @@ pub fn eventually<T>(
 /// value.
 pub fn settled<T: PartialEq>(looks: u32, deadline: Duration, mut look: impl FnMut() -> T) -> T {
     let (mut last, mut same) = (look(), 0);
-    let further = eventually("the same value", deadline, || {
-        let now = look();
-        same = if now == last { same + 1 } else { 0 };
-        last = now;
-        Ok((same == looks).then_some(()))
-    });
+    let further = with_pauses(
+        |_| PAUSE,
+        "the same value",
+        deadline,
+        || {
+            let now = look();
+            same = if now == last { same + 1 } else { 0 };
+            last = now;
+            Ok((same == looks).then_some(()))
+        },
+    );
     // The value may go on to change.
     drop(further);
     last
@@ -52,7 +82,9 @@ pub fn settled<T: PartialEq>(looks: u32, deadline: Duration, mut look: impl FnMu
 pub fn interval(time: Duration) {
     let begin = Instant::now();
     let passed = || Ok((begin.elapsed() >= time).then_some(()));
-    drop(eventually("the interval has passed", time, passed));
+    // No pause exceeds what is left.
+    let pause = |waited| pause(waited).min(time.saturating_sub(waited));
+    drop(with_pauses(pause, "the interval has passed", time, passed));
 }
 
 /// The sum of the metrics whose lines begin with this text: a name, or a name with its first labels. The
