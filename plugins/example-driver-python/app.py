@@ -49,6 +49,7 @@ class Driver(exports.Driver):
                 volumes=False,
                 late_attach=False,
                 snapshots=wit.SnapshotKind.NONE,
+                content=False,
             ),
             n_vcpus=info["cpus"],
             mem_gib=info["memory_bytes"] // GIB,

@@ -77,7 +77,7 @@ impl EngineContext {
         Self::at(kind, directory(kind))
     }
 
-    /// Starts a second engine, for tests that restart it.
+    /// Starts another engine, for tests that restart it.
     pub fn another(&self, name: &str) -> Result<Self> {
         let kind = self.engine.kind();
         let mut path = directory(kind).into_os_string();
@@ -225,26 +225,33 @@ impl EngineContext {
     /// Starts a server that reaches the engine through another socket.
     pub fn server_on(&self, socket: &Path) -> Result<Server> {
         let endpoint = format!("unix://{}", socket.display());
-        Server::start(&self.settings_on(&endpoint, "", Ports::take(), "")?)
+        let node = self.node_on(NODE, &endpoint, "")?;
+        let ports = Ports::take().settings();
+        Server::start(&format!("{}{ports}{node}", patient("")))
     }
 
     /// Returns the settings of a server with these ports.
     pub fn settings_with(&self, ports: Ports, more: &str) -> Result<String> {
+        let node = self.node(NODE)?;
+        Ok(format!("{}{}{node}", patient(more), ports.settings()))
+    }
+
+    /// Returns a `[[node]]` of this name.
+    pub fn node(&self, name: &str) -> Result<String> {
         match &self.remote {
-            Some(Remote { endpoint, tls, .. }) => self.settings_on(endpoint, tls, ports, more),
+            Some(Remote { endpoint, tls, .. }) => self.node_on(name, endpoint, tls),
             None => {
                 let endpoint = format!("unix://{}", self.socket()?.display());
-                self.settings_on(&endpoint, "", ports, more)
+                self.node_on(name, &endpoint, "")
             }
         }
     }
 
-    fn settings_on(&self, endpoint: &str, tls: &str, ports: Ports, more: &str) -> Result<String> {
+    fn node_on(&self, name: &str, endpoint: &str, tls: &str) -> Result<String> {
         let n = free_network_beside(self.ranges()?)?;
         let (lan, public) = (format!("10.{n}.0.0/16"), format!("198.18.{n}.0/28"));
-        let node = docker_node(NODE, endpoint, [&lan, &public], &self.engine.settings());
-        let more = patient(more);
-        Ok(format!("{more}{}{node}{tls}", ports.settings()))
+        let node = docker_node(name, endpoint, [&lan, &public], &self.engine.settings());
+        Ok(format!("{node}{tls}"))
     }
 
     /// The address ranges of the engine's networks. One without containers may outlive its instances.

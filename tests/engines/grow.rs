@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use wharf_tests::{Answer, Api, KeyPair, Login, eventually, small, until};
+use wharf_tests::{Answer, Api, KeyPair, Login, caught, eventually, small, until};
 
 /// Content of every kind, as root: 300 MiB, links, a pipe, owners, modes, times, a capability, and
 /// names too long for an archive's plain headers. It also removes some files of the image.
-const FILL: &str = r#"set -e
+pub(crate) const FILL: &str = r#"set -e
 mkdir -p /root/d; cd /root/d; head -c 314572800 /dev/urandom > random; ln random hard; ln -s random soft
 mkfifo pipe; truncate -s 64M holes; cp /bin/ls listing; chown 1234:4321 pipe listing; chmod 4751 listing
 touch -d '2001-02-03 04:05:06' listing; mkdir -m 2750 grüße; touch "grüße/$(printf 'n%.0s' $(seq 220))"
@@ -20,7 +20,7 @@ python3 -c "import os, struct; os.setxattr('/root/d/random', 'security.capabilit
 rm -r /usr/share/common-licenses /srv; rm /etc/issue; mkdir /top; echo more > /top/file; echo own >> /etc/profile"#;
 
 /// Lists all files with kind, mode, owner, links and size, and their content.
-const LIST: &str = r#"cd /; for d in etc home opt root top usr; do find $d -printf '%p %y %m %U %G %n %l\n'; done | sort
+pub(crate) const LIST: &str = r#"cd /; for d in etc home opt root top usr; do find $d -printf '%p %y %m %U %G %n %l\n'; done | sort
 find /root/d -type f -printf '%p %s %TY-%Tm-%Td %TH:%TM\n' | sort; sha256sum /root/d/random /root/d/hard /etc/profile /etc/shadow
 python3 -c "import os; print(os.getxattr('/root/d/random', 'security.capability').hex())"
 test /root/d/random -ef /root/d/hard && echo one file; find /srv 2>/dev/null | wc -l"#;
@@ -129,7 +129,7 @@ pub fn with_all_that_is_on_it(context: &EngineContext) -> Result<()> {
         let api = api.clone();
         std::thread::spawn(move || api.act("growing", "restart"))
     };
-    until("the larger container is there", || {
+    caught("the larger container is there", || {
         ensure!(!request.is_finished(), "the growth ended unseen");
         Ok((context.containers_of(&after)?.len() > 1).then_some(()))
     })?;
@@ -156,7 +156,8 @@ fn is_mtab(line: &str) -> bool {
     line.starts_with("etc/mtab l ")
 }
 
-fn same(before: &str, after: &str) -> Result<()> {
+/// Checks that two lists are equal.
+pub(crate) fn same(before: &str, after: &str) -> Result<()> {
     let lines = |text: &str| -> BTreeSet<String> { text.lines().map(str::to_owned).collect() };
     let (before, after) = (lines(before), lines(after));
     // The image's top-level directories cannot be removed, but their content is. The owner of a

@@ -38,6 +38,7 @@ mod limits;
 mod login;
 mod machine;
 mod many;
+mod moves;
 mod out_of_band;
 mod outage;
 #[path = "../ovn/mod.rs"]
@@ -93,9 +94,10 @@ const CORE: [&str; 16] = [
 ];
 
 /// Tests of [`waiting`] that a plain run leaves out.
-const WHOLE: [&str; 2] = [
+const WHOLE: [&str; 3] = [
     "an_instance_with_a_volume_is_created_again_after_a_loss",
     "a_snapshot_without_room_in_the_storage_is_in_error",
+    "an_instance_with_a_full_disk_is_restored",
 ];
 
 /// Tests for dockerd only: of the image of virtual machines, of other dockerds behind TLS, and of the bridges that
@@ -116,10 +118,13 @@ fn waiting() -> Vec<Chain<EngineContext>> {
         [
             "instances_survive_a_restart_of_the_engine" => on_another(engine_restart::instances_survive),
             "a_snapshot_completes_after_kills_of_wharf_and_of_the_engine" => on_another(snapshots::kills),
+            "a_clone_is_made_after_kills_of_the_engine" => on_another(snapshots::killed_in_a_clone),
+            "a_volume_is_made_after_kills_of_the_engine" => on_another(volumes::killed_in_a_make),
             "instances_survive_a_start_of_the_engine_on_an_empty_store" => on_another(engine_restart::on_an_empty_store),
             "a_node_that_does_not_hold_sizes_takes_nothing_new" => on_another(broken_limits::of_dockerd),
             "an_instance_with_a_volume_is_created_again_after_a_loss" => on_another(volumes::lost_and_created_again),
             "a_snapshot_without_room_in_the_storage_is_in_error" => on_another(snapshots::full_pool),
+            "an_instance_with_a_full_disk_is_restored" => on_another(snapshots::full_disk),
         ],
         ["the_driver_keeps_its_promises" => |context: &EngineContext| {
             let at = [context::NODE, &context.facts().host];
@@ -191,6 +196,13 @@ fn of_vms() -> Vec<Chain<EngineContext>> {
     }
 }
 
+/// A test of two more dockerds.
+fn of_two_dockerds() -> Vec<Chain<EngineContext>> {
+    chains! {
+        ["an_instance_moves_between_engines_with_all_its_content" => moves::between_engines],
+    }
+}
+
 /// Tests that load the machine, or measure it.
 fn alone() -> Vec<Chain<EngineContext>> {
     chains! {
@@ -210,6 +222,7 @@ fn suite(kind: Kind, cores: usize) -> Suite<EngineContext> {
     let (mut waiting, mut busy) = (waiting(), busy());
     if kind == Kind::Dockerd {
         waiting.splice(0..0, of_dockerd());
+        busy.splice(0..0, of_two_dockerds());
         busy.splice(0..0, of_vms());
     } else {
         eprintln!(

@@ -53,10 +53,10 @@ impl PromiseCall {
             .map_err(|refusal| refusal.0)
     }
 
-    /// The targets of the transfer, or the refusal.
-    fn copy(&self, arguments: &[(&str, &str)]) -> Result<String, String> {
+    /// The targets of a transfer, or the refusal.
+    fn copy(&self, name: &str, arguments: &[(&str, &str)]) -> Result<String, String> {
         let arguments = texts(arguments);
-        let targets = self.requests.transfer(&self.scope, "content", &arguments);
+        let targets = self.requests.transfer(&self.scope, name, &arguments);
         targets
             .map(|targets| targets.to_string())
             .map_err(|refusal| refusal.0)
@@ -160,7 +160,7 @@ fn only_ids_that_the_engine_lists_with_the_calls_labels_stand_for_a_container() 
 #[test]
 fn content_goes_from_the_instances_container_to_its_replacement_only() {
     let call = PromiseCall::docker(json!({}));
-    let copy = call.copy(&[]).unwrap();
+    let copy = call.copy("content", &[]).unwrap();
     assert_eq!(
         copy,
         format!(
@@ -169,12 +169,46 @@ fn content_goes_from_the_instances_container_to_its_replacement_only() {
         )
     );
     for container in [OTHER, "postgres", &format!("{OWN}-part")] {
-        let answer = call.copy(&[("container", container)]);
+        let answer = call.copy("content", &[("container", container)]);
         refused(answer, "argument container");
     }
     let change = PromiseCall::docker(json!({ "call": "change" }));
-    refused(change.copy(&[]), "only for");
+    refused(change.copy("content", &[]), "only for");
     refused(call.send("content", &[]), "is a transfer");
+}
+
+#[test]
+fn content_of_the_instances_container_alone_is_offered_and_fetched() {
+    let (change, create) = (
+        PromiseCall::docker(json!({ "call": "change" })),
+        PromiseCall::docker(json!({})),
+    );
+    assert_eq!(
+        change.copy("offer", &[]).unwrap(),
+        format!("GET /containers/{OWN}/export\nGET /containers/{OWN}/changes\n")
+    );
+    assert_eq!(
+        create.copy("fetch", &[]).unwrap(),
+        format!("PUT /containers/{OWN}-part/archive?path=/\n")
+    );
+    for container in [OTHER, "postgres", &format!("{OWN}-part")] {
+        let answer = change.copy("offer", &[("container", container)]);
+        refused(answer, "argument container");
+        let answer = create.copy("fetch", &[("container", container)]);
+        refused(answer, "there is no argument \"container\"");
+    }
+    refused(change.copy("fetch", &[]), "only for");
+    for call in ["node", "instance"] {
+        let call = PromiseCall::docker(json!({ "call": call }));
+        refused(call.copy("offer", &[]), "only for");
+        refused(call.copy("fetch", &[]), "only for");
+    }
+    // A copy counts as one that has run, and has no other container's name.
+    let fetched = [("digest", "0123456789abcdef"), ("fetched", "true")];
+    let written = create.send("create", &fetched).unwrap();
+    assert_eq!(body(&written)["Labels"]["io.wharf.grown-from"], "node");
+    let named = [fetched[0], fetched[1], ("name", OTHER)];
+    refused(create.send("create", &named), "argument name");
 }
 
 #[test]

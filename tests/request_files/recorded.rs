@@ -26,7 +26,7 @@ fn written(file: &RequestFile, recorded: &Recorded) -> Value {
     let name = &recorded.request;
     let render = |purpose| requests.render(&sample.scope, name, &arguments, purpose);
     if let Ok(targets) = requests.transfer(&sample.scope, name, &arguments) {
-        return json!([targets.read, targets.changes, targets.write]);
+        return targets.to_string().lines().collect();
     }
     let rendered = [Purpose::Send, Purpose::Job]
         .into_iter()

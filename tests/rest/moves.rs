@@ -2,6 +2,7 @@
 
 mod addresses;
 mod cluster;
+mod copies;
 
 pub use cluster::Cluster;
 
@@ -185,7 +186,7 @@ fn an_instance_waits_for_room_elsewhere() {
     assert_eq!(cluster.machines(0).len(), 2);
     cluster.drain("one");
     let left = cluster.drained("one", "instances left: 1");
-    has(&left, "no other node of the cluster has room");
+    has(&left, "no other node has room");
     assert!(
         left.contains(uuid(&large)) && !left.contains(uuid(&little)),
         "{left}"

@@ -291,6 +291,8 @@ pub struct Features {
     pub late_attach: bool,
     /// How the node takes snapshots.
     pub snapshots: SnapshotKind,
+    /// Whether the content of containers moves between this node and others of its kind.
+    pub content: bool,
 }
 
 /// The result of probing a node.

@@ -7,6 +7,7 @@ use super::message::{
 use super::node::EngineNode;
 use super::outgoing::Outgoing;
 use super::trace::traced;
+use super::transfer::{TransferSource, TransferTarget};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -94,7 +95,7 @@ impl EngineAccess {
         self.node.jobs.poll(outgoing, &self.node.transport)
     }
 
-    /// Begins a transfer for the call's instance.
+    /// Begins a transfer for the call's instance, or offers its content to the engine of another node.
     pub fn begin_transfer(&mut self, request: &EngineRequest) -> Result<(), EngineError> {
         let key = self.transfer_key()?;
         let EngineRequest {
@@ -102,10 +103,27 @@ impl EngineAccess {
         } = request;
         let targets = self.node.requests.transfer(&self.scope, name, arguments);
         let targets = self.logged(request, targets)?;
+        let node = &self.node;
+        let own = |targets| TransferSource {
+            transport: node.transport.clone(),
+            targets,
+        };
+        let source = match (targets.source, &targets.write) {
+            (Some(source), None) => {
+                debug!(instance = key, "content is offered to another engine");
+                return node.offers.put(key, node.kind.clone(), own(source));
+            }
+            (Some(source), Some(_)) => own(source),
+            (None, _) => node.offers.take(&key, &node.kind)?,
+        };
+        let write = targets.write.unwrap_or_default();
         debug!(instance = key, "transfer begins");
-        self.node
-            .transfers
-            .transfer(&key, targets, &self.node.transport)
+        let target = TransferTarget {
+            transport: node.transport.clone(),
+            write,
+            kept: targets.kept,
+        };
+        node.transfers.transfer(&key, source, target)
     }
 
     /// The progress of the transfer of the call's instance.

@@ -111,11 +111,12 @@ impl HttpTransport {
         })
     }
 
-    /// Sends the archive of one answer as the body of another request. If the first request fails, its
-    /// answer is the result.
+    /// Sends the archive of one answer as the body of another request, to the engine `target`. If the first request
+    /// fails, its answer is the result.
     pub async fn pipe(
         &self,
         from: Outgoing,
+        target: &Self,
         to: Outgoing,
         rewrite: &Rewrite,
         transferred: Arc<TransferProgress>,
@@ -127,8 +128,8 @@ impl HttpTransport {
         }
         let body = TarPipe::new(source, rewrite, transferred, progress)
             .map_err(|malformed| EngineError::Unreachable(malformed.to_string()))?;
-        let request = to.into_http(&self.authority)?.map(|_| body);
-        let answer = self.pipes.request(request).await;
+        let request = to.into_http(&target.authority)?.map(|_| body);
+        let answer = target.pipes.request(request).await;
         let (status, headers, body) = opened(answer.map_err(|error| unreachable(&error))?);
         ended(status, headers, body).await
     }

@@ -4,7 +4,7 @@
 use super::message::{EngineError, EngineResponse, JobState};
 use super::outgoing::{Outgoing, ProgressSink};
 use super::trace::traced;
-use super::transfer;
+use super::transfer::{self, TransferSource, TransferTarget};
 use super::transport::Transport;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tracing::Instrument;
-use wharf_requests::Targets;
 
 /// Most jobs in progress on one node.
 const MAX_JOBS: usize = 16;
@@ -82,15 +81,14 @@ impl Jobs {
     pub fn transfer(
         &self,
         key: &str,
-        what: Targets,
-        transport: &Transport,
+        source: TransferSource,
+        target: TransferTarget,
     ) -> Result<(), EngineError> {
         let mut jobs = self.0.lock();
         jobs.remove(key);
         has_room(&mut jobs, MAX_TRANSFERS, "transfers")?;
-        let transport = transport.clone();
         let job = RunningJob::start(MAX_TRANSFER_TIME, TRANSFER_FRESH, |tail| {
-            transfer::carry(transport, what, tail)
+            transfer::carry(source, target, tail)
         });
         jobs.insert(key.to_owned(), job);
         Ok(())

@@ -1,7 +1,9 @@
 //! One node's engine: its transport, requests and jobs.
 
 use super::job::Jobs;
+use super::offers::Offers;
 use super::transport::Transport;
+use std::sync::Arc;
 use std::time::Instant;
 use wharf_domain::ids::NodeId;
 use wharf_requests::{RequestFile, Requests};
@@ -15,6 +17,10 @@ pub struct EngineNode {
     pub(super) requests: Requests,
     pub(super) jobs: Jobs,
     pub(super) transfers: Jobs,
+    /// The kind of engine.
+    pub(super) kind: String,
+    /// The offers of all nodes.
+    pub(super) offers: Arc<Offers>,
 }
 
 /// An error in the configuration of a node's engine.
@@ -40,6 +46,7 @@ impl EngineNode {
         transport: Transport,
         file: &RequestFile,
         settings: &serde_json::Value,
+        offers: Arc<Offers>,
     ) -> Result<Self, EngineOpenError> {
         if transport.is_in_process() != file.in_process() {
             let needed = if file.in_process() {
@@ -59,6 +66,8 @@ impl EngineNode {
             requests,
             jobs: Jobs::default(),
             transfers: Jobs::default(),
+            kind: file.kind().to_owned(),
+            offers,
         })
     }
 

@@ -33,6 +33,12 @@ impl TransferProgress {
         self.whole.load(Ordering::Acquire)
     }
 
+    /// Notes a whole archive of this length.
+    pub fn read_whole(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.whole.store(true, Ordering::Release);
+    }
+
     /// The error that ended the archive.
     pub fn malformed(&self) -> Option<Malformed> {
         self.malformed.get().copied()

@@ -1,5 +1,5 @@
-//! Transfers: the content of one container goes into another on the same engine. It passes through the
-//! host in pieces; no guest, file or image stores it.
+//! Transfers: the content of one container goes into another, on the same engine or on that of another node. It
+//! passes through the host in pieces; no guest, file or image stores it.
 
 use super::changes::ChangeListReader;
 use super::message::{EngineError, EngineResponse};
@@ -10,7 +10,7 @@ use super::transport::Transport;
 use http::Method;
 use std::sync::Arc;
 use std::time::Duration;
-use wharf_requests::Targets;
+use wharf_requests::SourceTargets;
 
 /// Timeout of a transfer without progress. The engine may have to write everything to disk before it
 /// responds.
@@ -19,15 +19,35 @@ const STALLED: Duration = Duration::from_secs(5 * 60);
 /// The status of [`immovable`].
 const TOO_LARGE: u16 = 413;
 
+/// The end of a transfer that is read.
+#[derive(Debug)]
+pub struct TransferSource {
+    pub transport: Transport,
+    pub targets: SourceTargets,
+}
+
+/// The end of a transfer that is written.
+#[derive(Debug)]
+pub struct TransferTarget {
+    pub transport: Transport,
+    /// Of the PUT.
+    pub write: String,
+    /// Paths with mounts, whose content stays.
+    pub kept: Vec<String>,
+}
+
 /// Runs a transfer. The result is the response of the writing request, or the first unsuccessful one
 /// before it.
 pub async fn carry(
-    transport: Transport,
-    transfer: Targets,
+    from: TransferSource,
+    to: TransferTarget,
     progress: Arc<dyn ProgressSink>,
 ) -> Result<EngineResponse, EngineError> {
     let changes = ChangeListReader::default();
-    let answer = transport.stream(get(transfer.changes), &changes).await?;
+    let answer = from
+        .transport
+        .stream(get(from.targets.changes), &changes)
+        .await?;
     if !is_success(&answer) {
         return Ok(answer);
     }
@@ -37,15 +57,16 @@ pub async fn carry(
     };
     let rewrite = Rewrite {
         gone,
-        kept: transfer.kept,
+        kept: to.kept,
     };
     let transferred = Arc::new(TransferProgress::default());
     let write = Outgoing {
         method: Method::PUT,
-        ..get(transfer.write)
+        ..get(to.write)
     };
-    let piped = transport.pipe(
-        get(transfer.read),
+    let piped = from.transport.pipe(
+        get(from.targets.read),
+        &to.transport,
         write,
         &rewrite,
         Arc::clone(&transferred),

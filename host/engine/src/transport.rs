@@ -120,18 +120,34 @@ impl Transport {
         answer
     }
 
-    /// Sends the archive that answers one request as the body of another.
+    /// Sends the archive that answers one request as the body of another, to this engine or to that of another node.
     pub async fn pipe(
         &self,
         from: Outgoing,
+        target: &Self,
         to: Outgoing,
         rewrite: &Rewrite,
         transferred: Arc<TransferProgress>,
         progress: Arc<dyn ProgressSink>,
     ) -> Result<EngineResponse, EngineError> {
-        match &self.link {
-            Link::Http(http) => http.pipe(from, to, rewrite, transferred, progress).await,
-            Link::InProcess(_) => Err(EngineError::Refused("this engine has no archives".into())),
+        match (&self.link, &target.link) {
+            (Link::Http(own), Link::Http(other)) => {
+                own.pipe(from, other, to, rewrite, transferred, progress)
+                    .await
+            }
+            // The archives of a simulated engine are short, and need no change.
+            (Link::InProcess(_), Link::InProcess(_)) => {
+                let archive = self.send(from).await?;
+                if !(200..300).contains(&archive.status) {
+                    return Ok(archive);
+                }
+                transferred.read_whole(archive.body.len() as u64);
+                let body = Some(("application/x-tar", archive.body));
+                target.send(Outgoing { body, ..to }).await
+            }
+            _ => Err(EngineError::Refused(
+                "an engine in this process and one outside".into(),
+            )),
         }
     }
 

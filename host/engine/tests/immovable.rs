@@ -136,6 +136,7 @@ fn access(path: &Path) -> EngineAccess {
         Transport::unix(path),
         &file,
         &Value::Null,
+        Arc::default(),
     );
     EngineAccess::new(
         Arc::new(node.unwrap()),

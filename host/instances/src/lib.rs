@@ -4,6 +4,7 @@
 mod condition;
 mod connection_record;
 pub mod connection_watch;
+pub mod copies;
 pub mod costs;
 mod create;
 mod delete;
@@ -99,6 +100,7 @@ pub const TABLES: &[FeatureTables] = &[
     shares::TABLES,
     restart::TABLES,
     moves::TABLES,
+    copies::TABLES,
     nodes::TABLES,
     volumes::MOUNT_TABLES,
     volumes::SHARE_TABLES,

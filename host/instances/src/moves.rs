@@ -1,10 +1,10 @@
-//! Moves of instances from drained nodes to other nodes of their cluster.
+//! Moves of instances to other nodes: of their cluster, or by a copy of their content.
 //!
 //! One write begins a move: it reserves a claim on the new node, and stops an instance that runs. Another
 //! write ends it: the instance has its claim on the new node, or keeps the old one. In between, the
 //! reconciler makes the new node fetch the instance.
 
-use super::nodes::NodeState;
+use super::copies::{self, Destination};
 use super::snapshots::SOURCES;
 use super::suspension::{SUSPENDED, SUSPENDED_USERS};
 use super::{App, SharedInventory, snapshots};
@@ -168,14 +168,14 @@ pub(super) fn requirements(
     })
 }
 
-/// A place for an instance that may move.
+/// A place for an instance that may move, and whether it needs a copy. A node of the cluster comes first.
 pub fn place(
     inventory: &SharedInventory,
     rows: &impl Read,
     instance: &Instance,
     prospect: MoveProspect,
-    to: &[NodeId],
-) -> Result<Option<MovePlace>, Error> {
+    to: &[Destination],
+) -> Result<Option<(MovePlace, bool)>, Error> {
     let (MoveProspect::Movable { runs: run }, Some(claim)) = (prospect, rows.claim(instance.id)?)
     else {
         return Ok(None);
@@ -186,7 +186,15 @@ pub fn place(
         ssh_host: &instance.ssh_host,
         run,
     };
-    Ok(inventory.place_move(&request, |node| to.contains(node)))
+    let among = |copies: bool| {
+        let is_one = |node: &NodeId| {
+            let mut to = to.iter();
+            to.any(|to| to.node == *node && to.copies == copies && to.takes(instance.resource_type))
+        };
+        let place = inventory.place_move(&request, is_one);
+        place.map(|place| (place, copies))
+    };
+    Ok(among(false).or_else(|| among(true)))
 }
 
 impl App {
@@ -195,20 +203,14 @@ impl App {
         self.drains.notify_one();
     }
 
-    /// The nodes to which instances of a node can move now.
-    pub fn destinations(&self, node: &NodeId) -> Vec<NodeId> {
-        let mut nodes = neighbours(&self.config(), node);
-        nodes.retain(|node| {
-            let driver = self.drivers.get(node);
-            driver.is_some_and(|driver| driver.moves())
-                && self.nodes.state(node) == NodeState::Reachable
-        });
-        nodes
-    }
-
-    /// Begins the move of an instance on a drained node to one of these nodes. False if it cannot move
-    /// now.
-    pub(super) async fn begin_move(&self, id: InstanceId, to: Vec<NodeId>) -> Result<bool, Error> {
+    /// Begins the move of an instance to one of these nodes. If it was not `asked` for, its node must be drained. False if
+    /// it cannot move now.
+    pub async fn begin_move(
+        &self,
+        id: InstanceId,
+        to: Vec<Destination>,
+        asked: bool,
+    ) -> Result<bool, Error> {
         let inventory = self.inventory.clone();
         let decided = self.db.write_essential(move |view| {
             let Some(row) = view.rows.instance(id)? else {
@@ -217,14 +219,18 @@ impl App {
             let (moving, consents) = (view.rows.get(&MOVES, id)?, consents(view.rows, row.owner)?);
             let bound = snapshots::is_bound(view.rows, &row)?;
             let prospect = prospect(&row, moving.is_some(), consents, bound);
-            let place = if is_drained(view.rows, &row.node)? {
+            let place = if asked || is_drained(view.rows, &row.node)? {
                 place(&inventory, view.rows, &row, prospect, &to)?
             } else {
                 None
             };
-            let Some(place) = place else {
+            let Some((place, by_copy)) = place else {
                 return Ok((false, Changes::none()));
             };
+            let mut copies = copies::copies(view.rows, id)?;
+            if by_copy {
+                copies = copies::begin(copies, &row, view.now);
+            }
             let runs = place.claim.compute;
             let moving = MoveRow {
                 claim: place.claim,
@@ -235,7 +241,7 @@ impl App {
             };
             let mut row = row;
             row.intend(Intent::Stop, None);
-            let changes = Changes::none()
+            let changes = copies::put(Changes::none(), id, copies)
                 .put(&MOVES, id, moving)
                 .record(row, view.now, EventKind::Moving)
                 .audited(&Origin::operator(), "instance.move", view.now);
@@ -265,7 +271,7 @@ pub(super) fn relocated(instance: Instance, claim: &Claim, ssh_host: &str) -> In
 }
 
 /// Ends a move: the new node has the instance, which starts there by the deadline if it ran before.
-pub(super) fn arrive(
+pub fn arrive(
     row: Instance,
     moving: &MoveRow,
     view: &View<'_>,
@@ -273,7 +279,10 @@ pub(super) fn arrive(
 ) -> Result<Changes, Error> {
     let (id, from) = (row.id, row.node.clone());
     let row = relocated(row, &moving.claim, &moving.ssh_host);
-    let (row, run) = resume(row, moving, view, deadline)?;
+    let (mut row, run) = resume(row, moving, view, deadline)?;
+    let copies = copies::copies(view.rows, id)?;
+    let copy = copies.making;
+    row.incarnation = copy.unwrap_or(row.incarnation);
     let mut claim = moving.claim.clone();
     claim.compute = run;
     let addresses = InstanceAddresses {
@@ -282,8 +291,13 @@ pub(super) fn arrive(
         lan_ipv4: row.lan_ipv4,
         public_ipv4: row.public_ipv4,
     };
+    let mut changes = copies::put(Changes::none(), id, copies::keep(copies));
+    if copy.is_some() {
+        // A copy needs no snapshot of the old node.
+        changes = changes.remove(&SOURCES, id);
+    }
     // The ports that stay are freed with the old claim, and taken with the new one.
-    Ok(Changes::none()
+    Ok(changes
         .remove(&MOVES, id)
         .remove(&CLAIMS, (from.0, id))
         .put_claim(id, claim)
@@ -300,7 +314,8 @@ pub fn abandon(
 ) -> Result<Changes, Error> {
     let id = row.id;
     let (row, run) = resume(row, moving, view, deadline)?;
-    let mut changes = Changes::none().remove(&MOVES, id);
+    let changes = copies::leave_on(Changes::none(), view.rows, id, &moving.claim.node)?;
+    let mut changes = changes.remove(&MOVES, id);
     if let Some(mut claim) = view.rows.claim(id)? {
         claim.compute = run;
         changes = changes.put_claim(id, claim);

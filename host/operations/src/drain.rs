@@ -11,6 +11,7 @@ use wharf_domain::ids::NodeId;
 use wharf_domain::instance::{Instance, Intent};
 use wharf_ground::audit::record;
 use wharf_ground::users::USERS;
+use wharf_instances::copies::Destination;
 use wharf_instances::moves::{
     DRAINED, MoveProspect, consents, is_drained, neighbours, place, prospect,
 };
@@ -94,7 +95,9 @@ impl Operator<'_> {
                     MoveProspect::Bound => {
                         "stays: its volumes or snapshots are on this node for good"
                     }
-                    _ if near.is_empty() => "stays: the node has no other one in its cluster",
+                    _ if near.is_empty() && to.as_ref().is_none_or(Vec::is_empty) => {
+                        "stays: the node has no other one in its cluster"
+                    }
                     MoveProspect::Stays => {
                         "stays: runs, and its owner does not let it be stopped for a move"
                     }
@@ -103,8 +106,11 @@ impl Operator<'_> {
                         Some(to) if to.is_empty() => {
                             "waits: no other node of the cluster is in reach"
                         }
+                        Some(to) if !to.iter().any(|to| to.takes(instance.resource_type)) => {
+                            "stays: a virtual machine moves only within a cluster"
+                        }
                         Some(to) if !self.has_place(rows, &instance, prospect, to)? => {
-                            "waits: no other node of the cluster has room"
+                            "waits: no other node has room"
                         }
                         Some(_) => "moves soon",
                     },
@@ -131,7 +137,7 @@ impl Operator<'_> {
         rows: &impl Read,
         instance: &Instance,
         prospect: MoveProspect,
-        to: &[NodeId],
+        to: &[Destination],
     ) -> Result<bool, Error> {
         Ok(place(self.inventory, rows, instance, prospect, to)?.is_some())
     }

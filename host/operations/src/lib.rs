@@ -8,6 +8,7 @@ pub mod engines;
 pub mod forget;
 pub mod history;
 pub mod lost;
+pub mod move_instance;
 pub mod node_list;
 pub mod schema;
 pub mod secrets;

@@ -18,7 +18,8 @@ use wharf_domain::volume::OfVolume;
 use wharf_ground::audit::record;
 use wharf_ground::users::USERS;
 use wharf_instances::NodeState;
-use wharf_instances::moves::{DRAINED, abandon, is_drained};
+use wharf_instances::copies::{self, copies};
+use wharf_instances::moves::{DRAINED, abandon, arrive, is_drained};
 use wharf_instances::restart::STARTS;
 use wharf_instances::snapshots::{RESTORES, SOURCES};
 use wharf_instances::volumes::{MOUNTED, MOUNTS};
@@ -63,12 +64,19 @@ impl Operator<'_> {
                         .drop_instance(instance);
                     continue;
                 }
+                // Its content is on the new node of its move.
+                let moving = view.rows.get(&MOVES, instance)?;
+                let is_complete = copies(view.rows, instance)?.complete;
+                if let Some(moving) = moving.filter(|_| is_complete) {
+                    changes = changes.with(arrive(row, &moving, view, view.now.plus(full))?);
+                    continue;
+                }
                 lines.push(LostLine {
                     instance: instance.to_string(),
                     name: row.name.as_str().to_owned(),
                     owner: view.rows.get(&USERS, row.owner)?.unwrap_or_default(),
                 });
-                changes = lose(changes, row, view);
+                changes = lose(changes, row, view)?;
             }
             changes = changes
                 .with(unmount(view, &id)?)
@@ -132,15 +140,19 @@ impl Operator<'_> {
 
 /// Gives up an instance. A later incarnation tells its object from that of a new creation, and makes it an
 /// orphan if the machine returns.
-fn lose(changes: Changes, mut row: Instance, view: &View<'_>) -> Changes {
+fn lose(changes: Changes, mut row: Instance, view: &View<'_>) -> Result<Changes, Error> {
     let id = row.id;
+    let changes = match view.rows.get(&MOVES, id)? {
+        Some(moving) => copies::leave_on(changes, view.rows, id, &moving.claim.node)?,
+        None => changes,
+    };
     let node = row.node.clone();
     row.failed = true;
     row.intend(Intent::Stop, None);
     row.progress = Progress::Settled;
     row.resize = None;
     row.incarnation += 1;
-    changes
+    Ok(changes
         .remove(&MOVES, id)
         .remove(&STARTS, id)
         .remove(&RESTORES, id)
@@ -148,7 +160,7 @@ fn lose(changes: Changes, mut row: Instance, view: &View<'_>) -> Changes {
         .remove(&CLAIMS, (node.0, id))
         .set_lost(id, true)
         .record(row, view.now, EventKind::Lost)
-        .audited(&Origin::operator(), "instance.lose", view.now)
+        .audited(&Origin::operator(), "instance.lose", view.now))
 }
 
 /// Gives up the volumes or the snapshots of a node. The instances that had the volumes are lost too.

@@ -46,6 +46,7 @@ optional!(with_ports: "node-driver-with-ports");
 optional!(with_identity: "node-driver-with-identity");
 optional!(with_survey: "node-driver-with-survey");
 optional!(with_moves: "node-driver-with-moves");
+optional!(with_content: "node-driver-with-content");
 optional!(with_volumes: "node-driver-with-volumes");
 optional!(with_snapshots: "node-driver-with-snapshots");
 
@@ -67,6 +68,7 @@ pub use flavor_provider::exports::wharf::plugin::flavors;
 pub use flavor_provider::{FlavorProvider, FlavorProviderPre};
 pub use node_driver::wharf::plugin::{driver_types, engine, log, types};
 pub use node_driver::{NodeDriver, NodeDriverPre};
+pub use with_content::NodeDriverWithContentPre;
 pub use with_identity::NodeDriverWithIdentityPre;
 pub use with_moves::NodeDriverWithMovesPre;
 pub use with_ports::NodeDriverWithPortsPre;

@@ -1,5 +1,6 @@
 //! The functions of a node's driver, as the host calls them.
 
+use super::content::ContentCalls;
 use super::snapshots::SnapshotCalls;
 use super::volumes::VolumeCalls;
 use async_trait::async_trait;
@@ -24,7 +25,7 @@ pub struct NodeDriver(Arc<dyn DriverCalls>);
 
 /// The functions of a driver: a plugin has them, and so has the engine of the simulator.
 #[async_trait]
-pub trait DriverCalls: VolumeCalls + SnapshotCalls + Send + Sync {
+pub trait DriverCalls: ContentCalls + VolumeCalls + SnapshotCalls + Send + Sync {
     /// The node's name.
     fn name(&self) -> &NodeId;
 

@@ -10,6 +10,7 @@ mod cache;
 mod call;
 mod clock;
 mod config;
+mod content;
 mod convert;
 mod driver;
 mod driver_calls;
@@ -37,6 +38,7 @@ mod tests;
 mod volumes;
 
 pub use config::{CacheUse, CallLimits, DriverNodeConfig, NodeLimits, PluginsConfig};
+pub use content::ContentCalls;
 pub use driver_calls::{DriverCalls, NodeDriver};
 pub use error::LoadError;
 pub use metrics::PluginMetrics;

@@ -2,9 +2,9 @@
 //! once.
 
 use super::bindings::{
-    FlavorProviderPre, NodeDriverPre, NodeDriverWithIdentityPre, NodeDriverWithMovesPre,
-    NodeDriverWithPortsPre, NodeDriverWithSnapshotsPre, NodeDriverWithSurveyPre,
-    NodeDriverWithVolumesPre,
+    FlavorProviderPre, NodeDriverPre, NodeDriverWithContentPre, NodeDriverWithIdentityPre,
+    NodeDriverWithMovesPre, NodeDriverWithPortsPre, NodeDriverWithSnapshotsPre,
+    NodeDriverWithSurveyPre, NodeDriverWithVolumesPre,
 };
 use super::cache::Cache;
 use super::call::{Call, CallRunner, TRANSFER};
@@ -29,6 +29,7 @@ const PORTS: &str = "wharf:plugin/ports";
 const IDENTITY: &str = "wharf:plugin/identity";
 const SURVEY: &str = "wharf:plugin/survey";
 const MOVES: &str = "wharf:plugin/moves";
+const CONTENT: &str = "wharf:plugin/content";
 const VOLUMES: &str = "wharf:plugin/volumes";
 const SNAPSHOTS: &str = "wharf:plugin/snapshots";
 /// The package version of this host.
@@ -48,6 +49,8 @@ pub struct DriverPlugin {
     pub with_survey: Option<NodeDriverWithSurveyPre<Guest>>,
     /// Its component with the interface `moves`, if it exports that.
     pub with_moves: Option<NodeDriverWithMovesPre<Guest>>,
+    /// Its component with the interface `content`, if it exports that.
+    pub with_content: Option<NodeDriverWithContentPre<Guest>>,
     /// Its component with the interface `volumes`, if it exports that.
     pub with_volumes: Option<NodeDriverWithVolumesPre<Guest>>,
     /// Its component with the interface `snapshots`, if it exports that.
@@ -198,6 +201,12 @@ pub async fn driver(
     } else {
         None
     };
+    let with_content = if exports(&component, runner, CONTENT) {
+        let pre = NodeDriverWithContentPre::new(linked.clone());
+        Some(pre.map_err(|error| export(name, CONTENT, &error))?)
+    } else {
+        None
+    };
     let with_volumes = if exports(&component, runner, VOLUMES) {
         let pre = NodeDriverWithVolumesPre::new(linked.clone());
         Some(pre.map_err(|error| export(name, VOLUMES, &error))?)
@@ -234,6 +243,7 @@ pub async fn driver(
         with_identity,
         with_survey,
         with_moves,
+        with_content,
         with_volumes,
         with_snapshots,
         engine_kind,

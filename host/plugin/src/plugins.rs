@@ -18,7 +18,7 @@ use std::sync::Arc;
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::driver::PluginError;
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
-use wharf_engine::EngineNode;
+use wharf_engine::{EngineNode, Offers};
 
 /// The loaded plugins. Cheap to clone.
 #[derive(Clone)]
@@ -28,6 +28,8 @@ pub(super) struct LoadedPlugins {
     pub(super) runner: Arc<CallRunner>,
     pub(super) drivers: BTreeMap<String, Arc<DriverPlugin>>,
     request_files: RequestFiles,
+    /// Content on its way between nodes.
+    offers: Arc<Offers>,
     flavors: Flavors,
 }
 
@@ -99,6 +101,7 @@ impl Plugins {
             runner: Arc::new(runner),
             drivers,
             request_files,
+            offers: Arc::default(),
             flavors,
         })))
     }
@@ -161,8 +164,15 @@ impl Plugins {
         let node = config.name.0.clone();
         let file = inner.request_files.of(&plugin.name, &plugin.engine_kind)?;
         let file = &file.file;
-        let engine = EngineNode::open(config.name, config.transport, file, &config.settings)
-            .map_err(|source| LoadError::Node { node, source })?;
+        let offers = Arc::clone(&inner.offers);
+        let engine = EngineNode::open(
+            config.name,
+            config.transport,
+            file,
+            &config.settings,
+            offers,
+        );
+        let engine = engine.map_err(|source| LoadError::Node { node, source })?;
         let settings = if config.settings.is_null() {
             "{}".to_owned()
         } else {

@@ -189,9 +189,16 @@ impl Document {
             transfer.calls,
         );
         here.arguments(&transfer.arguments)?;
-        here.path("read", &transfer.read)?;
-        here.path("changes", &transfer.changes)?;
-        here.path("write", &transfer.write)
+        if transfer.read.is_some() != transfer.changes.is_some() {
+            return Err("changes: comes with read, and read with it".to_owned());
+        }
+        if transfer.targets().next().is_none() {
+            return Err("read: a transfer needs an end to read or to write".to_owned());
+        }
+        for (key, target) in transfer.targets() {
+            here.path(key, target)?;
+        }
+        Ok(())
     }
 }
 

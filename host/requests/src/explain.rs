@@ -138,14 +138,14 @@ impl Lines {
 
     fn transfer(&mut self, name: &str, transfer: &Transfer) {
         self.add(1, format!("{name}: {}", transfer.about));
-        self.add(
-            DETAIL,
-            format!("from {} to {}", transfer.read, transfer.write),
-        );
-        self.add(
-            DETAIL,
-            format!("by the list of changes at {}", transfer.changes),
-        );
+        let of_host = "an engine of another node".to_owned();
+        let end = |target: &Option<Template>| target.as_ref().map(Template::to_string);
+        let (from, to) = (end(&transfer.read), end(&transfer.write));
+        let from = from.unwrap_or_else(|| of_host.clone());
+        self.add(DETAIL, format!("from {from} to {}", to.unwrap_or(of_host)));
+        if let Some(changes) = &transfer.changes {
+            self.add(DETAIL, format!("by the list of changes at {changes}"));
+        }
         self.add(DETAIL, format!("only in {}", transfer.calls.described()));
         self.arguments(&transfer.arguments);
     }

@@ -79,23 +79,41 @@ pub struct RequestDeclaration {
     pub learn: BTreeMap<String, Learn>,
 }
 
-/// A copy of the content of one container to another.
+/// A copy of the content of one container to another. With one of its ends alone, the other end is the host's: an
+/// engine of another node.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
     /// One sentence for the reader.
     pub about: String,
     /// The path and query of the GET for the content.
-    pub read: Template,
-    /// Those of the GET for the changes to the image.
-    pub changes: Template,
+    #[serde(default)]
+    pub read: Option<Template>,
+    /// Those of the GET for the changes to the image; present with `read`.
+    #[serde(default)]
+    pub changes: Option<Template>,
     /// Those of the PUT that writes the content.
-    pub write: Template,
+    #[serde(default)]
+    pub write: Option<Template>,
     /// The calls that may begin it.
     pub calls: Calls,
     /// Its arguments.
     #[serde(default)]
     pub arguments: BTreeMap<String, Argument>,
+}
+
+impl Transfer {
+    /// Its targets, with their keys.
+    pub fn targets(&self) -> impl Iterator<Item = (&'static str, &Template)> {
+        let targets = [
+            ("read", &self.read),
+            ("changes", &self.changes),
+            ("write", &self.write),
+        ];
+        targets
+            .into_iter()
+            .filter_map(|(key, target)| Some((key, target.as_ref()?)))
+    }
 }
 
 /// The body of a request.

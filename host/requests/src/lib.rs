@@ -73,15 +73,22 @@ pub struct Rendered {
     pub body: RenderedBody,
 }
 
+/// The targets of the GETs of a transfer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceTargets {
+    /// Of the content.
+    pub read: String,
+    /// Of the changes to the image.
+    pub changes: String,
+}
+
 /// The targets of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Targets {
-    /// Of the GET for the content.
-    pub read: String,
-    /// Of the GET for the changes to the image.
-    pub changes: String,
-    /// Of the PUT that writes the content.
-    pub write: String,
+    /// The end that is read; none if it is on another engine.
+    pub source: Option<SourceTargets>,
+    /// Of the PUT that writes the content; none if another engine gets it.
+    pub write: Option<String>,
     /// Paths in the destination that have mounts of the instance's volumes. Their content stays.
     pub kept: Vec<String>,
 }

@@ -55,7 +55,7 @@ fn lint(document: &Document) -> Vec<String> {
             document,
             arguments: &transfer.arguments,
         };
-        for target in [&transfer.read, &transfer.changes, &transfer.write] {
+        for (_, target) in transfer.targets() {
             ties.path(target, &mut add);
             if !ties.text(target, &mut Vec::new()) {
                 add(format!("nothing ties {target} to the instance of the call"));
@@ -206,8 +206,8 @@ pub(super) fn names(document: &Document, request: &RequestDeclaration) -> BTreeS
 }
 
 fn names_of_transfer(document: &Document, transfer: &Transfer) -> BTreeSet<String> {
-    let templates = [&transfer.read, &transfer.changes, &transfer.write];
-    let mut names: BTreeSet<String> = templates.into_iter().flat_map(Template::names).collect();
+    let templates = transfer.targets().map(|(_, target)| target);
+    let mut names: BTreeSet<String> = templates.flat_map(Template::names).collect();
     names.extend(names_of_arguments(&transfer.arguments));
     with_values(document, names, BodyNode::names)
 }

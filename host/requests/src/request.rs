@@ -6,8 +6,11 @@ use super::file::{DeclaredBody, RequestDeclaration, Transfer};
 use super::path;
 use super::values::CallValues;
 use super::writer::{Writer, scalar};
-use super::{CallScope, Purpose, Rendered, RenderedBody, RequestRefusal, Requests, Targets};
+use super::{
+    CallScope, Purpose, Rendered, RenderedBody, RequestRefusal, Requests, SourceTargets, Targets,
+};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The most bytes of a body of JSON.
@@ -153,15 +156,16 @@ impl Transfer {
             return Err(Fault::refused("a transfer in a call that changes nothing"));
         }
         writer.arguments = argument::check(&mut writer, &self.arguments, arguments)?;
-        let mut target = |key: &str, template| {
+        let mut written = BTreeMap::new();
+        for (key, template) in self.targets() {
             let target = writer.path(template).map_err(|fault| fault.at(key))?;
             path::check(&target).map_err(|why| Fault::refused(why).at(key))?;
-            Ok(target)
-        };
+            written.insert(key, target);
+        }
+        let source = written.remove("read").zip(written.remove("changes"));
         Ok(Targets {
-            read: target("read", &self.read)?,
-            changes: target("changes", &self.changes)?,
-            write: target("write", &self.write)?,
+            source: source.map(|(read, changes)| SourceTargets { read, changes }),
+            write: written.remove("write"),
             kept: {
                 let mounts = scope.subject.iter().filter_map(|one| one.mounts.as_ref());
                 mounts.flatten().map(|mount| mount.path.clone()).collect()

@@ -29,9 +29,12 @@ pub fn escaped_lines(text: &str) -> String {
 
 impl fmt::Display for Targets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "GET {}", self.read)?;
-        writeln!(f, "GET {}", self.changes)?;
-        writeln!(f, "PUT {}", self.write)
+        if let Some(source) = &self.source {
+            writeln!(f, "GET {}", source.read)?;
+            writeln!(f, "GET {}", source.changes)?;
+        }
+        let mut write = self.write.iter();
+        write.try_for_each(|write| writeln!(f, "PUT {write}"))
     }
 }
 

@@ -65,6 +65,17 @@ read = "/machines/{value.name}/export"
 changes = "/machines/{value.name}/changes"
 write = "/machines/{value.name}-part"
 calls = "create"
+
+[transfer.fetch]
+about = "Copies it from elsewhere."
+write = "/machines/{value.name}-part"
+calls = "create"
+
+[transfer.offer]
+about = "Offers it."
+read = "/machines/{value.name}/export"
+changes = "/machines/{value.name}/changes"
+calls = "change"
 "#;
 
 const WORDS: &str = r#"Engines of kind "sample". An engine of the tests.
@@ -108,6 +119,13 @@ The driver may copy:
       from /machines/{value.name}/export to /machines/{value.name}-part
       by the list of changes at /machines/{value.name}/changes
       only in the call that creates an instance
+  fetch: Copies it from elsewhere.
+      from an engine of another node to /machines/{value.name}-part
+      only in the call that creates an instance
+  offer: Offers it.
+      from /machines/{value.name}/export to an engine of another node
+      by the list of changes at /machines/{value.name}/changes
+      only in a call that changes one instance
 
 Values:
   {value.name}: m-{instance}
@@ -247,6 +265,16 @@ fn openings_and_unused_parts_are_found() {
             "transfer.content: nothing ties /machines/changes to the instance of the call",
         ),
         (
+            r#"read = "/machines/{value.name}/export""#,
+            r#"read = "/machines/export""#,
+            "transfer.offer: nothing ties /machines/export to the instance of the call",
+        ),
+        (
+            r#"write = "/machines/{value.name}-part""#,
+            r#"write = "/machines/part""#,
+            "transfer.fetch: nothing ties /machines/part to the instance of the call",
+        ),
+        (
             r#"path = "/machines/{value.name}/files""#,
             "path = \"/machines/{argument.port.instance_port}\"\narguments.port = { of = \"published\" }",
             "request.files: nothing ties this change to the instance of the call",
@@ -380,12 +408,16 @@ fn a_request_is_shown_with_its_files_and_no_secret() {
              /etc/wharf/first-boot/password, a secret\n  /etc/motd, 8 bytes\n"
         )
     );
-    let copy = requests.transfer(&sample.scope, "content", &[]).unwrap();
-    let copy = copy.to_string();
-    assert!(
-        copy.ends_with(&format!("PUT /machines/{name}-part\n")),
-        "{copy}"
-    );
+    let copy = |of: &str| {
+        let targets = requests.transfer(&sample.scope, of, &[]);
+        targets.map(|targets| targets.to_string())
+    };
+    let to = format!("PUT /machines/{name}-part\n");
+    let content = copy("content").unwrap();
+    assert!(content.ends_with(&to), "{content}");
+    assert_eq!(copy("fetch").unwrap(), to);
+    let offered = copy("offer").unwrap();
+    assert_eq!(format!("{offered}{to}"), content);
     let refusal = show("create", &[], Purpose::Show).unwrap_err().0;
     assert_eq!(refusal, "create: argument digest: required");
 }

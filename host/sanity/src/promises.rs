@@ -1,6 +1,7 @@
 //! The promises of a driver.
 
 mod absent;
+mod content;
 mod engine;
 mod interrupted;
 mod life;
@@ -52,6 +53,7 @@ pub const PROMISES: &[(&str, Check)] = promises![
     "sizes of a running instance change" => size::resize,
     "a disk grows when probe says so" => size::grow,
     "moves keep the disk and leave one instance, or are unsupported" => moves::moves,
+    "content is offered without a change, or that is unsupported" => content::offered,
     "a volume is made once, and belongs to its installation alone" => volumes::made,
     "a volume stays while an instance has it, and outlives the instance" => volumes::kept,
     "an instance gets and loses volumes, or that is unsupported" => volumes::late,

@@ -38,6 +38,14 @@ pub enum Call {
     Mark,
     /// `POST /instances/ID/move-here`
     MoveHere,
+    /// `GET /instances/ID/content`
+    Content,
+    /// `GET /instances/ID/changes`
+    Changes,
+    /// `POST /instances/ID/fetch`
+    Fetch,
+    /// `PUT /instances/ID/content`
+    Receive,
     /// `PUT /volumes/ID`
     Make,
     /// `DELETE /volumes/ID`
@@ -112,6 +120,10 @@ impl<'a> Route<'a> {
             (&Method::POST, "instances", Some(_), Some("grow")) => Call::Grow,
             (&Method::POST, "instances", Some(_), Some("move-here")) => Call::MoveHere,
             (&Method::POST, "instances", Some(_), Some("stop")) => Call::Stop,
+            (&Method::GET, "instances", Some(_), Some("content")) => Call::Content,
+            (&Method::GET, "instances", Some(_), Some("changes")) => Call::Changes,
+            (&Method::POST, "instances", Some(_), Some("fetch")) => Call::Fetch,
+            (&Method::PUT, "instances", Some(_), Some("content")) => Call::Receive,
             _ => return None,
         };
         let (id, installation) = match (call, id) {

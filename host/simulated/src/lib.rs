@@ -5,6 +5,7 @@
 
 mod api;
 mod cluster;
+mod content;
 mod dice;
 mod journal;
 mod machine;
@@ -64,6 +65,8 @@ pub struct SimulatedEngine {
     cluster: Option<String>,
     /// The times at which moves of machines to this node began.
     moves: Mutex<BTreeMap<Uuid, Millis>>,
+    /// Machines whose content is to come.
+    fetched: Mutex<BTreeMap<Uuid, MachineSpec>>,
 }
 
 impl SimulatedEngine {
@@ -96,6 +99,7 @@ impl SimulatedEngine {
             own: Member::join(world, &settings, cluster),
             cluster: cluster.map(str::to_owned),
             moves: Mutex::default(),
+            fetched: Mutex::default(),
             settings,
         })
     }
@@ -119,6 +123,9 @@ impl SimulatedEngine {
             .pick(self.dice.roll(route.call, nth));
         if !latency.is_zero() {
             tokio::time::sleep(latency).await;
+        }
+        if route.call == Call::Receive {
+            tokio::time::sleep(Duration::from_millis(self.settings.move_ms)).await;
         }
         let rule = self.rule(&route, nth);
         let answer = match rule.map(|rule| (rule.error, rule.after_ms)) {
@@ -182,6 +189,17 @@ impl SimulatedEngine {
             )
             && let Some((status, body)) = self.answer_for_cluster(route, id)
         {
+            return response(status, &body);
+        }
+        if let (Call::Content | Call::Changes | Call::Fetch | Call::Receive, Some(id)) =
+            (route.call, route.id)
+        {
+            let (status, body) = match route.call {
+                Call::Content => self.content(route, id),
+                Call::Fetch => self.fetch(route, id),
+                Call::Receive => self.receive(route, id),
+                _ => (200, json!([])),
+            };
             return response(status, &body);
         }
         let mut world = self.locked();

@@ -40,6 +40,8 @@ pub struct Settings {
     pub break_limits_while: Option<PathBuf>,
     /// Whether machines get and lose volumes after their creation. Default false.
     pub late_attach: bool,
+    /// Whether the content of machines moves to and from other engines. Default false.
+    pub content: bool,
     /// How the node takes snapshots. Default: they share the blocks of the disk.
     pub snapshots: SnapshotSetting,
     /// Time in ms from a request for a snapshot until it is complete. Default 0.

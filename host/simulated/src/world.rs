@@ -131,6 +131,7 @@ impl World {
             "disk_grow": settings.disk_grow,
             "volumes": settings.volumes.0,
             "late_attach": settings.late_attach,
+            "content": settings.content,
             "snapshots": settings.snapshots,
             "live_resize": !settings.fixed_while_running,
             "boot_id": self.boot_id,
@@ -210,6 +211,10 @@ impl World {
             Call::Ports => self.set_ports(id, body),
             Call::SetVolumes => self.set_volumes(id, body, settings),
             Call::Inspect
+            | Call::Content
+            | Call::Changes
+            | Call::Fetch
+            | Call::Receive
             | Call::Probe
             | Call::List
             | Call::Identify

@@ -170,6 +170,8 @@ pub(crate) enum Replaced<'a> {
     Small(&'a str),
     /// One whose disk is to be that of the call's snapshot.
     Restored,
+    /// One on another node.
+    Elsewhere,
 }
 
 /// Creates the instance's container, or its replacement. If the image counts towards the disk's limit, the
@@ -199,7 +201,7 @@ pub(crate) fn create(
     let (name, grown_from) = match replaced {
         Replaced::Nothing => (names::container(&spec.tag), None),
         Replaced::Small(limit) => (names::part(&spec.tag), Some(limit)),
-        Replaced::Restored => (names::part(&spec.tag), None),
+        Replaced::Restored | Replaced::Elsewhere => (names::part(&spec.tag), None),
     };
     // With `auto`, the host omits the limit only after the engine has refused one.
     let unlimited = !options.disk_limit && ctx.settings.disk_limit == DiskLimit::Auto;
@@ -209,6 +211,7 @@ pub(crate) fn create(
         .with("digest", digest::of(spec))
         .with_some("grown-from", grown_from)
         .flag("restored", replaced == Replaced::Restored)
+        .flag("fetched", replaced == Replaced::Elsewhere)
         .flag("no-disk-limit", unlimited)
         .flag("kvm", options.kvm)
         .flag("own-view", options.own_view)

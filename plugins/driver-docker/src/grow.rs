@@ -124,7 +124,7 @@ pub fn grow(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
                 removed(ctx.api.remove_part()?)?;
             }
             let from = found.label(names::DISK).unwrap_or_default();
-            if let Some(report) = make(ctx, spec, &found, Replaced::Small(from))? {
+            if let Some(report) = make(ctx, spec, Some(&found), Replaced::Small(from))? {
                 return Ok(report);
             }
             ctx.api.begin_transfer(&old.id)?;
@@ -174,26 +174,25 @@ fn keeps(found: &Found, spec: &Spec, why: &str) -> Error {
 pub(crate) fn make(
     ctx: &Context,
     spec: &Spec,
-    old: &Found,
+    old: Option<&Found>,
     replaced: Replaced<'_>,
 ) -> Result<Option<Report>, Error> {
     let is_restored = replaced == Replaced::Restored;
-    let cannot = |why: &str| {
-        if is_restored {
-            Error::invalid("snapshot", why)
-        } else {
-            keeps(old, spec, why)
-        }
+    let grows = matches!(replaced, Replaced::Small(_));
+    let cannot = |why: &str| match old {
+        Some(old) if grows => keeps(old, spec, why),
+        _ if is_restored => Error::invalid("snapshot", why),
+        _ => Error::Unsupported(why.to_owned()),
     };
     let Some(image) = image(ctx, spec) else {
         return Err(cannot("its flavor no longer has an image"));
     };
     let mut options = Options {
-        disk_limit: !is_restored || ctx.settings.disk_limit != DiskLimit::Off,
+        disk_limit: grows || ctx.settings.disk_limit != DiskLimit::Off,
         kvm: false,
         // The engine may be unable to start a container with lxcfs.
         own_view: ctx.settings.lxcfs != Lxcfs::Off
-            && old.label(names::VIEW) != Some(lxcfs::MACHINE),
+            && old.is_none_or(|old| old.label(names::VIEW) != Some(lxcfs::MACHINE)),
     };
     if let Some(mount) = volumes::missing(ctx, spec)? {
         return Err(cannot(&format!("volume {} is gone", mount.volume)));
@@ -222,7 +221,7 @@ pub(crate) fn make(
         } else if refusal.is_name_taken() {
             removed(ctx.api.remove_part()?)?;
         } else if refusal.is_no_disk_limit()
-            && is_restored
+            && !grows
             && options.disk_limit
             && ctx.settings.disk_limit == DiskLimit::Auto
         {
@@ -269,11 +268,11 @@ pub(crate) fn take_over(ctx: &Context, spec: &Spec, old: Option<&str>) -> Result
     Ok(Report::settled(spec.generation, Phase::Stopped(None)))
 }
 
-fn renamed(reply: Reply<()>) -> Result<(), Error> {
+pub(crate) fn renamed(reply: Reply<()>) -> Result<(), Error> {
     reply.during("renaming the container")
 }
 
-fn removed(reply: Reply<()>) -> Result<(), Error> {
+pub(crate) fn removed(reply: Reply<()>) -> Result<(), Error> {
     match reply {
         Ok(()) => Ok(()),
         Err(refusal) if refusal.is_not_found() => Ok(()),

@@ -5,7 +5,7 @@
 //! A virtual machine runs inside its container ([`vm`]).
 //!
 //! `requests.toml` has the requests, and [`api`] names them. Reading order: [`names`] (the objects on
-//! the engine), [`ensure`] (their creation), [`lifecycle`], [`grow`], [`snapshots`], [`ports`], [`delete`],
+//! the engine), [`ensure`] (their creation), [`lifecycle`], [`grow`], [`content`], [`snapshots`], [`ports`], [`delete`],
 //! then the queries: [`inspect`], [`stats`], [`probe`], [`identity`], [`survey`].
 //!
 //! Paths carry no version unless the setting `api_version` names one, so engines use their newest.
@@ -13,6 +13,7 @@
 //! requests of the driver have equal meaning in all supported versions.
 
 pub mod api;
+pub mod content;
 pub mod context;
 pub mod delete;
 pub mod digest;
@@ -45,9 +46,9 @@ pub mod volumes;
 use context::Context;
 use wharf_guest::HostEngine;
 use wharf_guest::{
-    Driver, Error, Health, Identity, Limits, Node, Observed, ObservedSnapshot, ObservedVolume,
-    Ports, Report, SnapshotReport, Snapshots, Spec, Surroundings, Survey, Tag, Target, Usage,
-    Volume, VolumeReport, Volumes,
+    ContentMoves, Driver, Error, Health, Identity, Limits, Node, Observed, ObservedSnapshot,
+    ObservedVolume, Ports, Report, SnapshotReport, Snapshots, Spec, Surroundings, Survey, Tag,
+    Target, Usage, Volume, VolumeReport, Volumes,
 };
 
 /// The kind of engine, in blueprints and in `requests.toml`.
@@ -124,6 +125,16 @@ impl Survey for Docker {
     }
 }
 
+impl ContentMoves for Docker {
+    fn offer(node: &Node, target: &Target) -> Result<Report, Error> {
+        content::offer(&Context::new(node, &HostEngine)?, target)
+    }
+
+    fn fetch(node: &Node, spec: &Spec) -> Result<Report, Error> {
+        content::fetch(&Context::new(node, &HostEngine)?, spec)
+    }
+}
+
 impl Volumes for Docker {
     fn make(node: &Node, volume: &Volume, images: &[String]) -> Result<VolumeReport, Error> {
         volumes::make(&Context::new(node, &HostEngine)?, volume, images)
@@ -160,4 +171,4 @@ impl Snapshots for Docker {
     }
 }
 
-wharf_guest::export!(Docker: Driver + Ports + Identity + Survey + Volumes + Snapshots);
+wharf_guest::export!(Docker: Driver + Ports + Identity + Survey + ContentMoves + Volumes + Snapshots);

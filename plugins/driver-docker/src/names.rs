@@ -22,7 +22,7 @@ pub const DISK: &str = "io.wharf.disk";
 /// Label: whether the container shows its own CPUs and memory (`own`), or the machine's (`machine`).
 pub const VIEW: &str = "io.wharf.view";
 
-/// Label: the container is the replacement of one whose disk had this limit, or was restored. It counts as
+/// Label: the container is the replacement of one whose disk had this limit, was restored, or is on another node. It counts as
 /// having run, though the engine has never started it. A clone has [`NONE`].
 pub const GROWN_FROM: &str = "io.wharf.grown-from";
 /// The value of a label in place of that of the container's image.

@@ -59,6 +59,8 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             kvm: vm::have_kvm(ctx)?,
             volumes: volumes::are_made(ctx, &product, &info),
             late_attach: false,
+            // A copy has lxcfs, which such an engine may refuse only once the old disk is gone.
+            content: product.moves_content() && !info.is_rootless(),
             snapshots: snapshots::kind(&info),
         },
         n_vcpus: info.ncpu,

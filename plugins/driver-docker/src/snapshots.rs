@@ -317,7 +317,7 @@ pub fn restore(ctx: &Context, spec: &Spec, id: &str) -> Result<Report, Error> {
         return Err(Error::invalid("snapshot", "the node does not have it"));
     }
     grow::give_up(ctx)?;
-    match grow::make(ctx, spec, &old, Replaced::Restored)? {
+    match grow::make(ctx, spec, Some(&old), Replaced::Restored)? {
         Some(report) => Ok(report),
         None => grow::replace(ctx, spec, &old.name),
     }

@@ -31,6 +31,8 @@ pub struct Info {
     pub volumes: bool,
     /// Whether machines get and lose volumes after their creation.
     pub late_attach: bool,
+    /// Whether the content of machines moves to and from other engines.
+    pub content: bool,
     /// How it takes snapshots: `none`, `shared` or `copied`.
     pub snapshots: String,
     /// Images that it does not have.

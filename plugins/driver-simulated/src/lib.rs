@@ -5,11 +5,15 @@ mod answer;
 
 use answer::{accepted, list_page, mark, report, usage};
 use wharf_guest::{
-    DiskGrow, Driver, EngineAnswer, Error, Features, Gpu, Health, Identity, Limits, Moves, Node,
-    Observed, ObservedSnapshot, ObservedVolume, Ports, Report, SnapshotKind, SnapshotReport,
-    Snapshots, Spec, Surroundings, Survey, Tag, Target, Usage, Volume, VolumeReport, Volumes,
+    ContentMoves, DiskGrow, Driver, EngineAnswer, Error, Features, Gpu, Health, Identity, Limits,
+    Moves, Node, Observed, ObservedSnapshot, ObservedVolume, Phase, Ports, Report, SnapshotKind,
+    SnapshotReport, Snapshots, Spec, Surroundings, Survey, Tag, Target, Usage, Volume,
+    VolumeReport, Volumes,
 };
-use wharf_guest::{HostEngine, NamedRequest};
+use wharf_guest::{Engine, EngineError, HostEngine, JobState, NamedRequest};
+
+/// Delay while no other node offers the content, ms.
+const OFFERED_AGAIN_MS: u32 = 20;
 
 /// The driver that the host loads.
 #[derive(Debug)]
@@ -71,6 +75,37 @@ impl Ports for Simulated {
 impl Moves for Simulated {
     fn move_here(_: &Node, spec: &Spec) -> Result<Report, Error> {
         report(&send("move-here")?, spec.generation)
+    }
+}
+
+impl ContentMoves for Simulated {
+    fn offer(_: &Node, target: &Target) -> Result<Report, Error> {
+        let found = report(&send("read")?, target.generation)?;
+        if matches!(found.phase, Phase::Stopped(_)) {
+            begin("offer")?;
+        }
+        if matches!(found.phase, Phase::Absent) {
+            return Err(Error::NotFound);
+        }
+        Ok(found)
+    }
+
+    fn fetch(_: &Node, spec: &Spec) -> Result<Report, Error> {
+        let found = report(&send("fetch")?, spec.generation)?;
+        if !matches!(found.phase, Phase::Elsewhere(_)) {
+            return Ok(found);
+        }
+        match HostEngine.transfer_state()? {
+            None => begin("receive")?,
+            Some(JobState::Running(_)) => {}
+            Some(JobState::Done(answer)) => accepted(&EngineAnswer {
+                status: answer.status,
+                headers: answer.headers,
+                body: answer.body,
+            })?,
+            Some(JobState::Failed(error)) => return Err(error.into()),
+        }
+        Ok(found)
     }
 }
 
@@ -141,7 +176,16 @@ impl Volumes for Simulated {
     }
 }
 
-wharf_guest::export!(Simulated: Driver + Ports + Identity + Survey + Moves + Volumes + Snapshots);
+wharf_guest::export!(Simulated: Driver + Ports + Identity + Survey + Moves + ContentMoves + Volumes + Snapshots);
+
+/// Begins a transfer. The engine of the other node may not offer anything yet.
+fn begin(transfer: &str) -> Result<(), Error> {
+    let begun = NamedRequest::new(transfer).begin_transfer(&HostEngine);
+    begun.map_err(|error| match error {
+        EngineError::Unreachable(_) => Error::RetryLater(OFFERED_AGAIN_MS),
+        other => other.into(),
+    })
+}
 
 /// Sends a request of the request file that has no arguments.
 fn send(name: &str) -> Result<EngineAnswer, Error> {
@@ -172,6 +216,7 @@ fn probe() -> Result<Health, Error> {
             kvm: false,
             volumes: info.volumes,
             late_attach: info.late_attach,
+            content: info.content,
             snapshots: match info.snapshots.as_str() {
                 "shared" => SnapshotKind::Shared,
                 "copied" => SnapshotKind::Copied,

@@ -72,6 +72,12 @@ optional!(
     "wharf_guest::export::moves"
 );
 optional!(
+    content,
+    "package wharf:guest; world content { export wharf:plugin/content@0.1.0; }",
+    "export_content",
+    "wharf_guest::export::content"
+);
+optional!(
     volumes,
     "package wharf:guest; world volumes { export wharf:plugin/volumes@0.1.0; }",
     "export_volumes",

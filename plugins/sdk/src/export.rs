@@ -6,11 +6,13 @@ use crate::types::{
     ObservedVolume, Report, SnapshotReport, Spec, Surroundings, Tag, Target, Usage, Volume,
     VolumeReport,
 };
-use crate::{Driver, FlavorProvider, Identity, Moves, Ports, Snapshots, Survey, Volumes};
+use crate::{
+    ContentMoves, Driver, FlavorProvider, Identity, Moves, Ports, Snapshots, Survey, Volumes,
+};
 use std::marker::PhantomData;
 
 pub use crate::bindings::{
-    flavor_provider, identity, moves, node_driver, ports, snapshots, survey, volumes,
+    content, flavor_provider, identity, moves, node_driver, ports, snapshots, survey, volumes,
 };
 
 /// Implements the generated traits by calling `T`.
@@ -79,6 +81,15 @@ impl<T: Moves> moves::exports::wharf::plugin::moves::Guest for Exported<T> {
     }
 }
 
+impl<T: ContentMoves> content::exports::wharf::plugin::content::Guest for Exported<T> {
+    fn offer(node: Node, target: Target) -> Result<Report, Error> {
+        T::offer(&node, &target)
+    }
+    fn fetch(node: Node, spec: Spec) -> Result<Report, Error> {
+        T::fetch(&node, &spec)
+    }
+}
+
 impl<T: Volumes> volumes::exports::wharf::plugin::volumes::Guest for Exported<T> {
     fn make(node: Node, volume: Volume, images: Vec<String>) -> Result<VolumeReport, Error> {
         T::make(&node, &volume, &images)
@@ -143,6 +154,9 @@ macro_rules! export {
     };
     (@Moves $answering:ident) => {
         $crate::export::moves::export_moves!($answering with_types_in $crate::export::moves);
+    };
+    (@ContentMoves $answering:ident) => {
+        $crate::export::content::export_content!($answering with_types_in $crate::export::content);
     };
     (@Volumes $answering:ident) => {
         $crate::export::volumes::export_volumes!($answering with_types_in $crate::export::volumes);

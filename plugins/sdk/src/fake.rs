@@ -59,12 +59,12 @@ pub struct Sent {
 /// The targets of a transfer.
 #[derive(Debug, Clone)]
 pub struct Transfer {
-    /// Path of the GET for the archive of the content.
-    pub read: String,
-    /// Path of the GET for the changes to the image.
-    pub changes: String,
-    /// Path of the PUT that unpacks the archive.
-    pub write: String,
+    /// Path of the GET for the archive of the content; none if another engine has it.
+    pub read: Option<String>,
+    /// Path of the GET for the changes to the image, with `read`.
+    pub changes: Option<String>,
+    /// Path of the PUT that unpacks the archive; none if another engine gets it.
+    pub write: Option<String>,
 }
 
 /// A fake engine.
@@ -328,9 +328,13 @@ impl Engine for Host<'_> {
             .requests
             .transfer(&scope, &request.name, &request.arguments);
         let targets = targets.map_err(|refusal| EngineError::Refused(refusal.0))?;
+        let (read, changes) = targets
+            .source
+            .map(|source| (source.read, source.changes))
+            .unzip();
         self.engine.begin_transfer(&Transfer {
-            read: targets.read,
-            changes: targets.changes,
+            read,
+            changes,
             write: targets.write,
         })
     }

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A driver names [`Driver`], and the traits of the optional interfaces that it has: [`Ports`],
-//! [`Identity`], [`Survey`], [`Moves`], [`Volumes`], [`Snapshots`]. A provider of flavors names [`FlavorProvider`].
+//! [`Identity`], [`Survey`], [`Moves`], [`ContentMoves`], [`Volumes`], [`Snapshots`]. A provider of flavors names [`FlavorProvider`].
 //!
 //! Build it with `cargo build --release --target wasm32-wasip2`. On other targets [`export!`]
 //! expands to nothing, so `cargo test` and `cargo clippy` run natively. A driver that takes its
@@ -42,7 +42,7 @@ mod types;
 pub mod export;
 
 pub use digest::Digest;
-pub use driver::{Driver, Identity, Moves, Ports, Snapshots, Survey, Volumes};
+pub use driver::{ContentMoves, Driver, Identity, Moves, Ports, Snapshots, Survey, Volumes};
 pub use engine::{Engine, EngineAnswer, HostEngine, Job, NamedRequest};
 pub use flavor::FlavorProvider;
 pub use log::write_log;

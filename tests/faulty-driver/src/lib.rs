@@ -174,6 +174,7 @@ fn healthy(version: String) -> Health {
             volumes: false,
             late_attach: false,
             snapshots: SnapshotKind::None,
+            content: false,
         },
         n_vcpus: 0,
         mem_gib: 0,

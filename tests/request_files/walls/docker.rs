@@ -161,6 +161,13 @@ pub fn disks(labels_at: &'static str, limit_at: &'static str) -> Vec<Call> {
             json!({ "io.wharf.view": "machine" }),
         ),
         call(
+            "a copy of content on another node",
+            &[("fetched", "true")],
+            json!({}),
+            size("10G"),
+            json!({ "io.wharf.view": "machine", "io.wharf.disk": "10G", "io.wharf.grown-from": "node" }),
+        ),
+        call(
             "a disk that grows without a limit",
             &[("grown-from", "5G")],
             json!({ "settings": { "disk_limit": "off" } }),

@@ -2,7 +2,7 @@
 
 use crate::{Expected, kill, uuid, wait_until};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tempfile::TempDir;
 use wharf_tests::{Api, Ports, Server, lasting_node};
@@ -59,6 +59,24 @@ impl Cluster {
     /// The machines of a node's engine.
     pub fn machines(&self, node: usize) -> BTreeMap<String, Value> {
         machines(&self.dirs[2 * node].path().join("engine"))
+    }
+
+    /// The ids of the volumes of a node's engine.
+    pub fn volumes(&self, node: usize) -> BTreeSet<String> {
+        let file = self.dirs[2 * node].path().join("engine");
+        let mut volumes = BTreeSet::new();
+        for line in std::fs::read_to_string(file).unwrap().lines() {
+            let Ok(line) = serde_json::from_str::<Value>(line) else {
+                continue;
+            };
+            let id = line["id"].as_str().unwrap().to_owned();
+            match &line["volume"] {
+                Value::Null => false,
+                Value::String(_) => volumes.remove(&id),
+                _ => volumes.insert(id),
+            };
+        }
+        volumes
     }
 
     pub fn running(&self, body: &Value) -> Value {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The operations. The instance that they are about is up before.
-const OPERATIONS: [&str; 8] = [
+const OPERATIONS: [&str; 9] = [
     "create",
     "stop",
     "restart",
@@ -20,6 +20,7 @@ const OPERATIONS: [&str; 8] = [
     "change_size",
     "rename",
     "drain",
+    "relocate",
     "cut_power",
 ];
 

@@ -66,8 +66,10 @@ pub async fn run(outside: &Arc<Outside>, steps: &Mutex<VecDeque<Step>>) -> Resul
     outside.trace.line("wharf", "is ready");
     sim.check();
     let script = async {
-        while let Some(step) = take(steps) {
+        // A step whose pause the process does not outlive is one of the next process.
+        while let Some(step) = first(steps) {
             sleep(step.pause).await;
+            steps.lock().pop_front();
             tokio::spawn((step.act.run)(sim.clone(), step.args));
         }
         settle(&sim).await;
@@ -82,8 +84,8 @@ pub async fn run(outside: &Arc<Outside>, steps: &Mutex<VecDeque<Step>>) -> Resul
     }
 }
 
-fn take(steps: &Mutex<VecDeque<Step>>) -> Option<Step> {
-    steps.lock().pop_front()
+fn first(steps: &Mutex<VecDeque<Step>>) -> Option<Step> {
+    steps.lock().front().copied()
 }
 
 /// Ends all faults, and waits until everything has settled.

@@ -3,6 +3,7 @@
 
 use crate::dice::Dice;
 use crate::sim::Outside;
+use crate::world::Moment;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,7 @@ const TOO_LATE: Duration = Duration::from_secs(25);
 
 /// The shortest pause until a message is repeated.
 const PAUSE_MS: i64 = 2_000;
+const PAUSE: Duration = Duration::from_millis(PAUSE_MS.unsigned_abs());
 /// The pause that a receiver asks for which fails.
 const ASKED: Duration = Duration::from_secs(9_000_000);
 
@@ -42,8 +44,8 @@ pub struct Received {
     pub taken: BTreeSet<String>,
     /// The number of requests to each URL.
     requests: BTreeMap<String, u64>,
-    /// The last attempts since a success of the same receiver, in Wharf's time.
-    last: BTreeMap<String, BTreeMap<String, Timestamp>>,
+    /// The last attempts since a success of the same receiver, in Wharf's time and in that of the world.
+    last: BTreeMap<String, BTreeMap<String, (Timestamp, Moment)>>,
     /// There are no more faults.
     pub is_calm: bool,
 }
@@ -73,14 +75,18 @@ impl SimReceivers {
 
     /// Notes a request. Returns its number among those to its URL.
     fn note(&self, request: &HookRequest) -> Result<u64, String> {
-        let (url, now) = (request.url.to_string(), self.clock.now());
+        let url = request.url.to_string();
+        let (now, moment) = (self.clock.now(), self.outside.time.now());
         let mut received = self.received.lock();
         let number = received.requests.entry(url.clone()).or_default();
         *number += 1;
         let number = *number;
         let attempts = received.last.entry(url).or_default();
-        let before = attempts.insert(request.id.clone(), now);
-        let has_paused = before.is_none_or(|before| now.0 - before.0 >= PAUSE_MS);
+        let before = attempts.insert(request.id.clone(), (now, moment));
+        // The operator may set Wharf's time forward or back during a pause.
+        let has_paused = before.is_none_or(|(before, at)| {
+            now.0 - before.0 >= PAUSE_MS || moment.saturating_sub(at) >= PAUSE
+        });
         has_paused
             .then_some(number)
             .ok_or_else(|| format!("{}: {} is repeated at once", request.url, request.id))

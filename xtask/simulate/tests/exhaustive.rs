@@ -2,14 +2,16 @@
 
 use wharf_simulate::exhaustive::{Scope, run};
 
-/// A size that the engine sets late, larger or smaller, does not stay.
+/// A size that the engine sets late, larger or smaller, does not stay, though its process has ended.
 #[test]
 fn a_late_size_does_not_stay() {
-    let late = "resize of n1 with Some(Late) and crash None";
-    let (ran, broken) = run(Scope::All, late, 1, |_| {}).unwrap();
-    let broken: Vec<_> = broken.iter().map(|one| (&one.what, &one.why)).collect();
-    assert!(broken.is_empty(), "{broken:#?}");
-    assert!(ran > 0);
+    for struck in ["Some(Late) and crash None", "None and crash Some(Late)"] {
+        let late = format!("resize of n1 with {struck}");
+        let (ran, broken) = run(Scope::All, &late, 1, |_| {}).unwrap();
+        let broken: Vec<_> = broken.iter().map(|one| (&one.what, &one.why)).collect();
+        assert!(broken.is_empty(), "{broken:#?}");
+        assert!(ran > 0);
+    }
 }
 
 /// No fault and no end of the process at any call of one or two operations breaks a promise.

@@ -12,7 +12,7 @@ use wharf_db::{ProvisioningSpec, Read};
 use wharf_domain::driver::{DriverTarget, PluginError, Spec};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
-use wharf_domain::ids::Generation;
+use wharf_domain::ids::{Generation, NodeId};
 use wharf_domain::instance::{Instance, Intent};
 use wharf_domain::time::Timestamp;
 use wharf_plugin::NodeDriver;
@@ -71,6 +71,10 @@ pub struct History {
     pub booted: bool,
     /// The time since which the new node of a move is out of reach.
     pub away_since: Option<Instant>,
+    /// The time since which the old node of a move is out of reach.
+    pub old_away_since: Option<Instant>,
+    /// The old node of a move offers the content.
+    pub offered: bool,
     /// The generation whose size the driver was asked for first, and the time.
     pub resizing: Option<(Generation, Instant)>,
     deadline: Option<(Timestamp, Instant)>,
@@ -221,18 +225,18 @@ impl Attempt<'_> {
         self.confirm().await
     }
 
-    /// Confirms that the node shows the store that has its instances.
     async fn confirm(&self) -> Result<(), NextAttempt> {
-        let store = NodeStore {
-            app: self.app,
-            node: &self.instance.node,
-            driver: self.driver,
-        };
-        store.confirm().await.map_err(|failure| match failure {
-            StoreFailure::Node(error) => NextAttempt::Away(error.to_string()),
-            StoreFailure::Rows(error) => error.into(),
-        })
+        confirm(self.app, &self.instance.node, self.driver).await
     }
+}
+
+/// Confirms that a node shows the store that has its instances.
+pub async fn confirm(app: &App, node: &NodeId, driver: &NodeDriver) -> Result<(), NextAttempt> {
+    let store = NodeStore { app, node, driver };
+    store.confirm().await.map_err(|failure| match failure {
+        StoreFailure::Node(error) => NextAttempt::Away(error.to_string()),
+        StoreFailure::Rows(error) => error.into(),
+    })
 }
 
 impl History {

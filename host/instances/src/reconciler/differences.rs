@@ -2,6 +2,7 @@
 
 use super::kept_differences::KeptDifferences;
 use super::store::Listed;
+use crate::copies::{copies, is_left};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::Weak;
@@ -117,10 +118,19 @@ pub fn differences(
                 None => {}
             }
         }
-        // An instance that was lost with this node is created again with a later incarnation.
+        // An instance that was lost with this node is created again with a later incarnation. A failed move leaves
+        // one that is later than the row's.
         for observed in older {
-            let row = readable(rows.instance(observed.tag.instance)).flatten();
-            if row.is_some_and(|row| observed.tag.incarnation < row.incarnation) {
+            let Tag {
+                instance,
+                incarnation,
+            } = observed.tag;
+            let row = readable(rows.instance(instance)).flatten();
+            let copies = readable(copies(rows, instance)).unwrap_or_default();
+            if row.is_some_and(|row| {
+                incarnation < row.incarnation
+                    || row.node != *node && is_left(&copies, node, incarnation)
+            }) {
                 found.orphans.push(observed.tag);
             }
         }

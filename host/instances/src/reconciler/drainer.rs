@@ -2,6 +2,7 @@
 //! instances may move, so that it continues after a crash.
 
 use crate::App;
+use crate::copies::Destination;
 use crate::moves::consents;
 use crate::moves::drained;
 use crate::moves::{MoveProspect, prospect};
@@ -62,7 +63,7 @@ impl Drainer {
     }
 
     /// Begins the moves for which there is room on other nodes.
-    async fn empty(&mut self, node: &NodeId, to: &[NodeId]) -> Result<(), Error> {
+    async fn empty(&mut self, node: &NodeId, to: &[Destination]) -> Result<(), Error> {
         let (under_way, movable) = self.app.db.read(|rows| {
             let (mut under_way, mut movable) = (0, Vec::new());
             for id in rows.on_node(node)? {
@@ -91,7 +92,7 @@ impl Drainer {
                 Some((_, pause)) => (*pause * 2).min(PAUSE.1),
                 None => PAUSE.0,
             };
-            if self.app.begin_move(id, to.to_vec()).await? {
+            if self.app.begin_move(id, to.to_vec(), false).await? {
                 self.tried.insert(id, (now + pause, pause));
                 free -= 1;
             }

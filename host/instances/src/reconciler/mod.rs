@@ -4,6 +4,7 @@
 mod allocation;
 mod attach;
 mod attempt;
+mod carry;
 mod differences;
 mod drainer;
 mod follow;

@@ -1,8 +1,9 @@
-//! The step that brings an instance to another node of its cluster.
+//! The step that brings an instance to another node.
 
 use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
 use super::writer::ObservationWriter;
 use crate::App;
+use crate::copies::copies;
 use std::time::Duration;
 use wharf_domain::driver::{DriverReport, Phase, PluginError};
 use wharf_domain::instance::Instance;
@@ -13,6 +14,11 @@ const MAX_BROKE_OFF: u32 = 5;
 impl Attempt<'_> {
     /// Moves the instance a step on. The attempt is one of the new node.
     pub async fn relocate(&mut self) -> NextAttempt {
+        match self.app.db.read(|rows| copies(rows, self.instance.id)) {
+            Ok(row) if row.making.is_some() => return self.carry(row.complete).await,
+            Ok(_) => {}
+            Err(error) => return error.into(),
+        }
         let report = match self.fetch().await {
             Ok(report) => report,
             Err(next) => return next,
@@ -75,6 +81,14 @@ impl Attempt<'_> {
     async fn fetch(&mut self) -> Result<DriverReport, NextAttempt> {
         let spec = self.spec(true)?;
         let moved = self.driver.move_here(&spec).await;
+        self.judge_move(moved).await
+    }
+
+    /// Ends a move that failed for good, or too often.
+    pub(super) async fn judge_move(
+        &mut self,
+        moved: Result<DriverReport, PluginError>,
+    ) -> Result<DriverReport, NextAttempt> {
         if let Err(PluginError::Insufficient(short)) = &moved {
             // The next attempt to move takes others.
             let lost = self.lost(short)?;
@@ -102,8 +116,9 @@ impl Attempt<'_> {
     }
 
     /// Leaves the instance on its old node.
-    async fn abandon_move(&mut self, why: String) -> NextAttempt {
+    pub(super) async fn abandon_move(&mut self, why: String) -> NextAttempt {
         self.history.broke_off = 0;
+        self.history.offered = false;
         abandon_move(self.app, &self.writer, self.instance, why).await
     }
 }

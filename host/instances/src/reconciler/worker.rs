@@ -6,6 +6,7 @@ use super::relocate::abandon_move;
 use super::spec;
 use super::tasks::Tasks;
 use super::writer::ObservationWriter;
+use crate::copies::copies;
 use crate::snapshots::RESTORES;
 use crate::{App, moves};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use wharf_plugin::NodeDriver;
 /// The longest pause between attempts.
 const LAST_PAUSE: Duration = Duration::from_secs(5);
 /// A move ends if its new node is out of reach for this long. The instance is stopped meanwhile.
-const MAX_AWAY: Duration = Duration::from_secs(20);
+pub const MAX_AWAY: Duration = Duration::from_secs(20);
 
 pub struct Worker {
     app: Arc<App>,
@@ -56,43 +57,49 @@ impl Worker {
                     return Ok(None);
                 };
                 let restores = rows.get(&RESTORES, self.id)?.is_some();
-                Ok(Some((instance, rows.get(&MOVES, self.id)?, restores)))
+                let moving = rows.get(&MOVES, self.id)?;
+                let copies = copies(rows, self.id)?;
+                Ok(Some((instance, moving.map(|row| (row, copies)), restores)))
             });
             let next = match rows {
-                Ok(Some((instance, moving, restores))) => match plan(&instance, moving.as_ref()) {
-                    Step::Nothing => None,
-                    step => {
-                        if step != Step::Start && !(step == Step::Stop && restores) {
-                            self.app.growing.end(self.id);
-                            self.history.growth_event = None;
-                        }
-                        // A move is carried out by the node to which the instance goes.
-                        let instance = match moving.filter(|_| step == Step::Move) {
-                            Some(moving) => {
-                                moves::relocated(instance, &moving.claim, &moving.ssh_host)
+                Ok(Some((instance, moving, restores))) => {
+                    match plan(&instance, moving.as_ref().map(|(moving, _)| moving)) {
+                        Step::Nothing => None,
+                        step => {
+                            if step != Step::Start && !(step == Step::Stop && restores) {
+                                self.app.growing.end(self.id);
+                                self.history.growth_event = None;
                             }
-                            None => instance,
-                        };
-                        node = Some(instance.node.clone());
-                        deadline = self.history.deadline(
-                            &instance,
-                            self.full_deadline(),
-                            self.app.clock.now(),
-                        );
-                        // Lines of every level name the instance.
-                        let attempt = error_span!(
-                            "attempt",
-                            instance = %self.id,
-                            generation = instance.generation.0,
-                            request_id = request_id.as_deref(),
-                        );
-                        let next = self.attempt(step, &instance, deadline);
-                        let next = next.instrument(attempt).await;
-                        let failed = matches!(next, NextAttempt::Retry(_) | NextAttempt::Away(_));
-                        self.app.metrics.attempted(step.name(), failed);
-                        Some(next)
+                            // A move is carried out by the node to which the instance goes.
+                            let instance = match moving.filter(|_| step == Step::Move) {
+                                Some((moving, copies)) => Instance {
+                                    incarnation: copies.making.unwrap_or(instance.incarnation),
+                                    ..moves::relocated(instance, &moving.claim, &moving.ssh_host)
+                                },
+                                None => instance,
+                            };
+                            node = Some(instance.node.clone());
+                            deadline = self.history.deadline(
+                                &instance,
+                                self.full_deadline(),
+                                self.app.clock.now(),
+                            );
+                            // Lines of every level name the instance.
+                            let attempt = error_span!(
+                                "attempt",
+                                instance = %self.id,
+                                generation = instance.generation.0,
+                                request_id = request_id.as_deref(),
+                            );
+                            let next = self.attempt(step, &instance, deadline);
+                            let next = next.instrument(attempt).await;
+                            let failed =
+                                matches!(next, NextAttempt::Retry(_) | NextAttempt::Away(_));
+                            self.app.metrics.attempted(step.name(), failed);
+                            Some(next)
+                        }
                     }
-                },
+                }
                 Ok(None) => None,
                 Err(error) => Some(error.into()),
             };
@@ -252,6 +259,11 @@ impl Worker {
             return Some(NextAttempt::After(FIRST_PAUSE));
         }
         self.history.away_since = None;
+        // The old disk may be gone.
+        let copies = self.app.db.read(|rows| copies(rows, self.id));
+        if !copies.is_ok_and(|copies| !copies.complete) {
+            return Some(NextAttempt::After(FIRST_PAUSE));
+        }
         Some(abandon_move(&self.app, &writer, instance, state()).await)
     }
 

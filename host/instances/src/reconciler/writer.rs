@@ -1,6 +1,7 @@
 //! Observations as writes. Each is for one generation of the row; a newer one makes it stale, and
 //! nothing is written.
 
+use crate::copies::{self, CopyRow};
 use crate::host_keys::{HOST_KEYS, known_keys};
 use crate::restart::STARTS;
 use crate::snapshots::RESTORES;
@@ -204,6 +205,19 @@ impl ObservationWriter {
                 claim_of_size(&row, view)?
             };
             Ok(changes.record(row, view.now, why.clone()))
+        })
+        .await
+    }
+
+    /// The new node of a move has a complete copy.
+    pub async fn copied(&self) -> Result<bool, Error> {
+        self.on_row(|row, view| {
+            let copies = copies::copies(view.rows, row.id)?;
+            let copies = CopyRow {
+                complete: copies.making.is_some(),
+                ..copies
+            };
+            Ok(copies::put(Changes::none(), row.id, copies))
         })
         .await
     }

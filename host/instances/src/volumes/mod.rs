@@ -10,14 +10,14 @@ mod rename;
 mod shares;
 
 pub use create::CreateVolume;
-pub use mounts::{MOUNTED, MOUNTS, MountProgress, MountRow, MountedVolume};
+pub use mounts::{MOUNTED, MOUNTS, MountProgress, MountRow, MountedVolume, has_mounts};
 pub use read::{Attachment, VolumeCondition, VolumeView};
 pub use shares::VolumeShare;
 
 pub use find::Reader;
 pub(crate) use mounts::{
-    Usable, attached, driver_mounts, has_changes, has_mounts, mounted, name_volumes, new_mounts,
-    rows_of, usable,
+    Usable, attached, driver_mounts, has_changes, mounted, name_volumes, new_mounts, rows_of,
+    usable,
 };
 
 pub use mounts::TABLES as MOUNT_TABLES;

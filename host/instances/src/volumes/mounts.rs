@@ -78,7 +78,7 @@ pub(super) fn instances_with(
 }
 
 /// Whether an instance has volumes.
-pub(crate) fn has_mounts(rows: &impl Rows, id: InstanceId) -> Result<bool, Error> {
+pub fn has_mounts(rows: &impl Rows, id: InstanceId) -> Result<bool, Error> {
     Ok(rows.keys_under(&MOUNTS, &id)?.next().transpose()?.is_some())
 }
 

@@ -194,6 +194,7 @@ pub fn health(health: wit::Health) -> Result<NodeHealth, PluginError> {
             volumes: features.volumes,
             late_attach: features.late_attach,
             snapshots: snapshots::kind(features.snapshots),
+            content: features.content,
         },
         totals,
         gpus: health

@@ -120,6 +120,12 @@ const REQUESTS: &str = r#"
     learn.a = { status = 200, items = "", where = { "/a" = "{nothing}" }, pointer = "/b", pattern = "x" } => learn.a.where."/a": {nothing}: there is no
     learn.a = { status = 200, says = ["x"] }\n[request.s]\nabout = "x"\nmethod = "GET"\npath = "/p"\nlearn.a = { status = 200, pointer = "/b", number = "first" } => another request learns another kind of value
     [transfer.t]\nabout = "x"\nread = "/a"\nchanges = "b"\nwrite = "/c"\ncalls = "create" => transfer.t.changes: must begin with /
+    [transfer.t]\nabout = "x"\nread = "/a"\nwrite = "/c"\ncalls = "create" => transfer.t.changes: comes with read
+    [transfer.t]\nabout = "x"\nchanges = "/b"\nwrite = "/c"\ncalls = "create" => transfer.t.changes: comes with read
+    [transfer.t]\nabout = "x"\nread = "/a"\ncalls = "change" => transfer.t.changes: comes with read
+    [transfer.t]\nabout = "x"\ncalls = "create" => transfer.t.read: a transfer needs an end
+    [transfer.t]\nabout = "x"\nread = "/a"\nchanges = "/b" => missing field `calls`
+    [transfer.t]\nabout = "x"\nwrite = "c"\ncalls = "create" => transfer.t.write: must begin with /
     [transfer.r]\nabout = "x"\nread = "/a"\nchanges = "/b"\nwrite = "/c"\ncalls = "create" => transfer.r: a request has this name
     [values]\na = "{value.b}"\nb = ["{value.a}"] => is a part of itself
     [values]\na = { when = "value.a", is = 1 } => values.a: is a part of itself

@@ -1,7 +1,7 @@
 //! Targets, calls, purposes, transfers and settings.
 
 use super::{container, file, rows, send, write};
-use crate::{Purpose, RenderedBody, Requests, SampleCall, Targets};
+use crate::{Purpose, RenderedBody, Requests, SampleCall, SourceTargets, Targets};
 use serde_json::json;
 
 #[test]
@@ -166,9 +166,11 @@ fn a_transfer_has_three_targets() {
         written.map_err(|refusal| refusal.0)
     };
     let wanted = Targets {
-        read: "/c/demo/export".to_owned(),
-        changes: "/c/demo/changes".to_owned(),
-        write: "/c/0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-part/archive?path=/".to_owned(),
+        source: Some(SourceTargets {
+            read: "/c/demo/export".to_owned(),
+            changes: "/c/demo/changes".to_owned(),
+        }),
+        write: Some("/c/0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-part/archive?path=/".to_owned()),
         kept: Vec::new(),
     };
     assert_eq!(transfer(&container(), "content", "demo"), Ok(wanted));
@@ -194,6 +196,79 @@ fn a_transfer_has_three_targets() {
     for purpose in [Purpose::Show, Purpose::Send, Purpose::Job] {
         let refusal = send(&file, "content", &container(), &[], purpose);
         assert_eq!(refusal.unwrap_err(), "content: is a transfer");
+    }
+}
+
+#[test]
+fn a_transfer_with_one_end_has_its_targets_alone() {
+    let file = file(
+        r#"
+        [transfer.offer]
+        about = "x"
+        read = "/c/{argument.c}/export"
+        changes = "/c/{argument.c}/changes"
+        calls = "change"
+        arguments.c = { one-of = ["own", "other"] }
+        [transfer.fetch]
+        about = "x"
+        write = "/c/{instance}-part/archive?path=/"
+        calls = "create"
+        "#,
+    )
+    .unwrap();
+    let requests = Requests::new(&file, &json!({})).unwrap();
+    let transfer = |call: serde_json::Value, name: &str, arguments: &[(String, String)]| {
+        let scope = SampleCall::parse(&call.to_string()).unwrap().scope;
+        let written = requests.transfer(&scope, name, arguments);
+        written.map_err(|refusal| refusal.0)
+    };
+    let own = [("c".to_owned(), "own".to_owned())];
+    let offered = transfer(json!({ "call": "change" }), "offer", &own).unwrap();
+    let wanted = Targets {
+        source: Some(SourceTargets {
+            read: "/c/own/export".to_owned(),
+            changes: "/c/own/changes".to_owned(),
+        }),
+        write: None,
+        kept: Vec::new(),
+    };
+    assert_eq!(offered, wanted);
+    assert_eq!(
+        offered.to_string(),
+        "GET /c/own/export\nGET /c/own/changes\n"
+    );
+    // The content of a mounted volume stays, also below content from another node.
+    let mounts = json!([{ "volume": "1c9e6679-7425-40de-944b-e07fc1f90ae7", "path": "/data" }]);
+    let fetched = transfer(json!({ "mounts": mounts }), "fetch", &[]).unwrap();
+    let wanted = Targets {
+        source: None,
+        write: Some("/c/0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-part/archive?path=/".to_owned()),
+        kept: vec!["/data".to_owned()],
+    };
+    assert_eq!(fetched, wanted);
+    assert_eq!(
+        fetched.to_string(),
+        "PUT /c/0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-part/archive?path=/\n"
+    );
+    for (call, name, words) in [
+        (
+            "instance",
+            "offer",
+            "offer: only for a call that changes one instance",
+        ),
+        (
+            "change",
+            "fetch",
+            "fetch: only for the call that creates an instance",
+        ),
+        (
+            "move",
+            "fetch",
+            "fetch: only for the call that creates an instance",
+        ),
+    ] {
+        let refusal = transfer(json!({ "call": call }), name, &[]);
+        assert_eq!(refusal.unwrap_err(), words);
     }
 }
 

@@ -14,6 +14,7 @@ mod help;
 mod images;
 mod key;
 mod manual;
+mod move_instance;
 mod node;
 mod operator;
 mod plugin;
@@ -73,6 +74,7 @@ operator_commands! {
         Plugin(plugin::Plugin),
         Images(images::Images),
         Forget(Perform<forget::Forget>),
+        Move(Perform<move_instance::Move>),
         Suspend(Perform<suspend::Suspend>),
         Resume(Perform<suspend::Resume>),
         Audit(audit::Audit),

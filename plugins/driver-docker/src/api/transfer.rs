@@ -22,14 +22,27 @@ impl Api<'_> {
     /// Begins the transfer of a container's content to its replacement. An export has the owners as
     /// seen inside the container; an archive has those of the node.
     pub fn begin_transfer(&self, from: &str) -> Result<(), Error> {
-        let begun = NamedRequest::new("content")
-            .with("container", from)
-            .begin_transfer(self.engine);
-        begun.map_err(|error| match error {
-            // The node has reached its limit of transfers; nothing was sent.
-            EngineError::Unreachable(_) => Error::RetryLater(TURN_MS),
-            other => other.into(),
-        })
+        self.begin(&NamedRequest::new("content").with("container", from))
+    }
+
+    /// Offers a container's content to the engine of another node.
+    pub fn offer_content(&self, from: &str) -> Result<(), Error> {
+        self.begin(&NamedRequest::new("offer").with("container", from))
+    }
+
+    /// Begins the transfer of the content that another node offers.
+    pub fn fetch_content(&self) -> Result<(), Error> {
+        self.begin(&NamedRequest::new("fetch"))
+    }
+
+    fn begin(&self, transfer: &NamedRequest) -> Result<(), Error> {
+        transfer
+            .begin_transfer(self.engine)
+            .map_err(|error| match error {
+                // The node has reached its limit of transfers, or nothing is offered; nothing was sent.
+                EngineError::Unreachable(_) => Error::RetryLater(TURN_MS),
+                other => other.into(),
+            })
     }
 
     /// Reads the state of the transfer of the call's instance.

@@ -3,8 +3,8 @@
 use crate::fake::Fake;
 use driver_docker::context::Context;
 use driver_docker::{
-    delete, ensure, grow, identity, inspect, lifecycle, lxcfs, network, ports, probe, resize,
-    snapshots, stats, survey,
+    content, delete, ensure, grow, identity, inspect, lifecycle, lxcfs, network, ports, probe,
+    resize, snapshots, stats, survey,
 };
 use wharf_guest::fake::Host;
 use wharf_guest::{
@@ -31,6 +31,14 @@ impl<'a> Calls<'a> {
 
     pub fn grow(&self, spec: &Spec) -> Result<Report, Error> {
         self.create(spec, |ctx| grow::grow(ctx, spec))
+    }
+
+    pub fn offer(&self, target: &Target) -> Result<Report, Error> {
+        self.change(target, |ctx| content::offer(ctx, target))
+    }
+
+    pub fn fetch(&self, spec: &Spec) -> Result<Report, Error> {
+        self.create(spec, |ctx| content::fetch(ctx, spec))
     }
 
     pub fn start(&self, target: &Target) -> Result<Report, Error> {

@@ -14,6 +14,7 @@ mod existing;
 mod fake;
 mod growing;
 mod identity;
+mod moving;
 mod podman;
 mod snapshots;
 mod survey;

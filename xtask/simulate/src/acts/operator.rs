@@ -1,6 +1,6 @@
 //! Acts of the operator.
 
-use super::instance::target;
+use super::instance::{runs, target};
 use crate::act::Args;
 use crate::acts;
 use crate::model::Ask;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use wharf_db::Rows as _;
 use wharf_domain::ids::NodeId;
-use wharf_domain::instance::Instance;
+use wharf_domain::instance::{Instance, Progress};
 use wharf_domain::quota::{Amounts, UserLimit};
 use wharf_instances::NodeState;
 use wharf_instances::suspension::SUSPENDED;
@@ -20,6 +20,7 @@ use wharf_operations::suspend::Suspended;
 acts![
     drain 4,
     end_drain 3,
+    relocate 8,
     lose 4,
     accept 4,
     limit 4,
@@ -79,6 +80,33 @@ async fn drain(sim: Sim, args: Args) {
 
 async fn end_drain(sim: Sim, args: Args) {
     drain_to(sim, args, false).await;
+}
+
+/// Moves an instance to any other node. In most cases, the owner of one that runs permits it before.
+async fn relocate(sim: Sim, args: Args) {
+    let is_settled = |one: &Instance| one.progress == Progress::Settled && !one.failed;
+    let Some(of) = target(&sim, args, is_settled) else {
+        return;
+    };
+    if runs(&of.instance) && !args.is_one_in(3, 4) {
+        let words = "lets its instances be moved".to_owned();
+        let allowed = async { sim.app.allow_moves(&of.caller, true).await };
+        sim.ask(of.who, words, None, allowed, |()| None).await;
+    }
+    let config = sim.app.config();
+    let names = config.node.iter().map(|node| node.name.clone());
+    let others: Vec<_> = names.filter(|name| *name != of.instance.node.0).collect();
+    let n = usize::try_from(args.number(1, others.len() as u64)).unwrap_or_default();
+    let Some(node) = others.into_iter().nth(n) else {
+        return;
+    };
+    let id = of.instance.id.to_string();
+    let words = format!("moves {id} to {node}");
+    let operator = Operator::of(&sim.app, &sim.accounts);
+    sim.ask(WHO, words, None, operator.move_instance(&id, &node), |_| {
+        None
+    })
+    .await;
 }
 
 /// Longer than the time in which Wharf sees that a node has changed.

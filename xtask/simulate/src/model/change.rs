@@ -36,7 +36,7 @@ impl Model {
             }
             (Some(before), Some(after)) => {
                 self.explain_intent(id, before, after, look)?;
-                explain_end(before, after, look)?;
+                self.explain_end(before, after, look)?;
                 self.explain_row(id, before, after)?;
                 self.explain_claim(id, before, after, look)?;
                 // A database that was restored may say that an instance is where it was then.
@@ -210,6 +210,50 @@ impl Model {
             Ok(())
         })
     }
+
+    /// Checks that an instance did not count as absent from a store that has it, nor as dead because its node booted:
+    /// it is to run again then.
+    fn explain_end(&self, before: &Known, after: &Known, look: &Look<'_>) -> Result<(), Wrong> {
+        let (id, new) = (
+            after.row.id,
+            after.row.events.saturating_sub(before.row.events),
+        );
+        let events = look.app.db().read(|rows| rows.events(id));
+        let events = events.map_err(|error| failed(&error))?.into_iter().rev();
+        let events: Vec<_> = events.take(new as usize).collect();
+        let is_absent = events.iter().any(|event| match &event.what {
+            EventKind::Died(why) | EventKind::RestartFailed(why) => {
+                why == ABSENT || *why == PluginError::NotFound.to_string()
+            }
+            _ => false,
+        });
+        let key = (id, after.row.incarnation);
+        let has_it = |truth: &mut Truth<'_>| {
+            let node = truth.nodes().find(|node| node.setup.name == after.row.node);
+            let is_there = node.is_some_and(|node| node.own().machines.contains_key(&key));
+            is_there && !truth.ever_came_late(key)
+        };
+        check(!is_absent || !look.world.truth(has_it), || {
+            "it counts as absent, and its node has it".to_owned()
+        })?;
+        let node = &before.row.node;
+        // An empty store that the operator accepted is a proven death.
+        let is_accepted = self.accepted.contains(node)
+            || self.is_asked(|asked| matches!(asked, Ask::Accept(of) if of == node));
+        let died = events.iter().any(|event| match &event.what {
+            EventKind::Died(why) => !is_accepted || why != ACCEPTED_WITHOUT,
+            _ => false,
+        });
+        let is_of_node = Life::Stopped(Some(BOOTED.to_owned()));
+        let booted = |truth: &mut Truth<'_>| {
+            truth
+                .machines_of(id)
+                .any(|(_, _, machine)| machine.life == is_of_node)
+        };
+        check(!died || !look.world.truth(booted), || {
+            "it counts as dead, and its node has booted".to_owned()
+        })
+    }
 }
 
 /// What only one instance can have.
@@ -249,44 +293,8 @@ fn has_none(truth: &Truth<'_>, of: &Known, on: impl Fn(&NodeId) -> bool) -> Resu
 /// The reason of an end of an instance that its node does not have.
 const ABSENT: &str = "the engine no longer has the instance";
 
-/// Checks that an instance did not count as absent from a store that has it, nor as dead because its node booted: it is to
-/// run again then.
-fn explain_end(before: &Known, after: &Known, look: &Look<'_>) -> Result<(), Wrong> {
-    let (id, new) = (
-        after.row.id,
-        after.row.events.saturating_sub(before.row.events),
-    );
-    let events = look.app.db().read(|rows| rows.events(id));
-    let events = events.map_err(|error| failed(&error))?.into_iter().rev();
-    let events: Vec<_> = events.take(new as usize).collect();
-    let is_absent = events.iter().any(|event| match &event.what {
-        EventKind::Died(why) | EventKind::RestartFailed(why) => {
-            why == ABSENT || *why == PluginError::NotFound.to_string()
-        }
-        _ => false,
-    });
-    let key = (id, after.row.incarnation);
-    let has_it = |truth: &mut Truth<'_>| {
-        let node = truth.nodes().find(|node| node.setup.name == after.row.node);
-        let is_there = node.is_some_and(|node| node.own().machines.contains_key(&key));
-        is_there && !truth.ever_came_late(key)
-    };
-    check(!is_absent || !look.world.truth(has_it), || {
-        "it counts as absent, and its node has it".to_owned()
-    })?;
-    let died = events
-        .iter()
-        .any(|event| matches!(event.what, EventKind::Died(_)));
-    let is_of_node = Life::Stopped(Some(BOOTED.to_owned()));
-    let booted = |truth: &mut Truth<'_>| {
-        truth
-            .machines_of(id)
-            .any(|(_, _, machine)| machine.life == is_of_node)
-    };
-    check(!died || !look.world.truth(booted), || {
-        "it counts as dead, and its node has booted".to_owned()
-    })
-}
+/// The reason of an end that the operator has accepted.
+const ACCEPTED_WITHOUT: &str = "absent from the engine that the operator accepted";
 
 /// Checks that an instance that is up is what its row says.
 fn explain_settled(before: &Known, after: &Known, look: &Look<'_>) -> Result<(), Wrong> {

@@ -12,7 +12,7 @@ use wharf_domain::driver::{
 use wharf_domain::ids::{Generation, NodeId, SnapshotId, VolumeId};
 use wharf_domain::secret::InstanceSecrets;
 use wharf_engine::Transport;
-use wharf_plugin::{DriverCalls, SnapshotCalls, VolumeCalls};
+use wharf_plugin::{ContentCalls, DriverCalls, SnapshotCalls, VolumeCalls};
 
 /// The driver of a node of the world.
 #[derive(Debug, Clone)]
@@ -195,6 +195,21 @@ impl DriverCalls for WorldDriver {
             Answer::Usage(usage) => Ok(usage),
             other => unexpected(other),
         }
+    }
+}
+
+#[async_trait]
+impl ContentCalls for WorldDriver {
+    fn has_content(&self) -> bool {
+        true
+    }
+
+    async fn offer_content(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
+        self.on(Request::Offer, target).await
+    }
+
+    async fn fetch_content(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
+        self.as_specified(Request::Fetch, spec).await
     }
 }
 

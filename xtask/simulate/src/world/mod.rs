@@ -3,6 +3,7 @@
 
 mod calls;
 mod cluster;
+mod content;
 mod driver;
 mod fault;
 mod machine;
@@ -33,7 +34,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use wharf_domain::driver::{Phase, PluginError};
-use wharf_domain::ids::NodeId;
+use wharf_domain::ids::{InstanceId, NodeId};
 
 /// A request that an engine carries out later than it should.
 #[derive(Debug)]
@@ -68,6 +69,8 @@ struct State {
     /// The last moment at which a machine did not run.
     down: BTreeMap<MachineKey, Moment>,
     trace: Trace,
+    /// The nodes that offer the content of instances, with the machine.
+    offers: BTreeMap<InstanceId, (NodeId, MachineKey)>,
 }
 
 /// The world. Clones share it.
@@ -101,6 +104,7 @@ impl World {
             ever_late: BTreeSet::new(),
             late_sizes: BTreeSet::new(),
             down: BTreeMap::new(),
+            offers: BTreeMap::new(),
             trace,
         };
         Self {
@@ -430,6 +434,8 @@ impl State {
         let elsewhere = of.and_then(|of| self.elsewhere(name, of));
         let answer = match (request, elsewhere) {
             (Request::MoveHere(spec), elsewhere) => self.move_here(name, spec, elsewhere, now),
+            (Request::Offer(target), None) => self.offer(name, target, now),
+            (Request::Fetch(spec), None) => self.fetch(name, spec, now),
             (Request::Stop(_) | Request::Delete(_), Some(other)) => self.on(&other, request, now),
             (
                 Request::Start(_)

@@ -146,7 +146,7 @@ impl Node {
             Request::Ensure(spec) => store.ensure(spec, &taken, now)?,
             Request::Start(target) => store.start(target, &taken, now)?,
             Request::Resize(target) => store.resize(target, now)?,
-            Request::Grow(spec) | Request::MoveHere(spec) => {
+            Request::Grow(spec) | Request::MoveHere(spec) | Request::Fetch(spec) => {
                 store.phase(super::machine::key(spec.target.tag), now)
             }
             Request::Stop(target) => {
@@ -158,6 +158,7 @@ impl Node {
                 store.delete(super::machine::key(target.tag));
                 Phase::Absent
             }
+            Request::Offer(target) => store.phase(super::machine::key(target.tag), now),
             Request::Inspect(tag) => store.phase(super::machine::key(*tag), now),
             Request::SetPorts(target) => {
                 store.set_ports(target)?;
@@ -218,6 +219,7 @@ impl Node {
                 volumes: true,
                 late_attach: true,
                 snapshots: SnapshotKind::Shared,
+                content: true,
             },
             totals: self.setup.capacity,
             gpus: self.setup.gpus.clone(),

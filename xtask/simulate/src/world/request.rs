@@ -20,6 +20,8 @@ pub enum Request {
     Ensure(Box<Spec>),
     Grow(Box<Spec>),
     MoveHere(Box<Spec>),
+    Offer(Box<DriverTarget>),
+    Fetch(Box<Spec>),
     Start(Box<DriverTarget>),
     Stop(Box<DriverTarget>),
     Resize(Box<DriverTarget>),
@@ -77,6 +79,8 @@ impl Request {
             Self::Ensure(_) => "ensure",
             Self::Grow(_) => "grow",
             Self::MoveHere(_) => "move-here",
+            Self::Offer(_) => "offer",
+            Self::Fetch(_) => "fetch",
             Self::Start(_) => "start",
             Self::Stop(_) => "stop",
             Self::Resize(_) => "resize",
@@ -110,8 +114,10 @@ impl Request {
             Self::Ensure(spec)
             | Self::Grow(spec)
             | Self::MoveHere(spec)
+            | Self::Fetch(spec)
             | Self::RestoreSnapshot(spec, _) => Some(spec.target.tag),
             Self::Start(target)
+            | Self::Offer(target)
             | Self::Stop(target)
             | Self::Resize(target)
             | Self::SetPorts(target)
@@ -148,6 +154,9 @@ impl Request {
 
     /// Whether it may make an instance run, or make it exist.
     pub fn brings_up(&self) -> bool {
-        matches!(self, Self::Ensure(_) | Self::Start(_) | Self::MoveHere(_))
+        matches!(
+            self,
+            Self::Ensure(_) | Self::Start(_) | Self::MoveHere(_) | Self::Fetch(_)
+        )
     }
 }

@@ -23,7 +23,12 @@ impl Truth<'_> {
     ) -> impl Iterator<Item = (&NodeId, MachineKey, &Machine)> {
         let nodes = self.0.nodes.iter();
         let machines = nodes.flat_map(|(name, node)| {
-            let machines = node.known().flat_map(|store| &store.machines);
+            // Of two with one key, the one that Wharf sees counts: its database of an earlier moment knew no mark.
+            let shown = &node.shown().machines;
+            let own = node.own().machines.iter();
+            let machines = own
+                .filter(move |(key, _)| !shown.contains_key(*key))
+                .chain(shown);
             machines.map(move |(key, machine)| (name, *key, machine))
         });
         machines.filter(move |(_, key, _)| key.0 == id)
@@ -33,7 +38,8 @@ impl Truth<'_> {
     /// carries out before Wharf's second look.
     pub fn may_appear(&self, of: MachineKey) -> bool {
         let of = |request: &&Request| {
-            matches!(request, Request::Ensure(_)) && request.tag().map(key) == Some(of)
+            matches!(request, Request::Ensure(_) | Request::Fetch(_))
+                && request.tag().map(key) == Some(of)
         };
         let late = self
             .0

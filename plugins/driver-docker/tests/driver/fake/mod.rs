@@ -17,6 +17,7 @@ pub mod snapshot;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use wharf_guest::fake::{Http, Sent, Transfer};
 use wharf_guest::{EngineError, Header, JobState, Response};
 
@@ -112,6 +113,8 @@ pub struct World {
     /// The transfer in progress, as `from` and `to`, and its outcome.
     pub transfer: Option<(String, String)>,
     pub moved: Option<Moved>,
+    /// The files that come from another node in this transfer.
+    pub arriving: Option<Vec<String>>,
     /// A new name for each container right after its creation.
     pub renamed_to: Option<&'static str>,
     /// Containers that were started before their files were inserted.
@@ -134,9 +137,14 @@ impl World {
     }
 }
 
+/// The files that a node offers.
+pub type Offer = Rc<RefCell<Option<Vec<String>>>>;
+
 #[derive(Default)]
 pub struct Fake {
     pub world: RefCell<World>,
+    /// The host's offer, the same for all nodes.
+    pub offer: Offer,
     pub calls: Cell<usize>,
     break_at: Cell<Option<(usize, Break)>>,
 }
@@ -155,6 +163,36 @@ impl Fake {
         fake.world.borrow_mut().written = 12345;
         fake.world.borrow_mut().storage = "btrfs";
         fake
+    }
+
+    /// Creates the engine of another node of the same host.
+    pub fn beside(other: &Self) -> Self {
+        Self {
+            offer: Rc::clone(&other.offer),
+            ..Self::new()
+        }
+    }
+
+    /// Carries out a transfer with one end: notes the offer, or takes it.
+    fn carry(&self, world: &mut World, transfer: &Transfer) -> Result<(), EngineError> {
+        let name = |path: &str| world.name_of(path.split('/').nth(2).unwrap());
+        let Some(write) = &transfer.write else {
+            let read = transfer.read.as_deref().unwrap();
+            let from = &world.containers[&name(read)];
+            assert!(!from.running);
+            assert_eq!(name(transfer.changes.as_deref().unwrap()), name(read));
+            self.offer.replace(Some(from.files.clone()));
+            return Ok(());
+        };
+        let unoffered = || EngineError::Unreachable("no other engine offers the content".into());
+        let files = self.offer.take().ok_or_else(unoffered)?;
+        let to = name(write);
+        let part = world.containers.get_mut(&to).unwrap();
+        assert!(!part.started && part.files.is_empty(), "it must be new");
+        part.files = files.iter().take(1).cloned().collect();
+        world.transfer = Some((String::new(), to));
+        world.arriving = Some(files);
+        Ok(())
     }
 
     /// Lets the `nth` call from now on fail, counting from 0.
@@ -221,7 +259,10 @@ impl Http for Fake {
     fn begin_transfer(&self, transfer: &Transfer) -> Result<(), EngineError> {
         let mut world = self.world.borrow_mut();
         let name = |path: &str| world.name_of(path.split('/').nth(2).unwrap());
-        let (from, to) = (name(&transfer.read), name(&transfer.write));
+        let (Some(read), Some(write)) = (&transfer.read, &transfer.write) else {
+            return self.carry(&mut world, transfer);
+        };
+        let (from, to) = (name(read), name(write));
         assert!(!world.containers[&from].running && !world.containers[&to].started);
         assert!(
             world.containers[&to].files.is_empty(),
@@ -253,7 +294,8 @@ impl Http for Fake {
         };
         match moved {
             Moved::All => {
-                let files = world.containers[&from].files.clone();
+                let arrived = world.arriving.take();
+                let files = arrived.unwrap_or_else(|| world.containers[&from].files.clone());
                 world.containers.get_mut(&to).unwrap().files = files;
                 response(200, "")
             }
