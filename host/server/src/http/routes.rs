@@ -93,11 +93,6 @@ pub fn paths() -> impl Iterator<Item = &'static str> {
         .chain(console::paths())
 }
 
-/// Those of the console, which are not part of the REST interface.
-pub fn console_paths() -> impl Iterator<Item = &'static str> {
-    console::paths()
-}
-
 /// The routes under `/auth/`.
 fn auth() -> impl Iterator<Item = (&'static str, MethodRouter<Arc<Interface>>)> {
     let ways = passkeys::routes().into_iter().chain(provider::routes());
@@ -342,4 +337,25 @@ async fn docs_file(
 ) -> Result<Response, HttpError> {
     let Path(name) = name.map_err(|_| HttpError::UnknownPath)?;
     Docs::file(&name, &headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    /// Methods are held against the document by `tests/contract/routes.rs`.
+    #[test]
+    fn the_document_has_every_route() {
+        let document = wharf_client::DOCUMENT;
+        let document: serde_json::Value = serde_json::from_str(document).unwrap();
+        let documented: BTreeSet<_> = document["paths"].as_object().unwrap().keys().collect();
+        let undocumented = ["/api/openapi.json", "/api/docs/", "/api/docs/{file}"];
+        let undocumented: BTreeSet<_> = undocumented
+            .into_iter()
+            .chain(crate::http::console::paths())
+            .collect();
+        let paths: BTreeSet<_> = super::paths().map(str::to_owned).collect();
+        let routed = paths.iter().filter(|p| !undocumented.contains(&p.as_str()));
+        assert!(documented.into_iter().eq(routed));
+    }
 }
