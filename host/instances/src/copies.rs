@@ -3,13 +3,11 @@
 //! The copy has an incarnation of its own, which no other one has. The old disk goes once the copy is complete, and then
 //! the instance is on the new node. A copy that a failed move has left is removed as an orphan.
 
-use super::App;
-use super::nodes::NodeState;
 use serde::{Deserialize, Serialize};
 use wharf_db::{Changes, INSTANCES, Rows, Table, tables};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
-use wharf_domain::instance::{Instance, ResourceType};
+use wharf_domain::instance::Instance;
 use wharf_domain::time::Timestamp;
 
 tables! {
@@ -26,22 +24,6 @@ pub struct CopyRow {
     pub complete: bool,
     /// The nodes on which a failed move may have left a copy, with its incarnation.
     pub left: Vec<(NodeId, u64)>,
-}
-
-/// A node to which an instance can move.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Destination {
-    pub node: NodeId,
-    /// It copies the content, since it has no cluster with the old node.
-    pub copies: bool,
-}
-
-impl Destination {
-    /// Whether an instance of this type can move there. The disk of a virtual machine is one sparse file, which
-    /// a copy would fill.
-    pub fn takes(&self, what: ResourceType) -> bool {
-        !self.copies || what == ResourceType::Container
-    }
 }
 
 /// The copies of an instance.
@@ -97,44 +79,4 @@ fn leave(mut row: CopyRow, node: &NodeId) -> CopyRow {
 pub fn is_left(row: &CopyRow, node: &NodeId, incarnation: u64) -> bool {
     let mut left = row.left.iter();
     row.making != Some(incarnation) && left.any(|(left, last)| left == node && incarnation <= *last)
-}
-
-impl App {
-    /// The nodes to which instances of a node can move now, those of its cluster first.
-    pub fn destinations(&self, node: &NodeId) -> Vec<Destination> {
-        let config = self.config();
-        let Some(own) = config.node.iter().find(|known| known.name == node.0) else {
-            return Vec::new();
-        };
-        let mut found = Vec::new();
-        for other in config.node.iter().filter(|other| other.name != own.name) {
-            let id = NodeId(other.name.clone());
-            if self.nodes.state(&id) != NodeState::Reachable {
-                continue;
-            }
-            let in_cluster =
-                other.is_beside(own) && self.drivers.get(&id).is_some_and(|driver| driver.moves());
-            if in_cluster || self.copies_content(node, &id) {
-                found.push(Destination {
-                    node: id,
-                    copies: !in_cluster,
-                });
-            }
-        }
-        found.sort_by_key(|destination| destination.copies);
-        found
-    }
-
-    /// Whether content moves between two nodes.
-    fn copies_content(&self, from: &NodeId, to: &NodeId) -> bool {
-        let can = |node: &NodeId| {
-            let driver = self
-                .drivers
-                .get(node)
-                .filter(|driver| driver.has_content())?;
-            let features = self.nodes.features(node)?;
-            features.content.then(|| driver.engine_kind().to_owned())
-        };
-        can(from).is_some_and(|kind| can(to) == Some(kind))
-    }
 }

@@ -4,7 +4,8 @@
 //! write ends it: the instance has its claim on the new node, or keeps the old one. In between, the
 //! reconciler makes the new node fetch the instance.
 
-use super::copies::{self, Destination};
+use super::copies;
+use super::nodes::NodeState;
 use super::snapshots::SOURCES;
 use super::suspension::{SUSPENDED, SUSPENDED_USERS};
 use super::{App, SharedInventory, snapshots};
@@ -15,7 +16,7 @@ use wharf_domain::capacity::Claim;
 use wharf_domain::error::Error;
 use wharf_domain::event::{EventKind, InstanceAddresses};
 use wharf_domain::ids::{InstanceId, NodeId, UserId};
-use wharf_domain::instance::{Instance, Intent, Progress};
+use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
 use wharf_domain::placement::{MovePlace, MoveRequest, PlacementRequest};
 use wharf_domain::time::Timestamp;
 use wharf_ground::audit::record;
@@ -95,7 +96,23 @@ pub(super) fn check(rows: &impl Rows, instance: &Instance) -> Result<(), Error> 
     }
 }
 
-/// The prospect of an instance on a drained node.
+/// A node to which an instance can move.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    pub node: NodeId,
+    /// It copies the content, since it has no cluster with the old node.
+    pub copies: bool,
+}
+
+impl Destination {
+    /// Whether an instance of this type can move there. The disk of a virtual machine is one sparse file, which
+    /// a copy would fill.
+    pub fn takes(&self, what: ResourceType) -> bool {
+        !self.copies || what == ResourceType::Container
+    }
+}
+
+/// The prospect of an instance that is to leave its node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MoveProspect {
     /// It moves.
@@ -201,6 +218,44 @@ impl App {
     /// Lets the drainer look for instances that may have to move.
     pub fn look_for_moves(&self) {
         self.drains.notify_one();
+    }
+
+    /// The nodes to which instances of a node can move now, those of its cluster first.
+    pub fn destinations(&self, node: &NodeId) -> Vec<Destination> {
+        let config = self.config();
+        let Some(own) = config.node.iter().find(|known| known.name == node.0) else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for other in config.node.iter().filter(|other| other.name != own.name) {
+            let id = NodeId(other.name.clone());
+            if self.nodes.state(&id) != NodeState::Reachable {
+                continue;
+            }
+            let in_cluster =
+                other.is_beside(own) && self.drivers.get(&id).is_some_and(|driver| driver.moves());
+            if in_cluster || self.copies_content(node, &id) {
+                found.push(Destination {
+                    node: id,
+                    copies: !in_cluster,
+                });
+            }
+        }
+        found.sort_by_key(|destination| destination.copies);
+        found
+    }
+
+    /// Whether content moves between two nodes.
+    fn copies_content(&self, from: &NodeId, to: &NodeId) -> bool {
+        let can = |node: &NodeId| {
+            let driver = self
+                .drivers
+                .get(node)
+                .filter(|driver| driver.has_content())?;
+            let features = self.nodes.features(node)?;
+            features.content.then(|| driver.engine_kind().to_owned())
+        };
+        can(from).is_some_and(|kind| can(to) == Some(kind))
     }
 
     /// Begins the move of an instance to one of these nodes. If it was not `asked` for, its node must be drained. False if

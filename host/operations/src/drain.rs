@@ -11,9 +11,8 @@ use wharf_domain::ids::NodeId;
 use wharf_domain::instance::{Instance, Intent};
 use wharf_ground::audit::record;
 use wharf_ground::users::USERS;
-use wharf_instances::copies::Destination;
 use wharf_instances::moves::{
-    DRAINED, MoveProspect, consents, is_drained, neighbours, place, prospect,
+    DRAINED, Destination, MoveProspect, consents, is_drained, neighbours, place, prospect,
 };
 use wharf_instances::snapshots::is_bound;
 

@@ -204,13 +204,27 @@ impl Attempt<'_> {
     /// Makes sure that an answer was one of the node's own store, before it changes the row. If contact was lost
     /// since the node was verified, it may be one of another store.
     pub async fn believe(&mut self) -> Result<(), NextAttempt> {
-        if self.driver.interruptions() == self.interruptions {
+        let (instance, driver, interruptions) = (self.instance, self.driver, self.interruptions);
+        if driver.interruptions() != interruptions {
+            self.history.ports = None;
+            self.history.runs = false;
+        }
+        self.believe_of(&instance.node, driver, interruptions).await
+    }
+
+    /// Does so for an answer of any node, whose driver had this count of interruptions when the node was known to show
+    /// its own store.
+    pub async fn believe_of(
+        &mut self,
+        node: &NodeId,
+        driver: &NodeDriver,
+        interruptions: u64,
+    ) -> Result<(), NextAttempt> {
+        if driver.interruptions() == interruptions {
             self.history.doubted = false;
             return Ok(());
         }
-        self.history.ports = None;
-        self.history.runs = false;
-        self.confirm().await?;
+        confirm(self.app, node, driver).await?;
         // An engine may end each connection after its answer, so that the second answer counts.
         if !std::mem::replace(&mut self.history.doubted, true) {
             return Err(NextAttempt::Look);
@@ -222,16 +236,12 @@ impl Attempt<'_> {
     /// an intent.
     pub async fn believe_failure(&mut self) -> Result<(), NextAttempt> {
         self.believe().await?;
-        self.confirm().await
-    }
-
-    async fn confirm(&self) -> Result<(), NextAttempt> {
         confirm(self.app, &self.instance.node, self.driver).await
     }
 }
 
 /// Confirms that a node shows the store that has its instances.
-pub async fn confirm(app: &App, node: &NodeId, driver: &NodeDriver) -> Result<(), NextAttempt> {
+async fn confirm(app: &App, node: &NodeId, driver: &NodeDriver) -> Result<(), NextAttempt> {
     let store = NodeStore { app, node, driver };
     store.confirm().await.map_err(|failure| match failure {
         StoreFailure::Node(error) => NextAttempt::Away(error.to_string()),

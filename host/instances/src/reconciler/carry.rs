@@ -1,6 +1,6 @@
 //! The steps of a move that copies the content to the engine of another node.
 
-use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt, confirm};
+use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
 use super::spec;
 use super::worker::MAX_AWAY;
 use crate::nodes::NodeState;
@@ -66,7 +66,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The old node; none while it is out of reach, or not known to show its own store.
+    /// The old node; none while it is out of reach.
     fn source(&self) -> Result<Option<Source>, Error> {
         let row = self.app.db.read(|rows| rows.instance(self.instance.id))?;
         let row = row.ok_or_else(|| Error::internal("the instance has gone"))?;
@@ -133,31 +133,14 @@ impl Attempt<'_> {
         if report.phase != Phase::Absent {
             return NextAttempt::After(report.again.unwrap_or(FIRST_PAUSE));
         }
-        if let Err(next) = self.believe_source(source, interruptions).await {
+        let (node, driver) = (&source.node, &source.driver);
+        if let Err(next) = self.believe_of(node, driver, interruptions).await {
             return next;
         }
         let deadline = self.app.deadline(self.app.clock.now());
         let arrived = self.writer.arrived(deadline).await;
         self.app.look_for_moves();
         arrived.into()
-    }
-
-    /// Makes sure that the old node's answer was one of its own store, as [`Self::believe`] does for the new node.
-    async fn believe_source(
-        &mut self,
-        source: &Source,
-        interruptions: u64,
-    ) -> Result<(), NextAttempt> {
-        if source.driver.interruptions() == interruptions {
-            self.history.doubted = false;
-            return Ok(());
-        }
-        let (node, driver) = (&source.node, &source.driver);
-        confirm(self.app, node, driver).await?;
-        if !std::mem::replace(&mut self.history.doubted, true) {
-            return Err(NextAttempt::Look);
-        }
-        Ok(())
     }
 
     /// The specification of the copy. It has all content, and needs no snapshot of the old node.

@@ -2,10 +2,7 @@
 //! instances may move, so that it continues after a crash.
 
 use crate::App;
-use crate::copies::Destination;
-use crate::moves::consents;
-use crate::moves::drained;
-use crate::moves::{MoveProspect, prospect};
+use crate::moves::{Destination, MoveProspect, consents, drained, prospect};
 use crate::snapshots::is_bound;
 use std::collections::HashMap;
 use std::sync::Arc;

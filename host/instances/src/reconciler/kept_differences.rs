@@ -100,7 +100,7 @@ impl<K: OnNode> KeptDifferences<K> {
                     Ok(false) => found.unknown.push(id),
                     Err(_) => {}
                 },
-                // What was given up with the node does not return with the machine.
+                // A lost volume or snapshot does not return with the machine.
                 Ok(Some(row)) if row.is_lost() && row.node == *node => {
                     found.orphans.push((id, whose));
                 }

@@ -130,6 +130,12 @@ pub async fn abandon_move(
     instance: &Instance,
     why: String,
 ) -> NextAttempt {
+    // Once a copy is complete, the old disk may be gone.
+    match app.db.read(|rows| copies(rows, instance.id)) {
+        Ok(row) if row.complete => return NextAttempt::Retry(why),
+        Ok(_) => {}
+        Err(error) => return error.into(),
+    }
     tracing::warn!(instance = %instance.id, to = %instance.node, why, "the instance does not move");
     let deadline = app.deadline(app.clock.now());
     let written = writer.move_failed(why, deadline).await;

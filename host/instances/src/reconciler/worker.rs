@@ -51,55 +51,51 @@ impl Worker {
         loop {
             let begun = Instant::now();
             let request_id = self.tasks.reading(self.id);
-            let (mut deadline, mut node) = (None, None);
+            let (mut deadline, mut node, mut copy) = (None, None, None);
             let rows = self.app.db.read(|rows| {
                 let Some(instance) = rows.instance(self.id)? else {
                     return Ok(None);
                 };
+                copy = copies(rows, self.id)?.making;
                 let restores = rows.get(&RESTORES, self.id)?.is_some();
-                let moving = rows.get(&MOVES, self.id)?;
-                let copies = copies(rows, self.id)?;
-                Ok(Some((instance, moving.map(|row| (row, copies)), restores)))
+                Ok(Some((instance, rows.get(&MOVES, self.id)?, restores)))
             });
             let next = match rows {
-                Ok(Some((instance, moving, restores))) => {
-                    match plan(&instance, moving.as_ref().map(|(moving, _)| moving)) {
-                        Step::Nothing => None,
-                        step => {
-                            if step != Step::Start && !(step == Step::Stop && restores) {
-                                self.app.growing.end(self.id);
-                                self.history.growth_event = None;
-                            }
-                            // A move is carried out by the node to which the instance goes.
-                            let instance = match moving.filter(|_| step == Step::Move) {
-                                Some((moving, copies)) => Instance {
-                                    incarnation: copies.making.unwrap_or(instance.incarnation),
-                                    ..moves::relocated(instance, &moving.claim, &moving.ssh_host)
-                                },
-                                None => instance,
-                            };
-                            node = Some(instance.node.clone());
-                            deadline = self.history.deadline(
-                                &instance,
-                                self.full_deadline(),
-                                self.app.clock.now(),
-                            );
-                            // Lines of every level name the instance.
-                            let attempt = error_span!(
-                                "attempt",
-                                instance = %self.id,
-                                generation = instance.generation.0,
-                                request_id = request_id.as_deref(),
-                            );
-                            let next = self.attempt(step, &instance, deadline);
-                            let next = next.instrument(attempt).await;
-                            let failed =
-                                matches!(next, NextAttempt::Retry(_) | NextAttempt::Away(_));
-                            self.app.metrics.attempted(step.name(), failed);
-                            Some(next)
+                Ok(Some((instance, moving, restores))) => match plan(&instance, moving.as_ref()) {
+                    Step::Nothing => None,
+                    step => {
+                        if step != Step::Start && !(step == Step::Stop && restores) {
+                            self.app.growing.end(self.id);
+                            self.history.growth_event = None;
                         }
+                        // A move is carried out by the node to which the instance goes.
+                        let instance = match moving.filter(|_| step == Step::Move) {
+                            Some(moving) => Instance {
+                                incarnation: copy.unwrap_or(instance.incarnation),
+                                ..moves::relocated(instance, &moving.claim, &moving.ssh_host)
+                            },
+                            None => instance,
+                        };
+                        node = Some(instance.node.clone());
+                        deadline = self.history.deadline(
+                            &instance,
+                            self.full_deadline(),
+                            self.app.clock.now(),
+                        );
+                        // Lines of every level name the instance.
+                        let attempt = error_span!(
+                            "attempt",
+                            instance = %self.id,
+                            generation = instance.generation.0,
+                            request_id = request_id.as_deref(),
+                        );
+                        let next = self.attempt(step, &instance, deadline);
+                        let next = next.instrument(attempt).await;
+                        let failed = matches!(next, NextAttempt::Retry(_) | NextAttempt::Away(_));
+                        self.app.metrics.attempted(step.name(), failed);
+                        Some(next)
                     }
-                }
+                },
                 Ok(None) => None,
                 Err(error) => Some(error.into()),
             };
@@ -259,11 +255,6 @@ impl Worker {
             return Some(NextAttempt::After(FIRST_PAUSE));
         }
         self.history.away_since = None;
-        // The old disk may be gone.
-        let copies = self.app.db.read(|rows| copies(rows, self.id));
-        if !copies.is_ok_and(|copies| !copies.complete) {
-            return Some(NextAttempt::After(FIRST_PAUSE));
-        }
         Some(abandon_move(&self.app, &writer, instance, state()).await)
     }
 
