@@ -42,6 +42,13 @@ pub struct EngineResponse {
     pub body: Bytes,
 }
 
+impl EngineResponse {
+    /// Whether the status is one of success.
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {

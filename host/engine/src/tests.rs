@@ -58,16 +58,14 @@ arguments.n = { max = 99 }
     RequestFile::parse(text).unwrap()
 }
 
+fn node(transport: Transport) -> EngineNode {
+    let name = NodeId("n".into());
+    EngineNode::open(name, transport, &file(), &Value::Null, Arc::default()).unwrap()
+}
+
 fn access(path: &std::path::Path) -> EngineAccess {
     let transport = Transport::unix(path);
-    let node = EngineNode::open(
-        NodeId("n".into()),
-        transport,
-        &file(),
-        &Value::Null,
-        Arc::default(),
-    )
-    .unwrap();
+    let node = node(transport);
     let deadline = Instant::now() + Duration::from_secs(5);
     EngineAccess::new(
         Arc::new(node),
@@ -142,14 +140,7 @@ async fn jobs_are_told_once() {
         b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\none\ntwo\n".to_vec(),
     );
     let transport = Transport::unix(&path);
-    let node = EngineNode::open(
-        NodeId("n".into()),
-        transport,
-        &file(),
-        &Value::Null,
-        Arc::default(),
-    )
-    .unwrap();
+    let node = node(transport);
     let outgoing = || super::outgoing::Outgoing {
         method: Method::POST,
         path: "/images/create".into(),
@@ -181,14 +172,7 @@ async fn equal_requests_of_all_calls_are_one_job() {
         b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n".to_vec(),
     );
     let transport = Transport::unix(&path);
-    let node = EngineNode::open(
-        NodeId("n".into()),
-        transport,
-        &file(),
-        &Value::Null,
-        Arc::default(),
-    )
-    .unwrap();
+    let node = node(transport);
     let node = Arc::new(node);
     let job = |n: u8| {
         let scope = CallScope::mark("home", "m");

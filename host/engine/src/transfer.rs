@@ -48,7 +48,7 @@ pub async fn carry(
         .transport
         .stream(get(from.targets.changes), &changes)
         .await?;
-    if !is_success(&answer) {
+    if !answer.is_success() {
         return Ok(answer);
     }
     let gone = match changes.gone() {
@@ -81,7 +81,7 @@ pub async fn carry(
     }
     let answer = answer?;
     // Engines accept an archive that ends early between two entries.
-    if is_success(&answer) && !transferred.is_whole() {
+    if answer.is_success() && !transferred.is_whole() {
         return Err(EngineError::Unreachable("the archive ended early".into()));
     }
     Ok(answer)
@@ -95,10 +95,6 @@ fn immovable(why: Malformed) -> EngineResponse {
         headers: Vec::new(),
         body: serde_json::json!({ "message": message }).to_string().into(),
     }
-}
-
-fn is_success(answer: &EngineResponse) -> bool {
-    (200..300).contains(&answer.status)
 }
 
 fn get(path: String) -> Outgoing {

@@ -138,7 +138,7 @@ impl Transport {
             // The archives of a simulated engine are short, and need no change.
             (Link::InProcess(_), Link::InProcess(_)) => {
                 let archive = self.send(from).await?;
-                if !(200..300).contains(&archive.status) {
+                if !archive.is_success() {
                     return Ok(archive);
                 }
                 transferred.read_whole(archive.body.len() as u64);

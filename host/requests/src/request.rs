@@ -4,13 +4,13 @@ use super::argument::{self, Form, Members};
 use super::fault::Fault;
 use super::file::{DeclaredBody, RequestDeclaration, Transfer};
 use super::path;
+use super::template::Template;
 use super::values::CallValues;
 use super::writer::{Writer, scalar};
 use super::{
     CallScope, Purpose, Rendered, RenderedBody, RequestRefusal, Requests, SourceTargets, Targets,
 };
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The most bytes of a body of JSON.
@@ -156,16 +156,18 @@ impl Transfer {
             return Err(Fault::refused("a transfer in a call that changes nothing"));
         }
         writer.arguments = argument::check(&mut writer, &self.arguments, arguments)?;
-        let mut written = BTreeMap::new();
-        for (key, template) in self.targets() {
+        let mut target = |key: &str, template: &'a Option<Template>| {
+            let Some(template) = template else {
+                return Ok(None);
+            };
             let target = writer.path(template).map_err(|fault| fault.at(key))?;
             path::check(&target).map_err(|why| Fault::refused(why).at(key))?;
-            written.insert(key, target);
-        }
-        let source = written.remove("read").zip(written.remove("changes"));
+            Ok::<_, Fault>(Some(target))
+        };
+        let source = target("read", &self.read)?.zip(target("changes", &self.changes)?);
         Ok(Targets {
             source: source.map(|(read, changes)| SourceTargets { read, changes }),
-            write: written.remove("write"),
+            write: target("write", &self.write)?,
             kept: {
                 let mounts = scope.subject.iter().filter_map(|one| one.mounts.as_ref());
                 mounts.flatten().map(|mount| mount.path.clone()).collect()
