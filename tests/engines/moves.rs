@@ -184,7 +184,7 @@ impl Apart {
             .count())
     }
 
-    /// Waits for the last of so many events.
+    /// Waits until the instance has this number of events of a kind.
     fn ended(&self, kind: &str, times: usize) -> Result<()> {
         eventually(&format!("{times} events {kind}"), DEADLINE, || {
             let all = self.events()?;

@@ -8,7 +8,7 @@ pub use cluster::Cluster;
 
 use crate::{Expected, has, uuid, wait_until, with};
 use serde_json::{Value, json};
-use wharf_tests::{called, small, until};
+use wharf_tests::{small, until};
 
 fn sized(n_vcpus: u32, disk_size_gib: u32) -> Value {
     with(
@@ -300,24 +300,8 @@ fn kill_9_at_any_time_neither_loses_nor_doubles_an_instance() {
         .server
         .cli(&["user", "allow-moves", "ann@example.com"])
         .unwrap();
-    let mut instances = Vec::new();
-    for n in 0..6 {
-        instances.push(match n % 2 {
-            0 => cluster.running(&small("container")),
-            _ => cluster.stopped(&small("container")),
-        });
-    }
-    let nodes = ["one", "two", "three"];
-    for n in 0..9 {
-        let (node, before) = (nodes[n % 3], nodes[(n + 2) % 3]);
-        cluster.server.cli(&["node", "resume", before]).unwrap();
-        cluster.drain(node);
-        // Each kill comes at another point of the moves.
-        for calls in [0, 10, 20, 40] {
-            called(&cluster.api, calls + 3 * n).unwrap();
-            cluster.restart_server();
-        }
-    }
+    let instances = cluster.mixed(6);
+    cluster.drain_under_kills(&["one", "two", "three"], 9);
     cluster.drained("three", "instances left: 0");
     assert!(cluster.machines(2).is_empty());
     for (n, instance) in instances.iter().enumerate() {

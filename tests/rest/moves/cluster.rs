@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tempfile::TempDir;
-use wharf_tests::{Api, Ports, Server, lasting_node};
+use wharf_tests::{Api, Ports, Server, called, lasting_node, small};
 
 const BRIEF: &str =
     "provisioning_deadline_s = 5\n[limits]\nobserve_every_ms = 100\nanswer_wait_ms = 2000\n";
@@ -89,6 +89,32 @@ impl Cluster {
         let stop = self.api.act(uuid(&running), "stop").unwrap();
         stop.is(200);
         self.api.wait_for(uuid(&running), "exited").unwrap()
+    }
+
+    /// Makes this number of instances, of which each second one is stopped.
+    pub fn mixed(&self, count: usize) -> Vec<Value> {
+        let body = small("container");
+        let made = (0..count).map(|n| match n % 2 {
+            0 => self.running(&body),
+            _ => self.stopped(&body),
+        });
+        made.collect()
+    }
+
+    /// Drains one node after the other, and kills the server at other points of the moves each time.
+    pub fn drain_under_kills(&mut self, nodes: &[&str], drains: usize) {
+        for n in 0..drains {
+            let (node, before) = (
+                nodes[n % nodes.len()],
+                nodes[(n + nodes.len() - 1) % nodes.len()],
+            );
+            self.server.cli(&["node", "resume", before]).unwrap();
+            self.drain(node);
+            for calls in [0, 10, 20, 40] {
+                called(&self.api, calls + 3 * n).unwrap();
+                self.restart_server();
+            }
+        }
     }
 
     pub fn delete(&self, instance: &Value) {

@@ -3,7 +3,7 @@
 use super::{Cluster, position, sized};
 use crate::{Expected, has, uuid, wait_until};
 use serde_json::{Value, json};
-use wharf_tests::{called, small};
+use wharf_tests::small;
 
 /// Nodes whose engines know nothing of each other.
 fn apart(nodes: &[(&str, &str)]) -> Cluster {
@@ -250,22 +250,8 @@ fn kill_9_at_any_time_of_a_copy_neither_loses_nor_doubles_an_instance() {
     let slow = "move_ms = 60, latency_ms = [0, 30]";
     let mut cluster = apart(&[("one", slow), ("two", slow)]);
     allow(&cluster);
-    let instances: Vec<_> = (0..4)
-        .map(|n| match n % 2 {
-            0 => cluster.running(&small("container")),
-            _ => cluster.stopped(&small("container")),
-        })
-        .collect();
-    for n in 0..6 {
-        let (node, before) = (NAMES[n % 2], NAMES[(n + 1) % 2]);
-        cluster.server.cli(&["node", "resume", before]).unwrap();
-        cluster.drain(node);
-        // Each kill comes at another point of the copies.
-        for calls in [0, 10, 20, 40] {
-            called(&cluster.api, calls + 3 * n).unwrap();
-            cluster.restart_server();
-        }
-    }
+    let instances = cluster.mixed(4);
+    cluster.drain_under_kills(&NAMES, 6);
     cluster.drained("two", "instances left: 0");
     wait_until("node two is empty", || {
         Ok(cluster.machines(1).is_empty().then_some(()))
