@@ -49,6 +49,7 @@ pub fn reaches_the_assistants(context: &FlavorContext) -> Result<()> {
     page.restart(&api)?;
     provider.is_asked_by_marimo(&page)?;
     hides(context, &page.instance, KEY)?;
+    is_not_cloned(context, &page.instance)?;
     page.delete(&api)?;
 
     let page = Page::create(&api, "jupyterlab", &key)?;
@@ -80,6 +81,20 @@ pub fn is_kept_in(context: &FlavorContext, instance: &Value, files: &[&str]) -> 
     let modes = format!("stat -c '%U %a' {}", files.join(" "));
     let modes = context.inside(instance, &modes)?;
     ensure!(modes.lines().all(|mode| mode == "user 600"), "{modes}");
+    Ok(())
+}
+
+/// Checks that a first start without a key removes the key of the disk's earlier user. `tests/tools` has more
+/// files.
+fn is_not_cloned(context: &FlavorContext, instance: &Value) -> Result<()> {
+    let start = format!(
+        "set -e; echo 'ai = {{ open_ai = {{ api_key = \"{KEY}\", model = \"m\" }} }}' >{MARIMO}; \
+         echo 'export OPENAI_API_KEY={KEY}' >{JUPYTER}; chown -R root: /home/user/.local; \
+         FIRST_BOOT=/nowhere /usr/local/lib/wharf/first-boot.d/assistant user; \
+         test ! -e {TERMINAL}; test ! -e {JUPYTER}; cat {MARIMO}"
+    );
+    let left = context.inside(instance, &start)?;
+    ensure!(left == "[ai.open_ai]\nmodel = \"m\"", "{left}");
     Ok(())
 }
 

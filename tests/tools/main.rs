@@ -8,6 +8,7 @@
     clippy::indexing_slicing
 )]
 
+mod ai_key;
 mod client;
 mod dist;
 mod metrics;

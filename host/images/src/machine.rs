@@ -35,7 +35,7 @@ const NEEDS: [Need; 3] = [
 
 /// The hooks that copy the disk into a new root file system, if the recipe has a disk.
 pub(crate) fn hooks(recipe: &Recipe) -> Result<Vec<String>> {
-    if !recipe.file("machine").is_dir() {
+    if !recipe.has_machine() {
         return Ok(Vec::new());
     }
     let made = ensure(recipe)?;

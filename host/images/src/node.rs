@@ -26,10 +26,22 @@ pub enum ImageState {
     Current,
 }
 
+/// The label of an image with an SSH server.
+const SSH_LABEL: &str = "io.wharf.ssh";
+
+/// What an engine has of an image.
+#[derive(Debug, Clone, Copy)]
+pub struct Found {
+    pub state: ImageState,
+    /// Whether it has an SSH server. A missing image has none of its own, nor has one of virtual machines,
+    /// whose disk has it.
+    pub has_ssh: Option<bool>,
+}
+
 impl Recipes {
-    /// The state of an image in the engine.
-    pub fn state(&self, engine: &HttpClient, name: &str) -> Result<ImageState> {
-        Recipe::read(self, name)?.state(engine)
+    /// What the engine has of an image.
+    pub fn find(&self, engine: &HttpClient, name: &str) -> Result<Found> {
+        Recipe::read(self, name)?.find(engine)
     }
 
     /// Writes an image of the engine to a new file, for [`load`].
@@ -124,18 +136,30 @@ pub fn load(engine: &HttpClient, file: &Path) -> Result<()> {
 impl Recipe {
     /// The state of its image in the engine.
     pub fn state(&self, engine: &HttpClient) -> Result<ImageState> {
+        Ok(self.find(engine)?.state)
+    }
+
+    fn find(&self, engine: &HttpClient) -> Result<Found> {
         let path = format!("/images/{}/json", self.reference());
         let response = engine.send(Request::new("GET", &path))?;
         if response.status == 404 {
-            return Ok(ImageState::Missing);
+            return Ok(Found {
+                state: ImageState::Missing,
+                has_ssh: None,
+            });
         }
         let image = response.ok()?.json()?;
         let labels = image.pointer("/Config/Labels");
-        let inputs = labels.and_then(|labels| labels.get(INPUTS_LABEL)?.as_str());
-        Ok(if inputs == Some(self.hash()) {
+        let label = |name: &str| labels.and_then(|labels| labels.get(name)?.as_str());
+        let state = if label(INPUTS_LABEL) == Some(self.hash()) {
             ImageState::Current
         } else {
             ImageState::Other
+        };
+        let has_ssh = label(SSH_LABEL).is_some();
+        Ok(Found {
+            state,
+            has_ssh: Some(has_ssh).filter(|_| !self.has_machine()),
         })
     }
 }

@@ -117,6 +117,11 @@ impl Recipe {
         Ok(format!("{release}-{architecture}"))
     }
 
+    /// Whether it is the image of virtual machines, with their disk.
+    pub fn has_machine(&self) -> bool {
+        self.file("machine").is_dir()
+    }
+
     /// A hash of the files in a directory of the recipe.
     pub fn hash_of(&self, subdirectory: &str) -> Result<String> {
         hash(&self.directory.join(subdirectory))

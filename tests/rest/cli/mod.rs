@@ -8,6 +8,7 @@ mod config_ssh;
 mod console;
 mod exit_codes;
 mod follow;
+mod images;
 mod json;
 mod login;
 mod names;

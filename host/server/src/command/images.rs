@@ -5,10 +5,11 @@ use super::operator::OperatorCommand;
 use crate::node_tls::{self, NodeTls};
 use anyhow::{Context, Error, Result, bail};
 use clap::{Args, Subcommand};
+use serde::Serialize;
 use std::env;
 use std::path::PathBuf;
 use wharf_cli::output::Column::Text;
-use wharf_cli::output::table;
+use wharf_cli::output::{OutputFormat, json, table};
 use wharf_config::{Config, NodeConfig};
 use wharf_images::http::{Endpoint, HttpClient};
 use wharf_images::{ImageState, Recipes, load};
@@ -37,6 +38,9 @@ pub struct Images {
     cache: PathBuf,
     #[command(flatten)]
     config: ConfigFile,
+    /// Format of what is shown: columns for people, or JSON for programs
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
+    output: OutputFormat,
 }
 
 #[derive(Subcommand)]
@@ -78,7 +82,7 @@ impl OperatorCommand for Images {
         };
         let engines = self.engines()?;
         match self.action {
-            None => show(&recipes, &engines),
+            None => show(&recipes, &engines, self.output),
             Some(ImagesAction::Build { names, all }) => {
                 let names = if all { recipes.names()? } else { names };
                 each(&engines, |client| recipes.ensure(client, &names))
@@ -154,21 +158,48 @@ fn each(engines: &[Engine], act: impl Fn(&HttpClient) -> Result<()>) -> Result<(
     Ok(())
 }
 
-fn show(recipes: &Recipes, engines: &[Engine]) -> Result<()> {
+/// An image on a node.
+#[derive(Serialize)]
+struct Row<'a> {
+    node: &'a str,
+    image: &'a str,
+    state: &'static str,
+    /// Whether it has an SSH server; none of a missing image, and of one of virtual machines.
+    has_ssh: Option<bool>,
+}
+
+fn show(recipes: &Recipes, engines: &[Engine], output: OutputFormat) -> Result<()> {
     let names = recipes.names()?;
     let mut rows = Vec::new();
     for engine in engines {
-        for name in &names {
-            let state = recipes.state(&engine.client, name);
-            let words = match state.with_context(|| engine.name.clone())? {
+        for image in &names {
+            let found = recipes.find(&engine.client, image);
+            let found = found.with_context(|| engine.name.clone())?;
+            let state = match found.state {
                 ImageState::Missing => "missing",
                 ImageState::Other => "present, made from another recipe",
                 ImageState::Current => "current",
             };
-            rows.push([&engine.name, name, words].map(str::to_owned));
+            let (node, has_ssh) = (&engine.name, found.has_ssh);
+            rows.push(Row {
+                node,
+                image,
+                state,
+                has_ssh,
+            });
         }
     }
-    table([Text("NODE"), Text("IMAGE"), Text("STATE")], rows)
+    if output == OutputFormat::Json {
+        return json(&rows);
+    }
+    let columns = [Text("NODE"), Text("IMAGE"), Text("STATE"), Text("SSH")];
+    let cells = rows.iter().map(|row| {
+        let ssh = row
+            .has_ssh
+            .map_or("-", |has| if has { "yes" } else { "no" });
+        [row.node, row.image, row.state, ssh].map(str::to_owned)
+    });
+    table(columns, cells)
 }
 
 /// The recipes of an installed package or an unpacked archive: `bin/wharf` and `share/wharf/images`
