@@ -1,5 +1,5 @@
 //! `cargo xtask test`: builds everything in one graph, and runs every test executable in one of two lanes
-//! beside each other.
+//! beside each other. The lane that is done first helps the other one.
 
 mod executable;
 mod outcome;
@@ -12,11 +12,15 @@ use executable::Executable;
 use outcome::Outcome;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::iter;
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// The executables with real engines, in the order of their lane. They mostly wait, for storage and for
 /// virtual machines. All other tests run meanwhile.
 const ENGINES: [&str; 3] = ["engines", "flavors", "engine"];
+/// The executables without real engines that take longest.
+const LONG: [&str; 3] = ["rest", "console", "tools"];
 /// Executables that took less are left out of the summary.
 const SLOW: Duration = Duration::from_secs(5);
 /// The most tests of a run that may fail at first and pass alone.
@@ -61,18 +65,27 @@ pub fn run(workspace: &Workspace, selection: &Selection) -> Result<()> {
         .into_iter()
         .partition(|executable| place(executable).is_some());
     engines.sort_by_key(place);
+    // The longest ones first, so that both lanes end together.
+    let (long, short): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|executable| LONG.contains(&executable.name.as_str()));
+    let others = Mutex::new(long.into_iter().chain(short));
     step("Testing the workspace (release)", || {
-        let lane = |executables: Vec<Executable>| -> Result<Vec<Run>> {
+        let lane = |own: Vec<Executable>| -> Result<Vec<Run>> {
+            let next = || others.lock().ok()?.next();
             let run = |executable: Executable| {
                 let outcome = executable.run(workspace, selection)?;
                 print(&outcome)?;
                 Ok((executable, outcome))
             };
-            executables.into_iter().map(run).collect()
+            own.into_iter()
+                .chain(iter::from_fn(next))
+                .map(run)
+                .collect()
         };
         let (others, engines) = std::thread::scope(|scope| {
             let engines = scope.spawn(|| lane(engines));
-            (lane(others), engines.join())
+            (lane(Vec::new()), engines.join())
         });
         let mut runs = others?;
         runs.extend(engines.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
