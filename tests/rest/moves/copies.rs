@@ -246,6 +246,36 @@ fn a_node_out_of_reach_ends_the_copy() {
 }
 
 #[test]
+fn an_empty_store_is_not_the_destination_of_a_move() {
+    let dir = tempfile::tempdir().unwrap();
+    let empty = dir.path().join("empty");
+    let slow = format!(
+        "move_ms = 600000, other_store_while = \"{}\"",
+        empty.display()
+    );
+    let cluster = apart(&[("one", ""), ("two", &slow)]);
+    let stopped = cluster.stopped(&small("container"));
+    if place(&cluster, &stopped) == 1 {
+        move_to(&cluster, &stopped, "one");
+        arrived(&cluster, &stopped, 1);
+    }
+    move_to(&cluster, &stopped, "two");
+    // No other instance shows that this store is not the node's own.
+    std::fs::write(&empty, "").unwrap();
+    wait_until("the node has an outage", || {
+        let nodes = cluster.server.cli(&["node", "list"])?;
+        Ok(nodes.contains("has lost its mark").then_some(()))
+    });
+    std::fs::remove_file(&empty).unwrap();
+    cluster.delete(&stopped);
+    wait_until("it is gone", || {
+        let gone = cluster.machines(0).is_empty() && cluster.machines(1).is_empty();
+        Ok(gone.then_some(()))
+    });
+    cluster.finish();
+}
+
+#[test]
 fn kill_9_at_any_time_of_a_copy_neither_loses_nor_doubles_an_instance() {
     let slow = "move_ms = 60, latency_ms = [0, 30]";
     let mut cluster = apart(&[("one", slow), ("two", slow)]);

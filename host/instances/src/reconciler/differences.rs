@@ -6,7 +6,7 @@ use crate::copies::{copies, is_left};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::Weak;
-use wharf_db::{Db, Read};
+use wharf_db::{Db, MOVES, Read, Rows as _};
 use wharf_domain::driver::{Observed, Phase, Tag};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
@@ -19,7 +19,7 @@ use wharf_domain::volume::OfVolume;
 pub struct Differences {
     /// Settled rows that the list contradicts.
     pub suspects: Vec<Instance>,
-    /// An instance that has run should run and does not, and its worker has not settled the row.
+    /// An instance that has run, or is listed, should run and does not, and its worker has not settled the row.
     pub is_unsettled: bool,
     /// Objects whose row is gone.
     pub orphans: Vec<Tag>,
@@ -27,7 +27,7 @@ pub struct Differences {
     pub unknown: Vec<InstanceId>,
     pub volumes: KeptDifferences<OfVolume>,
     pub snapshots: KeptDifferences<OfSnapshot>,
-    /// Number of rows, those of volumes and snapshots included.
+    /// Number of rows, those of moves to the node, volumes and snapshots included.
     pub rows: usize,
     /// Number of rows that have run and whose object is listed, those of volumes and snapshots included. A creation may have
     /// reached another store, so an instance that has not run yet says nothing about this one.
@@ -96,10 +96,16 @@ pub fn differences(
                 match row.progress {
                     Progress::Settled => found.suspects.push(row),
                     Progress::Pending => {
-                        found.is_unsettled |= row.provisioned && row.intent == Intent::Run;
+                        let was_there = row.provisioned || observed.is_some();
+                        found.is_unsettled |= was_there && row.intent == Intent::Run;
                     }
                 }
             }
+        }
+        // An instance that moves to this node may be there already.
+        for row in rows.under(&MOVES, &())? {
+            let (_, moving) = row?;
+            found.rows += usize::from(moving.claim.node == *node);
         }
         // The rest has no row on this node. A row may be newer than the list, and only objects that
         // this database has made may be removed.

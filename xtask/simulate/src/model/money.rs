@@ -26,6 +26,8 @@ pub struct Meter {
     events: u32,
     last_event: Timestamp,
     incarnation: u64,
+    /// It moves. A copy on another node has an incarnation of its own.
+    moves: bool,
     /// Nano-USD that must not be billed.
     free: i128,
     /// Nano-USD that stay on the bill: those of the time before the instance was lost.
@@ -42,6 +44,7 @@ impl Meter {
             events: 0,
             last_event: now,
             incarnation,
+            moves: false,
             free: 0,
             kept: 0,
             latest: now,
@@ -117,7 +120,8 @@ impl Model {
                 .meters
                 .entry(*id)
                 .or_insert_with(|| Meter::new(row.owner, row.incarnation, now));
-            if row.incarnation > meter.incarnation && known.claim.is_some() && !row.provisioned {
+            let is_raised = row.incarnation > meter.incarnation && !meter.moves;
+            if is_raised && known.claim.is_some() && !row.provisioned {
                 // Something outside held what the instance needs. Nothing is billed until it has something else.
                 // Each sum is rounded, so that a difference may be larger by one.
                 meter.free = meter.sum(now) - meter.kept - i128::from(meter.kept > 0);
@@ -126,6 +130,7 @@ impl Model {
                 meter.kept = meter.sum(now) - meter.free;
             }
             meter.incarnation = row.incarnation;
+            meter.moves = known.moving.is_some();
             meter.read(price(row), row.events, now);
         }
         read_kept(&mut self.meters, &self.volumes, now);

@@ -7,7 +7,8 @@ use wharf_domain::driver::{Phase, PluginError, Spec};
 use wharf_domain::ids::NodeId;
 
 impl State {
-    /// Another member of the cluster of a node that has a machine, if the node itself does not have it.
+    /// Another member of the cluster of a node that has a machine, if the node itself does not have it. The cluster knows
+    /// the machines of a member that shows another store.
     pub(super) fn elsewhere(&self, name: &NodeId, of: MachineKey) -> Option<NodeId> {
         let node = self.nodes.get(name)?;
         if node.shown().machines.contains_key(&of) {
@@ -17,8 +18,18 @@ impl State {
             node.setup.cluster.is_some() && node.setup.cluster == other.setup.cluster
         };
         let mut members = self.nodes.values().filter(beside);
-        let member = members.find(|other| other.shown().machines.contains_key(&of));
+        let member = members.find(|other| {
+            let mut stores = other.known();
+            other.setup.name != *name && stores.any(|store| store.machines.contains_key(&of))
+        });
         member.map(|other| other.setup.name.clone())
+    }
+
+    /// Whether the cluster does not reach a machine of a member: the member is out of reach, or shows another store.
+    pub(super) fn is_offline(&self, name: &NodeId, of: MachineKey, now: Moment) -> bool {
+        let node = self.nodes.get(name);
+        let shows_it = node.is_some_and(|node| node.shown().machines.contains_key(&of));
+        self.is_away(name, now) || !shows_it
     }
 
     /// Brings a machine from another member of the cluster.
@@ -31,10 +42,8 @@ impl State {
     ) -> Result<Answer, PluginError> {
         let of = key(spec.target.tag);
         if let Some(from) = from {
-            if self.is_away(&from, now) {
-                return Err(PluginError::Other(
-                    "the machine's node is offline".to_owned(),
-                ));
+            if self.is_offline(&from, of, now) {
+                return Err(offline());
             }
             let source = self
                 .nodes
@@ -53,4 +62,9 @@ impl State {
         }
         self.on(name, &Request::Inspect(spec.target.tag), now)
     }
+}
+
+/// The error of a cluster that does not reach a member.
+pub(super) fn offline() -> PluginError {
+    PluginError::Other("the machine's node is offline".to_owned())
 }

@@ -211,6 +211,10 @@ impl ContentCalls for WorldDriver {
     async fn fetch_content(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
         self.as_specified(Request::Fetch, spec).await
     }
+
+    async fn send_content(&self, _: Source) -> Result<SnapshotReport, PluginError> {
+        Err(PluginError::Unsupported("backups".to_owned()))
+    }
 }
 
 #[async_trait]

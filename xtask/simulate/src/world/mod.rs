@@ -27,6 +27,7 @@ use crate::dice::Dice;
 use crate::time::SimTime;
 use crate::trace::Trace;
 use calls::{InFlight, Sent};
+use cluster::offline;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -79,6 +80,7 @@ pub struct World {
     state: Arc<Mutex<State>>,
     time: SimTime,
     crash: Arc<Notify>,
+    begun: Arc<Notify>,
 }
 
 impl World {
@@ -111,6 +113,7 @@ impl World {
             state: Arc::new(Mutex::new(state)),
             time,
             crash: Arc::default(),
+            begun: Arc::default(),
         }
     }
 
@@ -121,6 +124,18 @@ impl World {
     /// Completes when a call is to be cut off by the end of the process.
     pub async fn crashes(&self) {
         self.crash.notified().await;
+    }
+
+    /// Completes when a call about an instance is under way.
+    pub async fn next_call(&self) -> InstanceId {
+        loop {
+            self.begun.notified().await;
+            let state = self.state.lock();
+            let last = state.in_flight.last_key_value();
+            if let Some(tag) = last.and_then(|(_, request)| request.tag()) {
+                return tag.instance;
+            }
+        }
     }
 
     /// Replaces the plan of faults.
@@ -278,6 +293,7 @@ impl World {
             line += &format!(", the process ends {crash:?}");
         }
         state.note(number, node, &line);
+        self.begun.notify_waiters();
         (number, fault, crash, latency)
     }
 
@@ -436,7 +452,13 @@ impl State {
             (Request::MoveHere(spec), elsewhere) => self.move_here(name, spec, elsewhere, now),
             (Request::Offer(target), None) => self.offer(name, target, now),
             (Request::Fetch(spec), None) => self.fetch(name, spec, now),
-            (Request::Stop(_) | Request::Delete(_), Some(other)) => self.on(&other, request, now),
+            (Request::Stop(target) | Request::Delete(target), Some(other)) => {
+                if self.is_offline(&other, key(target.tag), now) {
+                    Err(offline())
+                } else {
+                    self.on(&other, request, now)
+                }
+            }
             (
                 Request::Start(_)
                 | Request::Inspect(_)
