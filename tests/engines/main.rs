@@ -15,6 +15,7 @@ macro_rules! chains {
     };
 }
 
+mod backups;
 mod beside;
 mod broken_limits;
 mod clock;

@@ -1,5 +1,6 @@
-//! Moves of an instance between two dockerds that know nothing of each other.
+//! Moves of an instance between two dockerds that know nothing of each other, and its backups.
 
+use crate::backups;
 use crate::context::EngineContext;
 use crate::grow::{FILL, LIST, host_key, same};
 use crate::lab::{Lab, OFTEN, inside, patient, text, uuid};
@@ -12,19 +13,19 @@ const NAMES: [&str; 2] = ["one", "two"];
 const NAME: &str = "moving";
 const OWNER: &str = "ann@example.com";
 /// The deadline of a move on a busy machine, with copies that break off.
-const DEADLINE: Duration = Duration::from_secs(400);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(400);
 /// RAM, half of which is shared memory.
-const MEM_GIB: u32 = 2;
+pub(crate) const MEM_GIB: u32 = 2;
 /// More than the instance's disk.
-const MUCH: &str = "fallocate -l 11G /root/much";
+pub(crate) const MUCH: &str = "fallocate -l 11G /root/much";
 
 /// Two engines, and a server with both.
-struct Apart {
-    engines: [EngineContext; 2],
-    server: Server,
-    api: Api,
-    key: KeyPair,
-    id: String,
+pub(crate) struct Apart {
+    pub engines: [EngineContext; 2],
+    pub server: Server,
+    pub api: Api,
+    pub key: KeyPair,
+    pub id: String,
 }
 
 pub fn between_engines(context: &EngineContext) -> Result<()> {
@@ -35,7 +36,8 @@ pub fn between_engines(context: &EngineContext) -> Result<()> {
     let engines = [context.another("moves-1")?, context.another("moves-2")?];
     let nodes = [engines[0].node(NAMES[0])?, engines[1].node(NAMES[1])?].concat();
     let ports = Ports::take().settings();
-    let server = Server::start(&format!("{}{ports}{nodes}", patient(OFTEN)))?;
+    let buckets = backups::SETTINGS;
+    let server = Server::start(&format!("{}{ports}{buckets}{nodes}", patient(OFTEN)))?;
     let api = server.user(OWNER)?;
     let key = KeyPair::new()?;
     let mut body = small("container");
@@ -52,7 +54,7 @@ pub fn between_engines(context: &EngineContext) -> Result<()> {
     };
     apart.api.wait_for(&apart.id, "running")?;
     apart.tour()?;
-    apart.api.delete(&apart.id)?.expect(204)?;
+    backups::tour(&mut apart)?;
     let Apart {
         engines, server, ..
     } = apart;
@@ -138,12 +140,12 @@ impl Apart {
         whole(self, "a drain")
     }
 
-    fn now(&self) -> Result<Value> {
+    pub fn now(&self) -> Result<Value> {
         self.api.instance(&self.id)?.expect(200)
     }
 
     /// Runs a script as root, in a login with the key.
-    fn root(&self, script: &str) -> Result<String> {
+    pub fn root(&self, script: &str) -> Result<String> {
         let script = format!("sudo bash -c '{}'", script.replace('\'', r"'\''"));
         Login::Key(&self.key).output(&self.now()?, &script)
     }
@@ -218,7 +220,7 @@ impl Apart {
     }
 
     /// The engine with the only container.
-    fn place(&self) -> Result<usize> {
+    pub fn place(&self) -> Result<usize> {
         eventually("one engine has the instance", DEADLINE, || {
             let all = [self.containers(0)?, self.containers(1)?];
             let own = format!("[\"/wharf-{}\"]", self.id);

@@ -54,7 +54,7 @@ impl PromiseCall {
     }
 
     /// The targets of a transfer, or the refusal.
-    fn copy(&self, name: &str, arguments: &[(&str, &str)]) -> Result<String, String> {
+    pub fn copy(&self, name: &str, arguments: &[(&str, &str)]) -> Result<String, String> {
         let arguments = texts(arguments);
         let targets = self.requests.transfer(&self.scope, name, &arguments);
         targets

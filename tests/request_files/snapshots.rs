@@ -116,6 +116,35 @@ fn on_docker_a_snapshot_is_taken_and_removed_only_by_the_calls_about_it() {
 }
 
 #[test]
+fn on_docker_content_leaves_by_the_carrier_of_the_snapshot_only() {
+    let carrier = format!("wharf-carrier-{SNAPSHOT}");
+    for call in [
+        "node", "instance", "change", "create", "restore", "take", "drop", "send",
+    ] {
+        let sent = docker(call).copy("send", &[]);
+        assert_eq!(sent.is_ok(), call == "send", "{call}: {sent:?}");
+        let made = docker(call).send("create-carrier", &[]);
+        assert_eq!(made.is_ok(), call == "send", "{call}: {made:?}");
+        let removed = docker(call).send("remove-carrier", &[]);
+        let may_remove = ["send", "drop"].contains(&call);
+        assert_eq!(removed.is_ok(), may_remove, "{call}: {removed:?}");
+    }
+    let send = docker("send");
+    assert_eq!(
+        send.copy("send", &[]).unwrap(),
+        format!("GET /containers/{carrier}/export\nGET /containers/{carrier}/changes\n")
+    );
+    let named = send.copy("send", &[("container", OWN)]);
+    refused(named, "there is no argument \"container\"");
+    for request in ["start", "delete", "commit", "drop-snapshot", "write-files"] {
+        refused(send.send(request, &[]), "only for");
+    }
+    for transfer in ["content", "offer", "fetch"] {
+        refused(send.copy(transfer, &[]), "only for");
+    }
+}
+
+#[test]
 fn on_docker_a_driver_chooses_no_snapshot_image_or_size() {
     let mut take = docker("take");
     // The size of the image is what the engine told.

@@ -12,6 +12,7 @@ mod addresses;
 mod audit;
 mod away;
 mod backup;
+mod backups;
 mod bill;
 mod catalogue;
 mod check;

@@ -126,6 +126,11 @@ REASONS = {
         (422, SHORT),
         (422, r"This Idempotency-Key belongs to a request with another body\."),
     ],
+    "addBucket": [
+        (400, r"endpoint: .*"),
+        (400, r"(bucket|prefix): must have \d to 63 letters, digits, hyphens, dots or underscores"),
+    ],
+    "createBackup": [(400, r"bucket: you have no such bucket")],
     "createKey": [
         # A format would exclude `never`; the field's description has both.
         (400, r"expires_at: must be an ISO 8601 time or date, such as 2027-01-01T00:00:00Z, or never"),

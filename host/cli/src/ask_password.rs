@@ -67,7 +67,7 @@ fn password(instance: &str) -> Result<String> {
 }
 
 /// Asks on the terminal, without showing the answer.
-fn of_terminal(prompt: &str) -> Result<String> {
+pub fn of_terminal(prompt: &str) -> Result<String> {
     let terminal = File::options().read(true).write(true).open("/dev/tty");
     let terminal = terminal.with_context(|| format!("no terminal to ask on: {prompt}"))?;
     let terminal = Term::read_write_pair(terminal.try_clone()?, terminal);

@@ -7,7 +7,7 @@ use clap_complete::env::Shells;
 use std::env;
 use std::io::stdout;
 
-/// Print a script that completes commands, and names of instances, volumes and snapshots, in your shell
+/// Print a script that completes commands, and names of instances, volumes, snapshots, buckets and backups, in your shell
 #[derive(Args)]
 pub struct Completions {
     /// The shell

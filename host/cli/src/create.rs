@@ -1,4 +1,4 @@
-//! `wharf create` and `wharf snapshot clone`.
+//! `wharf create`, `wharf snapshot clone` and `wharf bucket recover`.
 
 use crate::connection::Connection;
 use crate::editor_key;
@@ -20,12 +20,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 use uuid::Uuid;
 use wharf_client::types::{
-    CloneRequest, CpuTier, CreateRequest, InstanceOrState, ResourceType, VolumeMount,
+    CloneRequest, CpuTier, CreateRequest, InstanceOrState, RecoveryRequest, ResourceType,
+    VolumeMount,
 };
 use wharf_client::{Client, Error as ClientError, Reply, Request, Secret};
 
-const ACCESS_KEY: &str = "AWS_ACCESS_KEY_ID";
-const SECRET_KEY: &str = "AWS_SECRET_ACCESS_KEY";
+pub const ACCESS_KEY: &str = "AWS_ACCESS_KEY_ID";
+pub const SECRET_KEY: &str = "AWS_SECRET_ACCESS_KEY";
 /// Retries of a creation whose answer was lost. They have its `Idempotency-Key`.
 const RETRIES: u32 = 2;
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -74,6 +75,27 @@ pub struct Clone {
     #[arg(long, value_name = "GIB")]
     mem: Option<u64>,
     /// Disk in GiB, which is not smaller than that of the snapshot; default: as that
+    #[arg(long, value_name = "GIB")]
+    disk: Option<u64>,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Create an instance from a backup, on any host, with a password and SSH host keys of its own
+#[derive(Args)]
+pub struct Recover {
+    /// UUID of the backup
+    #[arg(add = names::backups())]
+    backup: String,
+    /// Name of the new instance; the server makes one without it
+    name: Option<String>,
+    /// vCPUs; default: as in the backup
+    #[arg(long, value_name = "NUMBER")]
+    vcpus: Option<u64>,
+    /// RAM in GiB; default: as in the backup
+    #[arg(long, value_name = "GIB")]
+    mem: Option<u64>,
+    /// Disk in GiB, which is not smaller than that of the backup; default: as that
     #[arg(long, value_name = "GIB")]
     disk: Option<u64>,
     #[command(flatten)]
@@ -151,6 +173,21 @@ impl Clone {
         // A clone has the fields of a creation, without the flavor and the type.
         let body: CloneRequest = serde_json::from_value(serde_json::to_value(&body)?)?;
         let request = || client.clone_snapshot(&snapshot.id, &body);
+        self.options.create(&client, request).await
+    }
+}
+
+impl Recover {
+    pub async fn run(self) -> Result<()> {
+        let client = self.options.connection.client()?;
+        let mut body = CreateRequest::new(0, 0, 0, ResourceType::Container);
+        body.name = self.name;
+        self.options.fill(&mut body, &client).await?;
+        let mut body: RecoveryRequest = serde_json::from_value(serde_json::to_value(&body)?)?;
+        body.n_vcpus = self.vcpus;
+        body.mem_gib = self.mem;
+        body.disk_size_gib = self.disk;
+        let request = || client.restore_backup(&self.backup, &body);
         self.options.create(&client, request).await
     }
 }

@@ -13,7 +13,7 @@ const UNREACHABLE: u8 = 6;
 const TIMED_OUT: u8 = 7;
 
 /// Fields of the interface, and the options that set them.
-const OPTIONS: [(&str, &str); 26] = [
+const OPTIONS: [(&str, &str); 33] = [
     ("name", "NAME"),
     ("resource_type", "--type"),
     ("n_vcpus", "--vcpus"),
@@ -40,6 +40,13 @@ const OPTIONS: [(&str, &str); 26] = [
     ("expires_at", "--expires"),
     ("from", "--from"),
     ("to", "--to"),
+    ("endpoint", "--endpoint"),
+    ("bucket", "BUCKET"),
+    ("region", "--region"),
+    ("prefix", "--prefix"),
+    ("access_key_id", "AWS_ACCESS_KEY_ID"),
+    ("secret_access_key", "AWS_SECRET_ACCESS_KEY"),
+    ("passphrase", "WHARF_BUCKET_PASSPHRASE"),
 ];
 
 /// A failure of the command itself.

@@ -4,6 +4,7 @@
 mod account;
 mod api;
 mod ask_password;
+mod bucket;
 mod carry;
 mod completions;
 mod config_ssh;
@@ -84,6 +85,9 @@ pub enum UserCommand {
     /// Take snapshots of instances, restore and clone from them
     #[command(subcommand)]
     Snapshot(snapshot::SnapshotCommand),
+    /// Back up instances to buckets of yours, and recover them anywhere
+    #[command(subcommand)]
+    Bucket(bucket::BucketCommand),
     Attach(volume::Attach),
     Detach(volume::Detach),
     /// Open and close ports of a virtual machine
@@ -133,6 +137,7 @@ impl UserCommand {
                 Self::Rm(remove) => remove.run().await,
                 Self::Volume(volume) => volume.run().await,
                 Self::Snapshot(snapshot) => snapshot.run().await,
+                Self::Bucket(bucket) => bucket.run().await,
                 Self::Attach(attach) => attach.run().await,
                 Self::Detach(detach) => detach.run().await,
                 Self::Port(port) => port.run().await,

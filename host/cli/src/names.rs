@@ -1,4 +1,4 @@
-//! Completion of names of instances, volumes and snapshots from the server.
+//! Completion of names of instances, volumes, snapshots, buckets and backups from the server.
 
 use crate::block_on;
 use crate::connection::Connection;
@@ -42,6 +42,26 @@ pub fn snapshots() -> ArgValueCompleter {
         let list = fetched(|client| client.list_snapshots(None, None, None));
         let names = list.iter().flat_map(|list| &list.0);
         let named = names.map(|one| (snapshot::named(one), one.state.to_string()));
+        fitting(current, named)
+    })
+}
+
+/// The completer of an argument that names a bucket.
+pub fn buckets() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let list = fetched(|client| client.list_buckets());
+        let names = list.iter().flat_map(|list| &list.0);
+        let named = names.map(|one| (one.name.clone(), one.endpoint.clone()));
+        fitting(current, named)
+    })
+}
+
+/// The completer of an argument that names a backup.
+pub fn backups() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let list = fetched(|client| client.list_backups(None, None));
+        let names = list.iter().flat_map(|list| &list.0);
+        let named = names.map(|one| (one.id.to_string(), one.instance_name.clone()));
         fitting(current, named)
     })
 }

@@ -9,6 +9,7 @@ mod limits;
 mod mirrors;
 mod node;
 mod oidc;
+mod outbound;
 mod pages;
 mod proxies;
 mod quota;
@@ -17,7 +18,6 @@ mod reload;
 mod retention;
 mod retired;
 mod session;
-mod webhook;
 
 pub use acme::{AcmeConfig, ExternalAccount};
 pub use clock::ClockConfig;
@@ -26,13 +26,13 @@ pub use limits::LimitsConfig;
 pub use mirrors::PackageMirrors;
 pub use node::{EngineTls, GpuConfig, NodeCapacity, NodeConfig};
 pub use oidc::{Issuer, OidcConfig, is_protected};
+pub use outbound::OutboundConfig;
 pub use pages::{Domain, PagesConfig};
 pub use proxies::TrustedProxies;
 pub use quota::QuotaConfig;
 pub use rates::{Decimal, RatesConfig, TierRates};
 pub use retention::RetentionConfig;
 pub use session::{BaseUrl, SessionConfig};
-pub use webhook::WebhookConfig;
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -114,7 +114,10 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// The addresses that events are sent to.
     #[serde(default)]
-    pub webhook: WebhookConfig,
+    pub webhook: OutboundConfig,
+    /// The addresses that users' buckets may have.
+    #[serde(default)]
+    pub buckets: OutboundConfig,
     /// Changes of the system's clock that are followed.
     #[serde(default)]
     pub clock: ClockConfig,

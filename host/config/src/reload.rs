@@ -5,6 +5,7 @@ use toml::{Table, Value};
 
 /// Settings that a reload changes, with all settings below them.
 const LIVE: &[&str] = &[
+    "buckets",
     "login_user",
     "oidc",
     "package_mirrors",

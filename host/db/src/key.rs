@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use uuid::Uuid;
-use wharf_domain::ids::{InstanceId, SnapshotId, UserId, VolumeId};
+use wharf_domain::ids::{BackupId, BucketId, InstanceId, SnapshotId, UserId, VolumeId};
 use wharf_domain::webhook::WebhookId;
 
 /// A part of a key. No encoding is a prefix of another one of its type.
@@ -54,6 +54,8 @@ fixed! {
     InstanceId: |id| *id.0.as_bytes(), |bytes| Self(Uuid::from_bytes(bytes));
     VolumeId: |id| *id.0.as_bytes(), |bytes| Self(Uuid::from_bytes(bytes));
     SnapshotId: |id| *id.0.as_bytes(), |bytes| Self(Uuid::from_bytes(bytes));
+    BucketId: |id| *id.0.as_bytes(), |bytes| Self(Uuid::from_bytes(bytes));
+    BackupId: |id| *id.0.as_bytes(), |bytes| Self(Uuid::from_bytes(bytes));
     WebhookId: |id| *id.0.as_bytes(), |bytes| Self(Uuid::from_bytes(bytes));
 }
 

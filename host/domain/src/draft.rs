@@ -131,6 +131,7 @@ impl CreateDraft {
             secrets: InstanceSecrets(secrets),
             volumes: self.volumes.right().unwrap_or_default(),
             source: None,
+            content: None,
         })
     }
 

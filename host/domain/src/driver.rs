@@ -81,6 +81,8 @@ pub struct Spec {
     pub gpu_devices: Vec<String>,
     /// The snapshot from which the instance has its disk; `None` if it has the image's.
     pub source: Option<Source>,
+    /// Whether its content comes from elsewhere before its first start.
+    pub fetched: bool,
     /// Whether an earlier call may have created the instance already.
     pub may_exist: bool,
     /// Description of the instance's content.

@@ -65,6 +65,10 @@ kept_ids! {
     VolumeId;
     /// The permanent id of a snapshot.
     SnapshotId;
+    /// The permanent id of a bucket.
+    BucketId;
+    /// The permanent id of a backup.
+    BackupId;
 }
 
 /// The id of a user.

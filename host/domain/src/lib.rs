@@ -1,6 +1,7 @@
 //! The domain types and rules. They do no I/O; callers pass in time and randomness.
 
 pub mod audit;
+pub mod backup;
 pub mod blueprint;
 pub mod capacity;
 pub mod draft;

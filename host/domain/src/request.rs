@@ -1,5 +1,6 @@
 //! Validated requests. Only [`super::draft`] makes a [`CreateRequest`].
 
+use super::backup::ContentOf;
 use super::capacity::{CpuTier, Size};
 use super::error::FieldErrors;
 use super::flavor::Flavor;
@@ -33,6 +34,8 @@ pub struct CreateRequest {
     pub volumes: Vec<MountRequest>,
     /// The snapshot that the disk is made from.
     pub source: Option<SnapshotId>,
+    /// The backup that the content of the disk comes from.
+    pub content: Option<ContentOf>,
 }
 
 /// A request to change an instance; an absent field stays as it is.

@@ -7,13 +7,14 @@ use super::message::{
 use super::node::EngineNode;
 use super::outgoing::Outgoing;
 use super::trace::traced;
-use super::transfer::{TransferSource, TransferTarget};
+use super::transfer::{ContentSource, TransferSource, TransferTarget};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{debug, warn};
+use wharf_domain::ids::SnapshotId;
 use wharf_domain::secret::InstanceSecrets;
-use wharf_requests::{CallScope, Purpose, Rendered, RenderedBody, RequestRefusal};
+use wharf_requests::{CallScope, Purpose, Rendered, RenderedBody, RequestRefusal, SnapshotPurpose};
 
 /// Subtracted from the call's deadline, so that the guest has time to return.
 const MARGIN: Duration = Duration::from_millis(250);
@@ -95,7 +96,8 @@ impl EngineAccess {
         self.node.jobs.poll(outgoing, &self.node.transport)
     }
 
-    /// Begins a transfer for the call's instance, or offers its content to the engine of another node.
+    /// Begins a transfer for the call's instance or snapshot, or offers the instance's content to the engine of another
+    /// node.
     pub fn begin_transfer(&mut self, request: &EngineRequest) -> Result<(), EngineError> {
         let key = self.transfer_key()?;
         let EngineRequest {
@@ -108,12 +110,18 @@ impl EngineAccess {
             transport: node.transport.clone(),
             targets,
         };
+        let sent = self.sent();
         let source = match (targets.source, &targets.write) {
+            (Some(source), None) if let Some(snapshot) = sent => {
+                debug!(snapshot = key, "the content of a snapshot leaves");
+                let object = node.offers.take_object(snapshot)?;
+                return node.transfers.transfer_out(&key, own(source), object);
+            }
             (Some(source), None) => {
                 debug!(instance = key, "content is offered to another engine");
                 return node.offers.put(key, node.kind.clone(), own(source));
             }
-            (Some(source), Some(_)) => own(source),
+            (Some(source), Some(_)) => ContentSource::Engine(own(source)),
             (None, _) => node.offers.take(&key, &node.kind)?,
         };
         let write = targets.write.unwrap_or_default();
@@ -137,12 +145,25 @@ impl EngineAccess {
         Ok(())
     }
 
-    /// The key of the transfer of the call's instance. A call that changes nothing has none.
+    /// The key of the call's transfer: the snapshot that is sent, or else the instance. A call that changes nothing has
+    /// none.
     fn transfer_key(&self) -> Result<String, EngineError> {
-        let instance = self.instance().filter(|_| self.scope.changes);
-        instance.ok_or_else(|| {
+        let snapshot = self.sent().map(|snapshot| snapshot.to_string());
+        let key = snapshot.or_else(|| self.instance());
+        key.filter(|_| self.scope.changes).ok_or_else(|| {
             EngineError::Refused("a transfer in a call that changes no instance".into())
         })
+    }
+
+    /// The snapshot whose content the call sends, or which it removes.
+    fn sent(&self) -> Option<SnapshotId> {
+        let snapshot = self.scope.snapshot.filter(|snapshot| {
+            matches!(
+                snapshot.purpose,
+                SnapshotPurpose::Send | SnapshotPurpose::Drop
+            )
+        });
+        snapshot.map(|snapshot| snapshot.of.snapshot)
     }
 
     /// The id of the call's instance.

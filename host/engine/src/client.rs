@@ -3,9 +3,10 @@
 use super::connect::{Connector, EngineAddress};
 use super::contact::Contact;
 use super::message::{EngineError, EngineResponse, MAX_RESPONSE};
+use super::objects::{ObjectTarget, Piece};
 use super::outgoing::{Outgoing, ProgressSink};
-use super::tar_pipe::{TarPipe, TransferProgress};
-use super::tar_stream::Rewrite;
+use super::tar_pipe::{Archive, TarPipe, TransferProgress};
+use super::tar_stream::{Rewrite, TarStream};
 use super::tls::{self, ClientTls};
 use arc_swap::ArcSwap;
 use bytes::{Bytes, BytesMut};
@@ -120,18 +121,59 @@ impl HttpTransport {
         to: Outgoing,
         rewrite: &Rewrite,
         transferred: Arc<TransferProgress>,
-        progress: Arc<dyn ProgressSink>,
     ) -> Result<EngineResponse, EngineError> {
         let (status, headers, source) = self.open(from).await?;
         if !(200..300).contains(&status) {
             return ended(status, headers, source).await;
         }
-        let body = TarPipe::new(source, rewrite, transferred, progress)
+        let source = Archive::Engine(source);
+        target.fill(source, to, rewrite, transferred).await
+    }
+
+    /// Sends an archive as the body of a request.
+    pub async fn fill(
+        &self,
+        source: Archive,
+        to: Outgoing,
+        rewrite: &Rewrite,
+        transferred: Arc<TransferProgress>,
+    ) -> Result<EngineResponse, EngineError> {
+        let body = TarPipe::new(source, rewrite, transferred)
             .map_err(|malformed| EngineError::Unreachable(malformed.to_string()))?;
-        let request = to.into_http(&target.authority)?.map(|_| body);
-        let answer = target.pipes.request(request).await;
+        let request = to.into_http(&self.authority)?.map(|_| body);
+        let answer = self.pipes.request(request).await;
         let (status, headers, body) = opened(answer.map_err(|error| unreachable(&error))?);
         ended(status, headers, body).await
+    }
+
+    /// Sends the archive of an answer to an object, unchanged. It must be one that [`Self::fill`] can send.
+    pub async fn drain(
+        &self,
+        from: Outgoing,
+        to: &ObjectTarget,
+        transferred: &TransferProgress,
+    ) -> Result<EngineResponse, EngineError> {
+        let (status, headers, mut source) = self.open(from).await?;
+        if !(200..300).contains(&status) {
+            return ended(status, headers, source).await;
+        }
+        let broke = |malformed| EngineError::Unreachable(transferred.broke(malformed).to_string());
+        let mut rewritten = Vec::new();
+        let mut stream = TarStream::begin(&Rewrite::default(), &mut rewritten).map_err(broke)?;
+        while let Some(data) = next(&mut source).await? {
+            rewritten.clear();
+            stream.push(&data, &mut rewritten).map_err(broke)?;
+            let length = data.len();
+            to.put(Piece::Data(data)).await?;
+            transferred.read(length, stream.is_whole());
+        }
+        let lacking = stream.lacking().map(str::to_owned).collect();
+        to.put(Piece::Gone(lacking)).await?;
+        Ok(EngineResponse {
+            status,
+            headers,
+            body: Bytes::new(),
+        })
     }
 
     async fn open(&self, outgoing: Outgoing) -> Result<Opened, EngineError> {

@@ -2,9 +2,10 @@
 //! them, and later calls poll them by key.
 
 use super::message::{EngineError, EngineResponse, JobState};
+use super::objects::ObjectTarget;
 use super::outgoing::{Outgoing, ProgressSink};
 use super::trace::traced;
-use super::transfer::{self, TransferSource, TransferTarget};
+use super::transfer::{self, ContentSource, TransferSource, TransferTarget};
 use super::transport::Transport;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -81,15 +82,34 @@ impl Jobs {
     pub fn transfer(
         &self,
         key: &str,
-        source: TransferSource,
+        source: ContentSource,
         target: TransferTarget,
     ) -> Result<(), EngineError> {
+        self.begin_transfer(key, |tail| transfer::carry(source, target, tail))
+    }
+
+    /// Begins a transfer to an object, in place of an earlier one with this key.
+    pub fn transfer_out(
+        &self,
+        key: &str,
+        source: TransferSource,
+        target: ObjectTarget,
+    ) -> Result<(), EngineError> {
+        self.begin_transfer(key, |tail| transfer::carry_out(source, target, tail))
+    }
+
+    fn begin_transfer<F>(
+        &self,
+        key: &str,
+        transfer: impl FnOnce(Arc<Tail>) -> F,
+    ) -> Result<(), EngineError>
+    where
+        F: Future<Output = Result<EngineResponse, EngineError>> + Send + 'static,
+    {
         let mut jobs = self.0.lock();
         jobs.remove(key);
         has_room(&mut jobs, MAX_TRANSFERS, "transfers")?;
-        let job = RunningJob::start(MAX_TRANSFER_TIME, TRANSFER_FRESH, |tail| {
-            transfer::carry(source, target, tail)
-        });
+        let job = RunningJob::start(MAX_TRANSFER_TIME, TRANSFER_FRESH, transfer);
         jobs.insert(key.to_owned(), job);
         Ok(())
     }

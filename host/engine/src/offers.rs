@@ -1,41 +1,85 @@
-//! Offers: the content of an instance that leaves its engine, until the engine of another node takes it. No guest
-//! learns anything of the other node.
+//! Offers: the content for an instance, until an engine takes it. It leaves the engine of another node, or comes from
+//! an object. The objects that take the content of snapshots wait here as well. No guest learns anything of either.
 
 #[cfg(test)]
 mod tests;
 
 use super::message::EngineError;
-use super::transfer::TransferSource;
+use super::objects::{ObjectContent, ObjectSource, ObjectTarget};
+use super::transfer::{ContentSource, TransferSource};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
+use wharf_domain::ids::{InstanceId, SnapshotId};
 
 /// How long an offer may be taken.
 const FRESH: Duration = Duration::from_secs(10 * 60);
 /// Most offers at a time. Drains move four instances of each node at once.
 const MAX_OFFERS: usize = 1024;
 
-/// The offers of all nodes, by instance.
+/// The offers of all nodes.
 #[derive(Debug, Default)]
-pub struct Offers(Mutex<HashMap<String, Offer>>);
+pub struct Offers {
+    by_instance: Mutex<HashMap<String, Offer>>,
+    /// The objects for the content of snapshots.
+    by_snapshot: Mutex<HashMap<SnapshotId, ObjectTarget>>,
+}
 
 #[derive(Debug)]
 struct Offer {
     /// The kind of engine, which determines the form of the archive.
     kind: String,
-    source: TransferSource,
+    source: ContentSource,
     at: Instant,
 }
 
 impl Offers {
-    /// Offers the content of an instance, in place of an earlier offer.
+    /// Offers the content of an object for an instance, in place of an earlier offer.
+    pub fn put_object(
+        &self,
+        instance: InstanceId,
+        kind: &str,
+        object: ObjectSource,
+    ) -> Result<(), EngineError> {
+        let source = ContentSource::Object(object);
+        self.offer(instance.to_string(), kind.to_owned(), source)
+    }
+
+    /// Makes an object that takes the content of a snapshot, in place of an earlier object.
+    pub fn make_object(&self, snapshot: SnapshotId) -> ObjectContent {
+        let (target, content) = ObjectTarget::new();
+        self.by_snapshot.lock().insert(snapshot, target);
+        content
+    }
+
+    /// Drops the object for a snapshot, if no engine has taken it.
+    pub fn drop_object(&self, snapshot: SnapshotId) {
+        self.by_snapshot.lock().remove(&snapshot);
+    }
+
+    /// Takes the object for a snapshot.
+    pub(super) fn take_object(&self, snapshot: SnapshotId) -> Result<ObjectTarget, EngineError> {
+        let object = self.by_snapshot.lock().remove(&snapshot);
+        object.ok_or_else(|| EngineError::Unreachable("nothing takes the content".to_owned()))
+    }
+
+    /// Offers the content of an instance on another node, in place of an earlier offer.
     pub(super) fn put(
         &self,
         instance: String,
         kind: String,
         source: TransferSource,
     ) -> Result<(), EngineError> {
-        let mut offers = self.0.lock();
+        self.offer(instance, kind, ContentSource::Engine(source))
+    }
+
+    fn offer(
+        &self,
+        instance: String,
+        kind: String,
+        source: ContentSource,
+    ) -> Result<(), EngineError> {
+        let mut offers = self.by_instance.lock();
         offers.retain(|_, offer| offer.at.elapsed() < FRESH);
         if offers.len() >= MAX_OFFERS && !offers.contains_key(&instance) {
             let why = format!("{MAX_OFFERS} instances are on their way between engines");
@@ -51,11 +95,11 @@ impl Offers {
     }
 
     /// Takes the offer of an instance for an engine of this kind.
-    pub(super) fn take(&self, instance: &str, kind: &str) -> Result<TransferSource, EngineError> {
-        let offer = self.0.lock().remove(instance);
+    pub(super) fn take(&self, instance: &str, kind: &str) -> Result<ContentSource, EngineError> {
+        let offer = self.by_instance.lock().remove(instance);
         let offer = offer.filter(|offer| offer.at.elapsed() < FRESH);
-        let offer = offer
-            .ok_or_else(|| EngineError::Unreachable("no other engine offers the content".into()))?;
+        let offer =
+            offer.ok_or_else(|| EngineError::Unreachable("nothing offers the content".into()))?;
         if offer.kind != kind {
             let why = format!("the content is of an engine of kind {:?}", offer.kind);
             return Err(EngineError::Refused(why));

@@ -1,6 +1,6 @@
-//! The archive of one response as the body of another request. It is read and written at the pace of the
-//! slower side.
+//! An archive as the body of a request. It is read and written at the pace of the slower side.
 
+use super::objects::ObjectSource;
 use super::outgoing::ProgressSink;
 use super::tar_stream::{Malformed, Rewrite, TarStream};
 use bytes::Bytes;
@@ -15,14 +15,24 @@ use std::task::{Context, Poll, ready};
 const LINE: u64 = 16 << 20;
 
 /// The progress of a transfer.
-#[derive(Debug, Default)]
 pub struct TransferProgress {
     bytes: AtomicU64,
     whole: AtomicBool,
     malformed: OnceLock<Malformed>,
+    lines: Arc<dyn ProgressSink>,
 }
 
 impl TransferProgress {
+    /// A transfer of which nothing was read. `lines` gets a line now and then.
+    pub fn new(lines: Arc<dyn ProgressSink>) -> Self {
+        Self {
+            bytes: AtomicU64::new(0),
+            whole: AtomicBool::new(false),
+            malformed: OnceLock::new(),
+            lines,
+        }
+    }
+
     /// Bytes read so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
@@ -33,10 +43,23 @@ impl TransferProgress {
         self.whole.load(Ordering::Acquire)
     }
 
-    /// Notes a whole archive of this length.
-    pub fn read_whole(&self, bytes: u64) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.whole.store(true, Ordering::Release);
+    /// Notes the next bytes, and whether they end the archive.
+    pub fn read(&self, bytes: usize, is_whole: bool) {
+        let bytes = bytes as u64;
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let now = before.saturating_add(bytes);
+        if before / LINE != now / LINE {
+            self.lines.chunk(format!("{} MiB\n", now >> 20).as_bytes());
+        }
+        if is_whole {
+            self.whole.store(true, Ordering::Release);
+        }
+    }
+
+    /// Notes the error that ends the archive.
+    pub fn broke(&self, malformed: Malformed) -> io::Error {
+        self.malformed.get_or_init(|| malformed);
+        io::Error::other(malformed)
     }
 
     /// The error that ended the archive.
@@ -45,22 +68,40 @@ impl TransferProgress {
     }
 }
 
+/// The origin of an archive.
+#[derive(Debug)]
+pub enum Archive {
+    /// The answer of an engine.
+    Engine(Incoming),
+    Object(ObjectSource),
+}
+
+impl Archive {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        match self {
+            Self::Engine(answer) => Pin::new(answer).poll_frame(cx).map(|frame| {
+                let frame = frame?.map_err(io::Error::other);
+                Some(frame.map(|frame| frame.into_data().unwrap_or_default()))
+            }),
+            Self::Object(object) => object.poll_next(cx),
+        }
+    }
+}
+
 /// The body of the writing request.
 pub struct TarPipe {
-    source: Incoming,
+    source: Archive,
     stream: TarStream,
     first: Vec<u8>,
     transferred: Arc<TransferProgress>,
-    progress: Arc<dyn ProgressSink>,
 }
 
 impl TarPipe {
     /// Reads from `source`.
     pub fn new(
-        source: Incoming,
+        source: Archive,
         rewrite: &Rewrite,
         transferred: Arc<TransferProgress>,
-        progress: Arc<dyn ProgressSink>,
     ) -> Result<Self, Malformed> {
         let mut first = Vec::new();
         let stream = TarStream::begin(rewrite, &mut first)?;
@@ -69,20 +110,7 @@ impl TarPipe {
             stream,
             first,
             transferred,
-            progress,
         })
-    }
-
-    fn came(&self, bytes: u64) {
-        let before = self.transferred.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let now = before.saturating_add(bytes);
-        if before / LINE != now / LINE {
-            self.progress
-                .chunk(format!("{} MiB\n", now >> 20).as_bytes());
-        }
-        if self.stream.is_whole() {
-            self.transferred.whole.store(true, Ordering::Release);
-        }
     }
 }
 
@@ -97,22 +125,18 @@ impl Body for TarPipe {
         let mut out = std::mem::take(&mut self.first);
         // A piece of the source may yield nothing to send.
         while out.is_empty() {
-            let Some(frame) = ready!(Pin::new(&mut self.source).poll_frame(cx)) else {
+            let Some(data) = ready!(self.source.poll_next(cx)).transpose()? else {
                 return Poll::Ready(if self.stream.is_whole() {
                     None
                 } else {
                     Some(Err(io::ErrorKind::UnexpectedEof.into()))
                 });
             };
-            let data = match frame {
-                Ok(frame) => frame.into_data().unwrap_or_default(),
-                Err(error) => return Poll::Ready(Some(Err(io::Error::other(error)))),
-            };
             if let Err(malformed) = self.stream.push(&data, &mut out) {
-                self.transferred.malformed.get_or_init(|| malformed);
-                return Poll::Ready(Some(Err(io::Error::other(malformed))));
+                return Poll::Ready(Some(Err(self.transferred.broke(malformed))));
             }
-            self.came(data.len() as u64);
+            let is_whole = self.stream.is_whole();
+            self.transferred.read(data.len(), is_whole);
         }
         Poll::Ready(Some(Ok(Frame::data(out.into()))))
     }

@@ -4,7 +4,11 @@
 //!
 //! The stream buffers only the header that it reads.
 
+#[cfg(test)]
+mod tests;
+
 use super::tar_header::{BLOCK, entry, is_header, link};
+use super::tar_path::{at_the_top, below_root, is_attribute_of_engines, is_mounted, leaves};
 use std::collections::HashSet;
 use tar::{EntryType, Header};
 
@@ -21,9 +25,8 @@ const EMPTIED: u32 = 0o755;
 /// inside, and an export leaves it out.
 const MTAB: (&[u8], &[u8]) = (b"etc/mtab", b"/proc/mounts");
 
-/// Directories on which every container has mounts. Their entries in an export are mount points, which
-/// cannot be replaced.
-const MOUNTED: [&[u8]; 2] = [b"proc", b"sys"];
+/// Directories of every image, which users remove now and then.
+const USUAL: [&str; 8] = ["boot", "home", "media", "mnt", "opt", "root", "srv", "tmp"];
 
 /// An invalid archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -40,12 +43,15 @@ pub enum Malformed {
     /// More top-level directories than [`MAX_AT_TOP`].
     #[error("more than {MAX_AT_TOP} directories in the root directory")]
     Crowded,
+    /// An entry of an archive from outside that no engine writes.
+    #[error("an entry of the archive is not one of an engine")]
+    Foreign,
 }
 
 impl Malformed {
     /// Whether a tenant's content is the cause, so that another attempt fails too.
     pub fn is_of_content(self) -> bool {
-        matches!(self, Self::TooLong | Self::Crowded)
+        matches!(self, Self::TooLong | Self::Crowded | Self::Foreign)
     }
 }
 
@@ -56,6 +62,8 @@ pub struct Rewrite {
     pub gone: Vec<String>,
     /// Absolute paths with mounts of the target. Their content stays.
     pub kept: Vec<String>,
+    /// Whether the archive comes from outside, so that its entries may be forged.
+    pub is_foreign: bool,
 }
 
 /// The kind of the next bytes.
@@ -89,6 +97,7 @@ pub struct TarStream {
     emptied: HashSet<Vec<u8>>,
     /// Without the first slash.
     kept: Vec<Vec<u8>>,
+    is_foreign: bool,
     zero_blocks: u8,
 }
 
@@ -100,15 +109,25 @@ impl TarStream {
             kept: kept
                 .map(|path| below_root(path.as_bytes()).to_vec())
                 .collect(),
+            is_foreign: rewrite.is_foreign,
             ..Self::default()
         };
         for name in &rewrite.gone {
             let name = name.as_bytes();
+            if rewrite.is_foreign && at_the_top(name) != Some(name) {
+                return Err(Malformed::Foreign);
+            }
             if !is_mounted(name) && stream.empty(name, out)? {
                 out.extend_from_slice(&entry(name, EntryType::Directory, EMPTIED));
             }
         }
         Ok(stream)
+    }
+
+    /// The usual top-level directories that the archive does not have.
+    pub fn lacking(&self) -> impl Iterator<Item = &'static str> {
+        let has = |name: &str| self.emptied.contains(name.as_bytes());
+        USUAL.into_iter().filter(move |name| !has(name))
     }
 
     /// Whether the archive has ended.
@@ -147,7 +166,7 @@ impl TarStream {
                     piece = rest;
                     self.came(content.len());
                     if self.left == 0 {
-                        self.extended(kind);
+                        self.extended(kind)?;
                     }
                 }
             }
@@ -196,6 +215,9 @@ impl TarStream {
             .path
             .take()
             .unwrap_or_else(|| header.path_bytes().into_owned());
+        if self.is_foreign && leaves(&path) {
+            return Err(Malformed::Foreign);
+        }
         let size = self.size.take().unwrap_or(size);
         let header_only = kind.is_dir()
             || kind.is_hard_link()
@@ -234,7 +256,7 @@ impl TarStream {
     }
 
     /// The path and size of the next entry, if they did not fit into its header.
-    fn extended(&mut self, kind: EntryType) {
+    fn extended(&mut self, kind: EntryType) -> Result<(), Malformed> {
         let whole = std::mem::take(&mut self.extension);
         let own = whole.get(..self.extent).unwrap_or(&whole);
         if kind.is_gnu_longname() {
@@ -245,12 +267,16 @@ impl TarStream {
                 match record.key_bytes() {
                     b"path" => self.path = Some(record.value_bytes().to_vec()),
                     b"size" => self.size = record.value().ok().and_then(|n| n.parse().ok()),
+                    key if self.is_foreign && is_attribute_of_engines(key) => {
+                        return Err(Malformed::Foreign);
+                    }
                     _ => {}
                 }
             }
         }
         self.held.extend_from_slice(&whole);
         self.part = Part::Header;
+        Ok(())
     }
 
     /// Whether a path is that of a mount, or below it.
@@ -280,194 +306,5 @@ impl TarStream {
         self.emptied.insert(name.to_vec());
         out.extend_from_slice(&entry(name, EntryType::Regular, 0o600));
         Ok(true)
-    }
-}
-
-/// `./etc/motd`, `/etc/motd` → `etc/motd`
-fn below_root(path: &[u8]) -> &[u8] {
-    let path = path.strip_prefix(b".").map_or(path, |rest| {
-        if rest.is_empty() || rest.starts_with(b"/") {
-            rest
-        } else {
-            path
-        }
-    });
-    path.strip_prefix(b"/").unwrap_or(path)
-}
-
-/// Whether a path is one of [`MOUNTED`], or below it.
-fn is_mounted(path: &[u8]) -> bool {
-    let top = below_root(path).split(|byte| *byte == b'/').next();
-    top.is_some_and(|top| MOUNTED.contains(&top))
-}
-
-/// `etc`, `./etc/` → `etc`
-fn at_the_top(path: &[u8]) -> Option<&[u8]> {
-    let path = below_root(path);
-    let path = path.strip_suffix(b"/").unwrap_or(path);
-    (!path.is_empty() && path != b".." && !path.contains(&b'/')).then_some(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Read;
-    use tar::Builder;
-
-    fn archive() -> Vec<u8> {
-        let mut builder = Builder::new(Vec::new());
-        let mut add = |path: &str, kind: EntryType, content: &[u8]| {
-            let mut header = Header::new_gnu();
-            header.set_entry_type(kind);
-            header.set_mode(0o755);
-            header.set_size(content.len() as u64);
-            builder.append_data(&mut header, path, content).unwrap();
-        };
-        add("etc/", EntryType::Directory, b"");
-        add("etc/motd", EntryType::Regular, b"hello");
-        // Mount points are left out, with their content.
-        add("proc/", EntryType::Directory, b"");
-        add("proc/cpuinfo", EntryType::Regular, b"vendor_id");
-        add("sys/devices/online", EntryType::Regular, b"");
-        // A plain header would cut this name, and it would become a top-level directory.
-        add(&format!("{}/", "x".repeat(150)), EntryType::Directory, b"");
-        add("srv/etc/", EntryType::Directory, b"");
-        add("etc/", EntryType::Directory, b"");
-        builder.into_inner().unwrap()
-    }
-
-    fn passed(tar: &[u8], gone: &[String], size: usize) -> (Vec<u8>, bool) {
-        let gone = gone.to_vec();
-        let kept = Vec::new();
-        rewritten(tar, &Rewrite { gone, kept }, size)
-    }
-
-    fn rewritten(tar: &[u8], rewrite: &Rewrite, size: usize) -> (Vec<u8>, bool) {
-        let mut out = Vec::new();
-        let mut stream = TarStream::begin(rewrite, &mut out).unwrap();
-        for piece in tar.chunks(size) {
-            stream.push(piece, &mut out).unwrap();
-        }
-        (out, stream.is_whole())
-    }
-
-    fn listed(tar: &[u8]) -> Vec<(String, EntryType, String)> {
-        let mut archive = tar::Archive::new(tar);
-        let entries = archive.entries().unwrap();
-        entries
-            .map(|entry| {
-                let mut entry = entry.unwrap();
-                let path = String::from_utf8(entry.path_bytes().into_owned()).unwrap();
-                let mut text = String::new();
-                entry.read_to_string(&mut text).unwrap();
-                (path, entry.header().entry_type(), text)
-            })
-            .collect()
-    }
-
-    #[test]
-    fn directories_at_the_top_are_emptied_once_before_they_come() {
-        use EntryType::{Directory, Regular};
-        let long = format!("{}/", "x".repeat(150));
-        let expected = [
-            ("opt", Regular, ""),
-            ("opt", Directory, ""),
-            ("etc", Regular, ""),
-            ("etc/", Directory, ""),
-            ("etc/mtab", EntryType::Symlink, ""),
-            ("etc/motd", Regular, "hello"),
-            (&long, Directory, ""),
-            ("srv/etc/", Directory, ""),
-            ("etc/", Directory, ""),
-        ]
-        .map(|(path, kind, text)| (path.to_owned(), kind, text.to_owned()));
-        for size in [1, 7, 512, 513, 1 << 20] {
-            let (out, whole) = passed(&archive(), &["opt".to_owned(), "sys".to_owned()], size);
-            assert!(whole, "{size}");
-            assert_eq!(listed(&out), expected, "{size}");
-        }
-    }
-
-    #[test]
-    fn a_mount_and_the_directory_around_it_are_not_emptied() {
-        let gone = vec!["srv".to_owned()];
-        let kept = vec!["/srv/etc".to_owned(), "/etc/motd".to_owned()];
-        let (out, whole) = rewritten(&archive(), &Rewrite { gone, kept }, 512);
-        assert!(whole);
-        let paths: Vec<_> = listed(&out).into_iter().map(|entry| entry.0).collect();
-        assert_eq!(
-            paths,
-            [
-                "etc/".to_owned(),
-                format!("{}/", "x".repeat(150)),
-                "etc/".to_owned()
-            ]
-        );
-    }
-
-    #[test]
-    fn a_path_in_an_extension_is_the_one_that_counts() {
-        let mut builder = Builder::new(Vec::new());
-        let path = "é/etc/".as_bytes();
-        builder
-            .append_pax_extensions([("path", path), ("mtime", b"1.5")])
-            .unwrap();
-        let mut out = builder.into_inner().unwrap();
-        out.truncate(out.len() - 2 * BLOCK);
-        // Go leaves non-ASCII characters out of the plain header.
-        out.extend_from_slice(&entry(b"/etc/", EntryType::Directory, 0o755));
-        out.extend_from_slice(&[0; 2 * BLOCK]);
-        assert_eq!(passed(&out, &[], 100), (out.clone(), true));
-    }
-
-    #[test]
-    fn what_ends_early_or_is_no_archive_is_known_as_such() {
-        let tar = archive();
-        assert!(!passed(&tar[..tar.len() - 2 * BLOCK], &[], 512).1);
-        assert!(!passed(&tar[..700], &[], 512).1);
-        let mut stream = TarStream::default();
-        let noise = [7; BLOCK];
-        assert_eq!(
-            stream.push(&noise, &mut Vec::new()),
-            Err(Malformed::NoHeader)
-        );
-    }
-
-    #[test]
-    fn directories_at_the_top_are_bounded() {
-        let (mut stream, mut out) = (TarStream::default(), Vec::new());
-        let mut push = |name: String| {
-            out.clear();
-            let header = entry(name.as_bytes(), EntryType::Directory, EMPTIED);
-            stream.push(&header, &mut out)
-        };
-        for n in 0..MAX_AT_TOP {
-            push(format!("d{n}/")).unwrap();
-        }
-        push("d0/".to_owned()).unwrap();
-        push("d0/below/".to_owned()).unwrap();
-        assert_eq!(push("more/".to_owned()), Err(Malformed::Crowded));
-    }
-
-    #[test]
-    fn the_top_is_told_from_what_is_below() {
-        for (path, name) in [
-            ("etc", Some("etc")),
-            ("etc/", Some("etc")),
-            ("./etc/", Some("etc")),
-            ("/etc", Some("etc")),
-            (".ssh/", Some(".ssh")),
-            ("./", None),
-            (".", None),
-            ("/", None),
-            ("..", None),
-            ("etc/ssh/", None),
-        ] {
-            assert_eq!(
-                at_the_top(path.as_bytes()),
-                name.map(str::as_bytes),
-                "{path}"
-            );
-        }
     }
 }

@@ -1,8 +1,9 @@
-//! Transfers: the content of one container goes into another, on the same engine or on that of another node. It
-//! passes through the host in pieces; no guest, file or image stores it.
+//! Transfers: the content of one container goes into another, on the same engine or on that of another node, or
+//! between a container and an object. It passes through the host in pieces; no guest, file or image stores it.
 
 use super::changes::ChangeListReader;
 use super::message::{EngineError, EngineResponse};
+use super::objects::{ObjectSource, ObjectTarget, Piece};
 use super::outgoing::{Outgoing, ProgressSink};
 use super::tar_pipe::TransferProgress;
 use super::tar_stream::{Malformed, Rewrite};
@@ -21,12 +22,19 @@ const TOO_LARGE: u16 = 413;
 
 /// The end of a transfer that is read.
 #[derive(Debug)]
+pub enum ContentSource {
+    Engine(TransferSource),
+    Object(ObjectSource),
+}
+
+/// The container that a transfer reads.
+#[derive(Debug)]
 pub struct TransferSource {
     pub transport: Transport,
     pub targets: SourceTargets,
 }
 
-/// The end of a transfer that is written.
+/// The container that a transfer writes.
 #[derive(Debug)]
 pub struct TransferTarget {
     pub transport: Transport,
@@ -39,42 +47,86 @@ pub struct TransferTarget {
 /// Runs a transfer. The result is the response of the writing request, or the first unsuccessful one
 /// before it.
 pub async fn carry(
-    from: TransferSource,
+    from: ContentSource,
     to: TransferTarget,
     progress: Arc<dyn ProgressSink>,
 ) -> Result<EngineResponse, EngineError> {
-    let changes = ChangeListReader::default();
-    let answer = from
-        .transport
-        .stream(get(from.targets.changes), &changes)
-        .await?;
-    if !answer.is_success() {
-        return Ok(answer);
-    }
-    let gone = match changes.gone() {
-        Ok(gone) => gone,
-        Err(malformed) => return Ok(immovable(malformed)),
-    };
-    let rewrite = Rewrite {
-        gone,
-        kept: to.kept,
-    };
-    let transferred = Arc::new(TransferProgress::default());
+    let transferred = Arc::new(TransferProgress::new(progress));
     let write = Outgoing {
         method: Method::PUT,
         ..get(to.write)
     };
-    let piped = from.transport.pipe(
-        get(from.targets.read),
-        &to.transport,
-        write,
-        &rewrite,
-        Arc::clone(&transferred),
-        progress,
-    );
+    let mut rewrite = Rewrite {
+        kept: to.kept,
+        ..Rewrite::default()
+    };
+    let piped = async {
+        match from {
+            ContentSource::Engine(from) => {
+                rewrite.gone = match gone(&from).await? {
+                    Ok(gone) => gone,
+                    Err(answer) => return Ok(answer),
+                };
+                let read = get(from.targets.read);
+                let transferred = Arc::clone(&transferred);
+                let (from, to) = (&from.transport, &to.transport);
+                from.pipe(read, to, write, &rewrite, transferred).await
+            }
+            ContentSource::Object(object) => {
+                rewrite.gone.clone_from(&object.gone);
+                rewrite.is_foreign = true;
+                let transferred = Arc::clone(&transferred);
+                to.transport
+                    .fill(object, write, &rewrite, transferred)
+                    .await
+            }
+        }
+    };
+    ended(piped, &transferred).await
+}
+
+/// Runs a transfer from a container to an object. The result is a response without a body, or the first unsuccessful
+/// one of the engine.
+pub async fn carry_out(
+    from: TransferSource,
+    to: ObjectTarget,
+    progress: Arc<dyn ProgressSink>,
+) -> Result<EngineResponse, EngineError> {
+    let transferred = Arc::new(TransferProgress::new(progress));
+    let piped = async {
+        match gone(&from).await? {
+            Ok(gone) => to.put(Piece::Gone(gone)).await?,
+            Err(answer) => return Ok(answer),
+        }
+        let read = get(from.targets.read);
+        let answer = from.transport.drain(read, &to, &transferred).await?;
+        if answer.is_success() && transferred.is_whole() {
+            to.complete().await?;
+        }
+        Ok(answer)
+    };
+    ended(piped, &transferred).await
+}
+
+/// The top-level entries of the image that a container no longer has, or the engine's refusal.
+async fn gone(from: &TransferSource) -> Result<Result<Vec<String>, EngineResponse>, EngineError> {
+    let changes = ChangeListReader::default();
+    let list = get(from.targets.changes.clone());
+    let answer = from.transport.stream(list, &changes).await?;
+    if !answer.is_success() {
+        return Ok(Err(answer));
+    }
+    Ok(changes.gone().map_err(immovable))
+}
+
+/// The result of a transfer, unless it stands still.
+async fn ended(
+    piped: impl Future<Output = Result<EngineResponse, EngineError>>,
+    transferred: &TransferProgress,
+) -> Result<EngineResponse, EngineError> {
     let answer = tokio::select! {
         answer = piped => answer,
-        () = stalled(&transferred) => return Err(EngineError::Timeout),
+        () = stalled(transferred) => return Err(EngineError::Timeout),
     };
     if let Some(malformed) = transferred.malformed().filter(|m| m.is_of_content()) {
         return Ok(immovable(malformed));

@@ -3,8 +3,9 @@
 use super::client::HttpTransport;
 use super::connect::EngineAddress;
 use super::message::{EngineError, EngineResponse};
+use super::objects::{ObjectSource, ObjectTarget, Piece};
 use super::outgoing::{Outgoing, ProgressSink};
-use super::tar_pipe::TransferProgress;
+use super::tar_pipe::{Archive, TransferProgress};
 use super::tar_stream::Rewrite;
 use super::tls::ClientTls;
 use arc_swap::ArcSwap;
@@ -16,6 +17,9 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// The media type of an archive.
+const TAR: &str = "application/x-tar";
 
 /// An engine that lives inside this process, such as the simulated one.
 pub trait InProcessEngine: Debug + Send + Sync {
@@ -128,12 +132,10 @@ impl Transport {
         to: Outgoing,
         rewrite: &Rewrite,
         transferred: Arc<TransferProgress>,
-        progress: Arc<dyn ProgressSink>,
     ) -> Result<EngineResponse, EngineError> {
         match (&self.link, &target.link) {
             (Link::Http(own), Link::Http(other)) => {
-                own.pipe(from, other, to, rewrite, transferred, progress)
-                    .await
+                own.pipe(from, other, to, rewrite, transferred).await
             }
             // The archives of a simulated engine are short, and need no change.
             (Link::InProcess(_), Link::InProcess(_)) => {
@@ -141,13 +143,57 @@ impl Transport {
                 if !archive.is_success() {
                     return Ok(archive);
                 }
-                transferred.read_whole(archive.body.len() as u64);
-                let body = Some(("application/x-tar", archive.body));
+                transferred.read(archive.body.len(), true);
+                let body = Some((TAR, archive.body));
                 target.send(Outgoing { body, ..to }).await
             }
             _ => Err(EngineError::Refused(
                 "an engine in this process and one outside".into(),
             )),
+        }
+    }
+
+    /// Sends the content of an object as the body of a request.
+    pub async fn fill(
+        &self,
+        mut from: ObjectSource,
+        to: Outgoing,
+        rewrite: &Rewrite,
+        transferred: Arc<TransferProgress>,
+    ) -> Result<EngineResponse, EngineError> {
+        match &self.link {
+            Link::Http(own) => {
+                own.fill(Archive::Object(from), to, rewrite, transferred)
+                    .await
+            }
+            Link::InProcess(_) => {
+                let content = from.read().await;
+                let content = content.map_err(|e| EngineError::Unreachable(e.to_string()))?;
+                transferred.read(content.len(), true);
+                let body = Some((TAR, content));
+                self.send(Outgoing { body, ..to }).await
+            }
+        }
+    }
+
+    /// Sends the archive that answers a request to an object.
+    pub async fn drain(
+        &self,
+        from: Outgoing,
+        to: &ObjectTarget,
+        transferred: &TransferProgress,
+    ) -> Result<EngineResponse, EngineError> {
+        match &self.link {
+            Link::Http(own) => own.drain(from, to, transferred).await,
+            Link::InProcess(_) => {
+                let mut answer = self.send(from).await?;
+                if answer.is_success() {
+                    transferred.read(answer.body.len(), true);
+                    to.put(Piece::Data(std::mem::take(&mut answer.body)))
+                        .await?;
+                }
+                Ok(answer)
+            }
         }
     }
 

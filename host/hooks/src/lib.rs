@@ -1,8 +1,6 @@
 //! Webhooks: their use cases, and the deliveries of events to them.
 
-mod address;
 mod next_step;
-mod own_addresses;
 mod rows;
 mod run;
 mod secret;
@@ -13,17 +11,13 @@ pub use rows::TABLES;
 pub use run::{run, run_with};
 pub use send::{HookAnswer, HookRequest, Receivers};
 
-use address::check_url;
-use own_addresses::OwnAddresses;
 use parking_lot::Mutex;
 use rows::{DELIVERIES, WEBHOOKS, all_webhooks, deliveries, put_delivery, webhook, webhooks_of};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::watch;
 use wharf_accounts::Accounts;
 use wharf_accounts::recent_sign_in::require_access;
-use wharf_config::Config;
 use wharf_db::{Changes, Db, Read as _, Rows as _, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
@@ -38,6 +32,7 @@ use wharf_ground::config::SharedConfig;
 use wharf_ground::random::Random;
 use wharf_ground::vault::Vault;
 use wharf_instances::events::KINDS;
+use wharf_outbound::Outbound;
 
 /// The most webhooks of one user.
 const MAX_WEBHOOKS: usize = 20;
@@ -71,14 +66,13 @@ impl NewWebhooks {
 
 /// The webhooks of all users.
 pub struct Webhooks {
-    config: SharedConfig,
     db: Db,
     clock: Clock,
     random: Random,
     vault: Vault,
     accounts: Arc<Accounts>,
     new: NewWebhooks,
-    own_addresses: OwnAddresses,
+    outbound: Outbound,
 }
 
 impl Webhooks {
@@ -92,14 +86,13 @@ impl Webhooks {
         accounts: Arc<Accounts>,
     ) -> Self {
         Self {
-            config,
             db,
             clock,
             random,
             vault,
             accounts,
             new: NewWebhooks::default(),
-            own_addresses: OwnAddresses::default(),
+            outbound: Outbound::new(config, |config| &config.webhook),
         }
     }
 
@@ -112,8 +105,7 @@ impl Webhooks {
     ) -> Result<(Webhook, SecretText), Error> {
         self.accounts.require_recent(caller)?;
         let mut errors = FieldErrors::default();
-        let (config, own) = self.rules().await;
-        if let Err(message) = check_url(&config.webhook, &own, &url) {
+        if let Err(message) = self.outbound.check(&url).await {
             errors.add("url", message);
         }
         let unknown = types.iter().find(|kind| !KINDS.contains(&kind.as_str()));
@@ -156,14 +148,6 @@ impl Webhooks {
         let webhook = written.await?;
         self.new.add(caller.user, id);
         Ok((webhook, secret))
-    }
-
-    /// Returns the configuration, and the addresses of this service that no webhook reaches unless the
-    /// configuration allows it.
-    async fn rules(&self) -> (Arc<Config>, Vec<IpAddr>) {
-        let config = self.config.get();
-        let own = self.own_addresses.of(&config).await;
-        (config, own)
     }
 
     /// Returns the caller's webhooks, oldest first.

@@ -26,7 +26,7 @@ pub async fn run(
     tls: Result<ClientConfig, rustls::Error>,
     stop: watch::Receiver<bool>,
 ) {
-    let network = Network::new(Arc::clone(&webhooks), tls);
+    let network = Network::new(&webhooks, tls);
     run_with(webhooks, Arc::new(network), stop).await;
 }
 

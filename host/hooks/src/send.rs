@@ -1,23 +1,20 @@
 //! Sends one request to the address of a webhook.
 
 use super::Webhooks;
-use super::address::{check_url, permits};
 use super::next_step::{Attempted, DeliveryJob};
 use async_trait::async_trait;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, redirect};
 use rustls::ClientConfig;
 use std::error::Error;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use url::Url;
 use wharf_domain::error::{causes, chain};
+use wharf_outbound::reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use wharf_outbound::reqwest::{self, Method};
+use wharf_outbound::{CheckedClient, Refused};
 
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// The time for a whole request. Receivers that need longer answer first and work afterwards.
 const LIMIT: Duration = Duration::from_secs(20);
 /// The words for the user about that limit.
@@ -90,8 +87,7 @@ impl Sender {
             return failed("the service is ending");
         };
         // The settings may have changed since the creation.
-        let (config, own) = self.webhooks.rules().await;
-        let Ok(url) = check_url(&config.webhook, &own, &job.url) else {
+        let Ok(url) = self.webhooks.outbound.check(&job.url).await else {
             return failed("the operator does not permit this URL any more");
         };
         let Ok(_of_all) = self.permits.acquire().await else {
@@ -132,12 +128,13 @@ impl Sender {
 /// The receivers in the network.
 pub(super) struct Network {
     /// None without trusted certificates in the operating system.
-    client: Option<Client>,
+    client: Option<CheckedClient>,
 }
 
 impl Network {
-    pub(super) fn new(webhooks: Arc<Webhooks>, tls: Result<ClientConfig, rustls::Error>) -> Self {
-        let client = client(webhooks, tls);
+    pub(super) fn new(webhooks: &Webhooks, tls: Result<ClientConfig, rustls::Error>) -> Self {
+        let tls = tls.map_err(Box::<dyn Error>::from);
+        let client = tls.and_then(|tls| CheckedClient::new(webhooks.outbound.clone(), tls));
         let client =
             client.inspect_err(|error| tracing::warn!(%error, "webhooks cannot be served"));
         Self {
@@ -152,8 +149,8 @@ impl Receivers for Network {
         let Some(client) = &self.client else {
             return Err("the service has no trusted certificates");
         };
-        let sent = client
-            .post(request.url)
+        let checked = client.request(Method::POST, request.url.as_str()).await?;
+        let sent = checked
             .header(CONTENT_TYPE, "application/json")
             .header("webhook-id", &request.id)
             .header("webhook-timestamp", request.timestamp)
@@ -176,56 +173,6 @@ impl Receivers for Network {
 fn seconds(value: &HeaderValue) -> Option<Duration> {
     let seconds = value.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
-}
-
-fn client(
-    webhooks: Arc<Webhooks>,
-    tls: Result<ClientConfig, rustls::Error>,
-) -> Result<Client, Box<dyn Error>> {
-    let client = Client::builder()
-        .user_agent(concat!("wharf/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none())
-        // A proxy would connect to addresses that Wharf has not checked.
-        .no_proxy()
-        .dns_resolver(Resolver(webhooks))
-        // A connection that is kept would outlive the check of its address.
-        .pool_max_idle_per_host(0)
-        .connect_timeout(CONNECT_LIMIT)
-        .tls_backend_preconfigured(tls?)
-        .build()?;
-    Ok(client)
-}
-
-/// Resolves names to addresses that webhooks may reach. The client connects to these and no others.
-struct Resolver(Arc<Webhooks>);
-
-/// A name has no address that is permitted.
-#[derive(Debug, thiserror::Error)]
-#[error("no permitted address")]
-struct Refused;
-
-impl Resolve for Resolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let webhooks = Arc::clone(&self.0);
-        Box::pin(async move {
-            let (config, own) = webhooks.rules().await;
-            // The client replaces the port.
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await;
-            let found = found.inspect_err(|error| {
-                tracing::debug!(name = name.as_str(), %error, "a webhook's host was not found");
-            });
-            let permitted: Vec<SocketAddr> = { found.into_iter().flatten() }
-                .filter(|address| permits(&config.webhook, &own, address.ip()))
-                .collect();
-            if permitted.is_empty() {
-                // One error for names without an address and for private ones, or the user could tell
-                // the names of the service's network from others.
-                Err(Refused.into())
-            } else {
-                Ok(Box::new(permitted.into_iter()) as Addrs)
-            }
-        })
-    }
 }
 
 /// The words for the user, which tell nothing about the network of the service.

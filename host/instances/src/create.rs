@@ -1,6 +1,7 @@
 //! Creation: a blueprint from the flavor's provider, then one write with name, placement, claim, row,
 //! event and ledger entry.
 
+use super::content::{CONTENT, ContentRow};
 use super::labels;
 use super::private_ports::{PRIVATE_PAGES, web_is_private};
 use super::quota;
@@ -10,11 +11,12 @@ use super::volumes::{Reader, name_volumes, new_mounts};
 use super::{App, IdempotencyKey, InstanceView, SharedInventory};
 use std::sync::Arc;
 use wharf_db::{Changes, PROVISIONING_SPECS, ProvisioningSpec, Read as _, View};
+use wharf_domain::backup::ContentOf;
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
-use wharf_domain::ids::{Generation, InstanceId, SnapshotId};
+use wharf_domain::ids::{Generation, InstanceId, NodeId, SnapshotId};
 use wharf_domain::instance::{BilledSize, Instance, Intent, Progress, ResourceType};
 use wharf_domain::money::Rates;
 use wharf_domain::name::Name;
@@ -117,11 +119,15 @@ impl App {
                     .iter()
                     .map(|i| i.reference.clone())
                     .collect(),
-                node: None,
+                nodes: request
+                    .content
+                    .as_ref()
+                    .map(|content| self.takes_content(&content.engine_kind)),
             },
             reader: caller.into(),
             volumes: request.volumes,
             source: request.source,
+            content: request.content,
             rates: self
                 .config()
                 .rates
@@ -169,6 +175,7 @@ pub(super) struct InstanceDraft {
     reader: Reader,
     volumes: Vec<MountRequest>,
     source: Option<SnapshotId>,
+    content: Option<ContentOf>,
     pub(super) rates: Rates,
     names: Names,
     flavor: Arc<Flavor>,
@@ -210,12 +217,18 @@ impl InstanceDraft {
             Some(id) => Some(source(view.rows, id, &self.placement, mounts.node())?),
             None => None,
         };
-        let request = PlacementRequest {
-            node: mounts
-                .node()
-                .or_else(|| source.as_ref().map(|row| row.node.clone())),
-            ..self.placement.clone()
-        };
+        let bound_to = mounts
+            .node()
+            .or_else(|| source.as_ref().map(|row| row.node.clone()));
+        let mut request = self.placement.clone();
+        if let Some(node) = bound_to {
+            let takes = |nodes: &Vec<NodeId>| nodes.contains(&node);
+            let nodes = request.nodes.take();
+            request.nodes = Some(match nodes {
+                Some(nodes) if !takes(&nodes) => Vec::new(),
+                _ => vec![node],
+            });
+        }
         let placement = quota::place(inventory, limits, &request)
             .map_err(|error| name_volumes(error, &mounts))?;
         let seq = view.rows.next_seq(self.placement.owner)?;
@@ -242,6 +255,11 @@ impl InstanceDraft {
             Some(snapshot) => changes.put(&SOURCES, self.id, snapshot.into()),
             None => changes,
         };
+        let content = self.content.clone().map(|of| ContentRow {
+            of,
+            has_come: false,
+        });
+        let changes = changes.set(&CONTENT, self.id, content);
         Ok((changes.instance()?, changes))
     }
 

@@ -21,11 +21,7 @@ impl Selector {
 }
 
 /// Finds a living instance of an owner. Other owners' instances are not found.
-pub(super) fn find(
-    rows: &impl Read,
-    owner: UserId,
-    selector: &Selector,
-) -> Result<Instance, Error> {
+pub fn find(rows: &impl Read, owner: UserId, selector: &Selector) -> Result<Instance, Error> {
     let id = match selector {
         Selector::Id(id) => Some(*id),
         Selector::Name(name) => rows.id_of_name(name)?,

@@ -4,6 +4,7 @@
 mod condition;
 mod connection_record;
 pub mod connection_watch;
+pub mod content;
 pub mod copies;
 pub mod costs;
 mod create;
@@ -48,7 +49,7 @@ pub use condition::InstanceCondition;
 pub use costs::CorrectionLine;
 pub use estimate::Estimate;
 pub use events::{EventActor, OwnerEvent, OwnerEvents};
-pub use find::Selector;
+pub use find::{Selector, find};
 pub use idempotency::IdempotencyKey;
 pub use inventory::SharedInventory;
 pub use kept::{KeptCondition, KeptUse};
@@ -67,7 +68,7 @@ pub use waiters::Waiters;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
@@ -101,6 +102,7 @@ pub const TABLES: &[FeatureTables] = &[
     restart::TABLES,
     moves::TABLES,
     copies::TABLES,
+    content::TABLES,
     nodes::TABLES,
     volumes::MOUNT_TABLES,
     volumes::SHARE_TABLES,
@@ -153,6 +155,7 @@ pub struct App {
     drains: Notify,
     samples: stats::Samples,
     in_flight: idempotency::InFlight,
+    content_store: OnceLock<Arc<dyn content::ContentStore>>,
 }
 
 /// The arguments of [`App::new`].
@@ -209,6 +212,7 @@ impl App {
             drains: Notify::new(),
             samples: stats::Samples::default(),
             in_flight: idempotency::InFlight::default(),
+            content_store: OnceLock::new(),
         };
         (Arc::new(app), nudged)
     }

@@ -4,6 +4,7 @@
 //! write ends it: the instance has its claim on the new node, or keeps the old one. In between, the
 //! reconciler makes the new node fetch the instance.
 
+use super::content::content;
 use super::copies;
 use super::nodes::NodeState;
 use super::snapshots::SOURCES;
@@ -169,9 +170,10 @@ pub(super) fn requirements(
         let images = spec.blueprint.images.iter();
         images.map(|image| image.reference.clone()).collect()
     });
-    // A clone is made where its snapshot is.
-    let is_clone = !instance.provisioned && rows.get(&SOURCES, instance.id)?.is_some();
-    let is_bound = is_clone || snapshots::is_bound(rows, instance)?;
+    // A clone is made where its snapshot is, and content stays where it has come to.
+    let is_copy =
+        rows.get(&SOURCES, instance.id)?.is_some() || content(rows, instance.id)?.is_some();
+    let is_bound = (!instance.provisioned && is_copy) || snapshots::is_bound(rows, instance)?;
     Ok(PlacementRequest {
         owner: instance.owner,
         resource_type: instance.resource_type,
@@ -181,7 +183,7 @@ pub(super) fn requirements(
         flavor: instance.flavor.clone(),
         web: instance.web_port.is_some(),
         images: images.unwrap_or_default(),
-        node: is_bound.then(|| instance.node.clone()),
+        nodes: is_bound.then(|| vec![instance.node.clone()]),
     })
 }
 

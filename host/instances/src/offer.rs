@@ -43,7 +43,7 @@ impl App {
                     flavor: String::new(),
                     web: false,
                     images: Vec::new(),
-                    node: None,
+                    nodes: None,
                 };
                 let free = self.inventory.largest_free(&like);
                 largest_free.extend(free.map(|free| (cpu_tier, resource_type, free)));

@@ -1,6 +1,7 @@
 //! `recreate/`: creates an instance again that was lost with its node. It keeps its UUID, name, flavor, size,
 //! keys and rates, and has a new disk, new addresses and new ports.
 
+use super::content::CONTENT;
 use super::find::Selector;
 use super::host_keys::HOST_KEYS;
 use super::{App, InstanceCondition, InstanceView, moves, quota, suspension};
@@ -47,6 +48,7 @@ impl App {
                 .set_lost(id, false)
                 .put_claim(id, claim)
                 .put(&HOST_KEYS, id, Vec::new())
+                .remove(&CONTENT, id)
                 .record(row, view.now, EventKind::Recreated);
             Ok((changes.instance()?, changes))
         });

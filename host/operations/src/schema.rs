@@ -12,7 +12,7 @@ pub static SCHEMA: DbSchema = DbSchema {
         wharf_ground::TABLES,
         wharf_accounts::TABLES,
         wharf_instances::TABLES,
-        &[wharf_hooks::TABLES],
+        &[wharf_hooks::TABLES, wharf_backups::TABLES],
     ],
     steps: &[
         MigrationStep {

@@ -49,6 +49,7 @@ pub async fn rotate(vault: &Vault, db: &Db) -> Result<Rotation, Error> {
         rotation.unreadable.extend(unreadable);
     }
     wharf_hooks::renew_secrets(vault, db).await?;
+    wharf_backups::renew_secrets(vault, db).await?;
     renew_replays(vault, db).await?;
     vault.drop_earlier_keys()?;
     let key: &str = &rotation.fingerprint;
@@ -129,12 +130,14 @@ fn renew_all(
     Ok(((renewed, unreadable), changes))
 }
 
-/// One line for each instance and webhook with a secret that the keys in a file do not decrypt.
+/// One line for each instance, webhook and bucket with a secret that the keys in a file do not decrypt.
 pub fn unreadable(vault: &Vault, db: &Db) -> Result<Vec<String>, Error> {
     let path = vault.path().display();
     let webhooks = wharf_hooks::unreadable(vault, db)?.into_iter();
     let line = |id| format!("webhook {id}: {path} does not decrypt its secret");
     let mut wrong: Vec<_> = webhooks.map(line).collect();
+    let buckets = wharf_backups::unreadable(vault, db)?.into_iter();
+    wrong.extend(buckets.map(|id| format!("bucket {id}: {path} does not decrypt its secrets")));
     db.read(|rows| {
         let mut passwords = Vec::new();
         rows.each_instance(|instance| passwords.push((instance.id, instance.password)))?;

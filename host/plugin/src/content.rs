@@ -1,13 +1,13 @@
-//! Moves of content between nodes: the methods for the optional interface `content`.
+//! Content that comes to a node or leaves it: the methods for the optional interface `content`.
 
-use super::convert::driver as convert;
+use super::convert::{driver as convert, snapshots as convert_snapshots};
 use super::driver::GuestDriver;
 use super::driver_calls::DriverCalls as _;
 use async_trait::async_trait;
-use wharf_domain::driver::{DriverReport, DriverTarget, PluginError, Spec};
+use wharf_domain::driver::{DriverReport, DriverTarget, PluginError, SnapshotReport, Source, Spec};
 use wharf_engine::CallScope;
 
-/// The functions of a driver for content that moves between nodes without a common cluster.
+/// The functions of a driver for content that moves between nodes without a common cluster, or to a backup and back.
 #[async_trait]
 pub trait ContentCalls {
     /// Whether the driver has these functions. A node may lack the feature nevertheless.
@@ -16,8 +16,13 @@ pub trait ContentCalls {
     /// Offers the content of a stopped instance to the engine of another node.
     async fn offer_content(&self, target: &DriverTarget) -> Result<DriverReport, PluginError>;
 
-    /// Makes a stopped instance with the content that another node offers.
+    /// Makes an instance with the content that is offered for it: a stopped one, or with [`Spec::fetched`] one that
+    /// has not been started.
     async fn fetch_content(&self, spec: &Spec) -> Result<DriverReport, PluginError>;
+
+    /// Sends the content of a snapshot to its object, or reports the progress. The snapshot is ready once the object has
+    /// everything.
+    async fn send_content(&self, of: Source) -> Result<SnapshotReport, PluginError>;
 }
 
 #[async_trait]
@@ -49,6 +54,18 @@ impl ContentCalls for GuestDriver {
             content.call_fetch(&mut store, &node, &given).await
         });
         convert::report(report.await?, spec.target.generation)
+    }
+
+    async fn send_content(&self, of: Source) -> Result<SnapshotReport, PluginError> {
+        let pre = supported(self.plugin.with_content.as_ref())?;
+        let scope = CallScope::send_snapshot(&self.installation, of);
+        let (tag, id) = (convert::tag(of.instance), of.snapshot.to_string());
+        let report = self.enter(self.changes("send", scope), |mut store, node| async move {
+            let guest = pre.instantiate_async(&mut store).await?;
+            let content = guest.wharf_plugin_content();
+            content.call_send(&mut store, &node, &tag, &id).await
+        });
+        Ok(convert_snapshots::report(report.await?))
     }
 }
 

@@ -106,6 +106,11 @@ impl Plugins {
         })))
     }
 
+    /// Content on its way to and from the engines of nodes.
+    pub fn offers(&self) -> &Offers {
+        &self.0.offers
+    }
+
     /// The drivers that have a request file. No node can have another one.
     pub fn drivers(&self) -> impl Iterator<Item = LoadedDriver> {
         self.0.drivers.values().filter_map(|plugin| {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 pub struct Calls(u16);
 
 /// The words of a request file, with their kinds. A later word may be a part of an earlier one.
-const WORDS: [(&str, Calls, &str); 12] = [
+const WORDS: [(&str, Calls, &str); 13] = [
     ("node", Calls(0b111), "a call about the whole node"),
     ("survey", Calls(0b10), "the survey of the node"),
     ("mark", Calls::MARK, "the call that marks the store"),
@@ -29,6 +29,11 @@ const WORDS: [(&str, Calls, &str); 12] = [
         "restore",
         Calls::RESTORE,
         "the call that restores a snapshot",
+    ),
+    (
+        "send",
+        Calls::SEND,
+        "the call that sends a snapshot's content",
     ),
 ];
 
@@ -65,9 +70,9 @@ impl TryFrom<CallsToml> for Calls {
 }
 
 impl Calls {
-    pub const ALL: Self = Self(0b1111_1111_1111);
+    pub const ALL: Self = Self(0b1_1111_1111_1111);
     pub const MARK: Self = Self(0b100);
-    pub const INSTANCE: Self = Self(0b1110_0111_1000);
+    pub const INSTANCE: Self = Self(0b1_1110_0111_1000);
     pub const CHANGE: Self = Self(0b1010_0111_0000);
     pub const CREATE: Self = Self(0b1000_0010_0000);
     pub const CREATE_OR_MOVE: Self = Self(0b1000_0110_0000);
@@ -77,7 +82,8 @@ impl Calls {
     pub const TAKE: Self = Self(0b10_0000_0000);
     pub const DROP: Self = Self(0b100_0000_0000);
     pub const RESTORE: Self = Self(0b1000_0000_0000);
-    pub const WITH_SNAPSHOT: Self = Self(0b1110_0010_0000);
+    pub const SEND: Self = Self(0b1_0000_0000_0000);
+    pub const WITH_SNAPSHOT: Self = Self(0b1_1110_0010_0000);
 
     /// The kind of the call with this scope.
     fn of(scope: &CallScope) -> Self {
@@ -91,6 +97,7 @@ impl Calls {
             Some(SnapshotPurpose::Take) => return Self::TAKE,
             Some(SnapshotPurpose::Drop) => return Self::DROP,
             Some(SnapshotPurpose::Restore) => return Self::RESTORE,
+            Some(SnapshotPurpose::Send) => return Self::SEND,
             Some(SnapshotPurpose::Source) | None => {}
         }
         Self(match &scope.subject {

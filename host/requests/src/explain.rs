@@ -3,6 +3,7 @@
 use super::RequestFile;
 use super::argument::{Argument, Form};
 use super::body_node::{BodyNode, Case, Member};
+use super::call::Calls;
 use super::file::{DeclaredBody, Document, RequestDeclaration, Transfer};
 use super::setting::shown;
 use super::show::escaped;
@@ -138,11 +139,18 @@ impl Lines {
 
     fn transfer(&mut self, name: &str, transfer: &Transfer) {
         self.add(1, format!("{name}: {}", transfer.about));
-        let of_host = "an engine of another node".to_owned();
-        let end = |target: &Option<Template>| target.as_ref().map(Template::to_string);
-        let (from, to) = (end(&transfer.read), end(&transfer.write));
-        let from = from.unwrap_or_else(|| of_host.clone());
-        self.add(DETAIL, format!("from {from} to {}", to.unwrap_or(of_host)));
+        let end = |target: &Option<Template>, other: &str| {
+            let target = target.as_ref().map(Template::to_string);
+            target.unwrap_or_else(|| other.to_owned())
+        };
+        let other = if Calls::SEND.includes(transfer.calls) {
+            "a backup"
+        } else {
+            "an engine of another node"
+        };
+        let from = end(&transfer.read, "an engine of another node or a backup");
+        let to = end(&transfer.write, other);
+        self.add(DETAIL, format!("from {from} to {to}"));
         if let Some(changes) = &transfer.changes {
             self.add(DETAIL, format!("by the list of changes at {changes}"));
         }

@@ -80,7 +80,7 @@ pub struct RequestDeclaration {
 }
 
 /// A copy of the content of one container to another. With one of its ends alone, the other end is the host's: an
-/// engine of another node.
+/// engine of another node, or a backup.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {

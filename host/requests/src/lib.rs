@@ -27,7 +27,7 @@ mod values;
 mod writer;
 
 pub use sample::SampleCall;
-pub use scope::{CallScope, CallSubject, CreateScope};
+pub use scope::{CallScope, CallSubject, CreateScope, SnapshotPurpose};
 
 use file::Document;
 use http::Method;

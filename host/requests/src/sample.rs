@@ -70,6 +70,7 @@ enum Call {
     Take,
     Drop,
     Restore,
+    Send,
 }
 
 #[derive(Deserialize)]
@@ -173,12 +174,13 @@ impl SampleToml {
         let call = self.call;
         let creates = matches!(call, Call::Create | Call::Move | Call::Restore);
         let changes = creates || matches!(call, Call::Change | Call::Take);
-        scope.changes |= changes || call == Call::Drop;
+        scope.changes |= changes || matches!(call, Call::Drop | Call::Send);
         scope.moves = call == Call::Move;
         let purpose = match call {
             Call::Take => Some(SnapshotPurpose::Take),
             Call::Drop => Some(SnapshotPurpose::Drop),
             Call::Restore => Some(SnapshotPurpose::Restore),
+            Call::Send => Some(SnapshotPurpose::Send),
             Call::Create => Some(SnapshotPurpose::Source),
             _ => None,
         };

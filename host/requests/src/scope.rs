@@ -67,6 +67,8 @@ pub enum SnapshotPurpose {
     Take,
     Drop,
     Restore,
+    /// Its content goes to the host.
+    Send,
     /// An instance is created from it, or was.
     Source,
 }
@@ -204,6 +206,15 @@ impl CallScope {
         Self {
             changes: true,
             snapshot: SnapshotScope::new(of.snapshot, of.instance, SnapshotPurpose::Drop),
+            ..Self::read(installation, of.instance)
+        }
+    }
+
+    /// The call that sends the content of a snapshot.
+    pub fn send_snapshot(installation: &str, of: Source) -> Self {
+        Self {
+            changes: true,
+            snapshot: SnapshotScope::new(of.snapshot, of.instance, SnapshotPurpose::Send),
             ..Self::read(installation, of.instance)
         }
     }

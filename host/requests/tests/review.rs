@@ -76,6 +76,12 @@ about = "Offers it."
 read = "/machines/{value.name}/export"
 changes = "/machines/{value.name}/changes"
 calls = "change"
+
+[transfer.send]
+about = "Sends a snapshot."
+read = "/snapshots/{snapshot.id}"
+changes = "/snapshots/{snapshot.id}/changes"
+calls = "send"
 "#;
 
 const WORDS: &str = r#"Engines of kind "sample". An engine of the tests.
@@ -120,12 +126,16 @@ The driver may copy:
       by the list of changes at /machines/{value.name}/changes
       only in the call that creates an instance
   fetch: Copies it from elsewhere.
-      from an engine of another node to /machines/{value.name}-part
+      from an engine of another node or a backup to /machines/{value.name}-part
       only in the call that creates an instance
   offer: Offers it.
       from /machines/{value.name}/export to an engine of another node
       by the list of changes at /machines/{value.name}/changes
       only in a call that changes one instance
+  send: Sends a snapshot.
+      from /snapshots/{snapshot.id} to a backup
+      by the list of changes at /snapshots/{snapshot.id}/changes
+      only in the call that sends a snapshot's content
 
 Values:
   {value.name}: m-{instance}

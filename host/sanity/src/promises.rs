@@ -62,6 +62,7 @@ pub const PROMISES: &[(&str, Check)] = promises![
     "a snapshot is taken once, and belongs to its installation alone" => snapshots::taken,
     "a restore brings a snapshot back, more than once" => snapshots::restored,
     "a clone outlives its source" => snapshots::cloned,
+    "the content of a snapshot is sent to the host alone, or that is unsupported" => snapshots::sent,
     "interrupted takes, restores, clones and removals of snapshots are continued" => snapshots::interrupted,
     "several instances come and go at once" => interrupted::at_once,
     "an interrupted ensure is continued" => interrupted::ensure,

@@ -135,6 +135,7 @@ impl Subject {
             private_address: None,
             gpu_devices: Vec::new(),
             source: None,
+            fetched: false,
             may_exist: false,
             blueprint: self.blueprint(),
         })

@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wharf_accounts::Accounts;
+use wharf_backups::Backups;
 use wharf_config::Config;
 use wharf_db::{Db, DbBounds, DbOpenError, Inspected, Read, inspect};
 use wharf_domain::audit::Actor;
@@ -34,6 +35,7 @@ use wharf_instances::reconciler;
 use wharf_instances::retention;
 use wharf_instances::{App, AppParts, SharedInventory};
 use wharf_operations::schema::SCHEMA;
+use wharf_outbound::Outbound;
 use wharf_plugin::{CacheUse, LoadError};
 use wharf_simulated::SimulatedError;
 
@@ -212,8 +214,19 @@ pub async fn serve(
     let terminals = connection_watch::run(Arc::clone(&app), is_valid, stopped.clone());
     background.spawn("the watch of terminals", terminals);
     let tls = wharf_client::tls::trusting_system();
-    let deliveries = wharf_hooks::run(Arc::clone(&webhooks), tls, ended.clone());
+    let deliveries = wharf_hooks::run(Arc::clone(&webhooks), tls.clone(), ended.clone());
     background.spawn("the delivery to webhooks", deliveries);
+    let outbound = Outbound::new(shared.clone(), |config| &config.buckets);
+    let random = Random::kernel();
+    let backups = Backups::new(
+        Arc::clone(&app),
+        random,
+        Arc::clone(&accounts),
+        outbound,
+        tls,
+    );
+    let sending = wharf_backups::run(Arc::clone(&backups), ended.clone());
+    background.spawn("the work on backups", sending);
     let reconciler = reconciler::run(Arc::clone(&app), nudged, ended);
     background.spawn_on(&threads.handle(), "the reconciler", reconciler);
     let mut interface = http::Server::start(
@@ -222,6 +235,7 @@ pub async fn serve(
         Arc::clone(&app),
         Arc::clone(&accounts),
         webhooks,
+        backups,
         stopped,
     )?;
     http::warn_of_plain_http(&config, address);

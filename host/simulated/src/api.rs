@@ -58,6 +58,8 @@ pub enum Call {
     ProveLimits,
     /// `PUT /instances/ID/snapshots/SNAPSHOT`
     Take,
+    /// `GET /instances/ID/snapshots/SNAPSHOT`
+    ReadSnapshot,
     /// `DELETE /instances/ID/snapshots/SNAPSHOT`
     Drop,
     /// `POST /instances/ID/restore/SNAPSHOT`
@@ -106,6 +108,7 @@ impl<'a> Route<'a> {
             (&Method::PUT, "instances", Some(_), Some("volumes")) => Call::SetVolumes,
             (&Method::GET, "snapshots", None, None) => Call::ListSnapshots,
             (&Method::PUT, "instances", Some(_), Some("snapshots")) => Call::Take,
+            (&Method::GET, "instances", Some(_), Some("snapshots")) => Call::ReadSnapshot,
             (&Method::DELETE, "instances", Some(_), Some("snapshots")) => Call::Drop,
             (&Method::POST, "instances", Some(_), Some("restore")) => Call::Restore,
             (&Method::GET, "marks", Some(_), None) => Call::Identify,
@@ -132,7 +135,9 @@ impl<'a> Route<'a> {
             (_, None) => (None, None),
         };
         let snapshot = match call {
-            Call::Take | Call::Drop | Call::Restore => Some(Uuid::try_parse(parts.next()?).ok()?),
+            Call::Take | Call::ReadSnapshot | Call::Drop | Call::Restore => {
+                Some(Uuid::try_parse(parts.next()?).ok()?)
+            }
             _ => None,
         };
         let body = match &outgoing.body {

@@ -1,7 +1,7 @@
-//! Content that moves between engines without a common cluster.
+//! Content that moves between engines without a common cluster, or comes from a backup.
 
 use super::api::Route;
-use super::machine::{Machine, MachineSpec};
+use super::machine::{Content, Machine, MachineSpec};
 use super::{SimulatedEngine, now};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -44,14 +44,14 @@ impl SimulatedEngine {
 
     /// `PUT /instances/ID/content`
     pub(super) fn receive(&self, route: &Route<'_>, id: Uuid) -> (u16, Value) {
-        let machine: Machine = match serde_json::from_value(route.body.clone()) {
-            Ok(machine) => machine,
+        let content: Content = match serde_json::from_value(route.body.clone()) {
+            Ok(content) => content,
             Err(error) => return (400, json!({ "message": error.to_string() })),
         };
         let Some(wanted) = self.fetched.lock().remove(&id) else {
             return (404, json!({ "message": "no such instance" }));
         };
-        let machine = Machine { wanted, ..machine };
+        let machine = Machine::with(content, wanted);
         let refusal = self.own.world().adopt(id, machine);
         refusal.unwrap_or((200, Value::Null))
     }

@@ -185,7 +185,7 @@ impl SimulatedEngine {
         if let Some(id) = route.id
             && !matches!(
                 route.call,
-                Call::Make | Call::Unmake | Call::Take | Call::Drop
+                Call::Make | Call::Unmake | Call::Take | Call::ReadSnapshot | Call::Drop
             )
             && let Some((status, body)) = self.answer_for_cluster(route, id)
         {
@@ -219,7 +219,7 @@ impl SimulatedEngine {
             (Call::Make | Call::Unmake | Call::ListVolumes, _) => {
                 world.act_on_volumes(route, &self.settings, fate, now())
             }
-            (Call::Take | Call::Drop | Call::ListSnapshots, _) => {
+            (Call::Take | Call::ReadSnapshot | Call::Drop | Call::ListSnapshots, _) => {
                 world.act_on_snapshots(route, &self.settings, fate, now())
             }
             // Serialize a list without a `Value`: it has thousands of rows and is read often.

@@ -112,6 +112,20 @@ pub struct Machine {
     /// The snapshot from which its disk was made last.
     #[serde(default)]
     pub disk_of: Option<Uuid>,
+    /// The snapshot whose content came here from outside.
+    #[serde(default)]
+    pub content_of: Option<Uuid>,
+}
+
+/// What leaves an engine and comes to another one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Content {
+    pub life: MachineState,
+    pub cpu_ns: u64,
+    #[serde(default)]
+    pub disk_of: Option<Uuid>,
+    #[serde(default)]
+    pub content_of: Option<Uuid>,
 }
 
 /// The outcome of a start.
@@ -128,6 +142,8 @@ pub enum StartOutcome {
 /// The state of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MachineState {
+    /// The machine has never been started, and has content.
+    Created,
     /// The machine runs.
     Running {
         /// Time of the start.
@@ -144,6 +160,18 @@ pub enum MachineState {
 }
 
 impl Machine {
+    /// A machine with content that has come.
+    pub fn with(content: Content, wanted: MachineSpec) -> Self {
+        Self {
+            wanted,
+            life: content.life,
+            cpu_ns: content.cpu_ns,
+            ports: Vec::new(),
+            disk_of: content.disk_of,
+            content_of: content.content_of,
+        }
+    }
+
     /// Returns whether the machine has a specification. The size, the volumes and the source may differ, since
     /// they can change.
     pub fn is_as(&self, wanted: &MachineSpec) -> bool {
@@ -198,6 +226,7 @@ impl Machine {
             _ if self.ended(now).is_some() => ("stopped", Some(ENDED)),
             MachineState::Running { ready_at, .. } if now < *ready_at => ("booting", None),
             MachineState::Running { .. } => ("ready", None),
+            MachineState::Created => ("creating", None),
             MachineState::Stopped(why) => ("stopped", why.as_deref()),
             MachineState::Failed => ("failed", Some("simulated failure")),
         };

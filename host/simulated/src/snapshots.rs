@@ -1,7 +1,7 @@
 //! The snapshots of a simulated node, and machines that get their disks from them.
 
 use super::api::{Call, Route};
-use super::machine::{MachineSize, MachineSpec, Millis, StartOutcome};
+use super::machine::{Content, MachineSize, MachineSpec, MachineState, Millis, StartOutcome};
 use super::settings::{Settings, SnapshotSetting};
 use super::world::{Answer, World};
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,26 @@ impl SimulatedSnapshot {
         }
     }
 
+    /// The state, and the content.
+    fn read(&self, id: Uuid, now: Millis) -> Value {
+        #[derive(Serialize)]
+        struct Read {
+            #[serde(flatten)]
+            report: Value,
+            #[serde(flatten)]
+            content: Content,
+        }
+        json!(Read {
+            report: self.report(now),
+            content: Content {
+                life: MachineState::Created,
+                cpu_ns: 0,
+                disk_of: None,
+                content_of: Some(id),
+            },
+        })
+    }
+
     /// A row of the list.
     fn row(&self, now: Millis) -> Value {
         let mut row = self.report(now);
@@ -86,6 +106,14 @@ impl World {
         match (route.call, route.id, route.snapshot) {
             (Call::Take, Some(id), Some(snapshot)) => {
                 self.take(id, snapshot, route, settings, fate, now)
+            }
+            (Call::ReadSnapshot, Some(id), Some(snapshot)) => {
+                let own = self.snapshots.get(&snapshot);
+                let own = own.filter(|one| one.instance == id);
+                (
+                    200,
+                    own.map_or(json!({ "state": "absent" }), |own| own.read(snapshot, now)),
+                )
             }
             (Call::Drop, _, Some(snapshot)) => self.drop_snapshot(snapshot),
             _ if super::exists(settings.lose_snapshots_while.as_deref()) => (200, json!({})),

@@ -388,3 +388,38 @@ async fn snapshots_outlive_the_process_in_a_file() {
     }
     std::fs::remove_file(file).unwrap();
 }
+
+#[tokio::test]
+async fn the_content_of_a_snapshot_starts_elsewhere_for_the_first_time() {
+    let settings = json!({ "content": true, "snapshots": "shared", "ready_after_ms": 0 });
+    let open = || SimulatedEngine::open(&settings, None, None).unwrap();
+    let (old, new) = (open(), open());
+    let taken = format!("{}/snapshots/{TWO}", of(ONE));
+    let absent = ask(&old, Method::GET, &taken, None).await.unwrap();
+    assert_eq!(absent.1["state"], "absent");
+    ask(&old, Method::PUT, &of(ONE), Some(wanted(1)))
+        .await
+        .unwrap();
+    ask(&old, Method::PUT, &taken, None).await.unwrap();
+    let (status, content) = ask(&old, Method::GET, &taken, None).await.unwrap();
+    assert_eq!((status, &content["state"]), (200, &json!("ready")));
+    let post = async |verb: &str, method, body| {
+        let path = format!("{}/{verb}", of(ONE));
+        let (status, answer) = ask(&new, method, &path, Some(body)).await.unwrap();
+        assert_eq!(status, 200, "{answer}");
+        answer
+    };
+    let fetched = post("fetch", Method::POST, wanted(1)).await;
+    assert_eq!(fetched["phase"], "elsewhere");
+    post("content", Method::PUT, content).await;
+    for (call, method) in [("fetch", Method::POST), ("start", Method::POST)] {
+        assert_eq!(post(call, method, wanted(1)).await["phase"], "creating");
+    }
+    let id = uuid::Uuid::try_parse(ONE).unwrap();
+    let content_of = new.own.world().machine(id).unwrap().content_of;
+    assert_eq!(content_of.unwrap().to_string(), TWO);
+    let (_, begun) = ask(&new, Method::PUT, &of(ONE), Some(wanted(1)))
+        .await
+        .unwrap();
+    assert_eq!(begun["phase"], "ready");
+}

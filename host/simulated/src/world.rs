@@ -224,6 +224,7 @@ impl World {
             | Call::ListVolumes
             | Call::ProveLimits
             | Call::Take
+            | Call::ReadSnapshot
             | Call::Drop
             | Call::ListSnapshots
             | Call::MoveHere => self.report(id, now),
@@ -243,13 +244,20 @@ impl World {
             Err(error) => return (400, json!({ "message": error.to_string() })),
         };
         if let Some(machine) = self.machines.get(&id) {
-            if machine.is_as(&wanted) {
+            if !machine.is_as(&wanted) {
+                return (
+                    409,
+                    json!({ "message": "it exists with another specification" }),
+                );
+            }
+            if machine.life != MachineState::Created {
                 return self.report(id, now);
             }
-            return (
-                409,
-                json!({ "message": "it exists with another specification" }),
-            );
+            let changed = Machine {
+                life: life(settings, fate, now),
+                ..machine.clone()
+            };
+            return self.run(id, changed, settings, now);
         }
         let unfit = self.unmountable(id, &wanted.mounts, now);
         if let Some(refusal) = unfit.or_else(|| self.unclonable(&wanted, now)) {
@@ -261,6 +269,7 @@ impl World {
             wanted,
             cpu_ns: 0,
             ports: Vec::new(),
+            content_of: None,
         };
         let held = NodeResources::held(&machine, &settings.held());
         if let Some(refusal) = held.or(self.room.refusal(id, &machine, MachineSize::default())) {
@@ -286,7 +295,6 @@ impl World {
             return self.report(id, now);
         }
         let mut changed = machine.clone();
-        let now_used = machine.share();
         changed.life = life(settings, fate, now);
         if let Some(size) = size(body) {
             if settings.disk_grow == DiskGrowSetting::Stopped
@@ -296,6 +304,13 @@ impl World {
             }
             changed.wanted.size = size;
         }
+        self.run(id, changed, settings, now)
+    }
+
+    /// Changes a machine to one that runs.
+    fn run(&mut self, id: Uuid, changed: Machine, settings: &Settings, now: Millis) -> Answer {
+        let now_used = self.machines.get(&id).map(Machine::share);
+        let now_used = now_used.unwrap_or_default();
         let held = NodeResources::held(&changed, &settings.held());
         if let Some(refusal) = held.or(self.room.refusal(id, &changed, now_used)) {
             return refusal;

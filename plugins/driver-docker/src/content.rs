@@ -1,8 +1,12 @@
-//! Moves of content between this engine and that of another node.
+//! Moves of content between this engine and that of another node, and backups of snapshots.
 //!
 //! The old node offers the content of its container, which stays as it is. The new node creates `…-part`, and the host
 //! copies everything to it, as for a larger disk ([`crate::grow`]). The names record the progress: a `…-part` without a
-//! transfer of this host is removed and created again, and a `…-whole` has all content.
+//! transfer of this host is removed and created again, and a `…-whole` has all content. A restored backup comes in the
+//! same way, but counts as never started.
+//!
+//! A snapshot is an image, and only containers are read. So the content of one leaves by its carrier: a container of that
+//! image that never runs. It belongs to no instance, and the snapshot cannot be removed before it.
 
 use crate::api::transfer::Moving;
 use crate::context::Context;
@@ -11,7 +15,10 @@ use crate::found::{self, is_called};
 use crate::grow::{self, removed, renamed};
 use crate::names;
 use crate::product::Product;
-use wharf_guest::{Error, Phase, Report, ResourceType, Spec, Target, log};
+use crate::snapshots::{self, settled};
+use wharf_guest::{
+    Error, Phase, Report, ResourceType, SnapshotReport, SnapshotState, Spec, Target, log,
+};
 
 /// Delay while content is copied, ms.
 const LOOK_AGAIN_MS: u32 = 500;
@@ -92,10 +99,71 @@ fn complete(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
     }
     log!(
         Info,
-        "instance {} has come from another node",
+        "instance {} has come from elsewhere",
         spec.tag.instance
     );
-    Ok(Report::settled(spec.generation, Phase::Stopped(None)))
+    let phase = if spec.fetched {
+        Phase::Creating
+    } else {
+        Phase::Stopped(None)
+    };
+    Ok(Report::settled(spec.generation, phase))
+}
+
+/// See the `content` interface.
+pub fn send(ctx: &Context) -> Result<SnapshotReport, Error> {
+    able(ctx)?;
+    let Some(complete) = snapshots::complete(ctx)? else {
+        return Ok(settled(SnapshotState::Absent));
+    };
+    let sent = ctx.api.transfer().or_else(|error| {
+        end_send(ctx)?;
+        Err(error)
+    })?;
+    match sent {
+        Moving::Under(progress) => Ok(sending(progress.unwrap_or_default())),
+        Moving::Ended(Ok(())) => {
+            // The end of the transfer is told once.
+            if let Err(error) = end_send(ctx) {
+                log!(Warn, "a carrier stays until its snapshot goes: {error:?}");
+            }
+            Ok(settled(SnapshotState::Ready(complete)))
+        }
+        Moving::Ended(Err(refusal)) => {
+            end_send(ctx)?;
+            if refusal.is_immovable() {
+                Ok(settled(SnapshotState::Failed(refusal.message.clone())))
+            } else {
+                Err(refusal.during("reading the content"))
+            }
+        }
+        Moving::Nothing => {
+            match ctx.api.create_carrier()? {
+                Ok(()) => {}
+                // One of an earlier call has never changed.
+                Err(refusal) if refusal.is_name_taken() => {}
+                Err(refusal) if refusal.is_no_image() => {
+                    return Ok(settled(SnapshotState::Absent));
+                }
+                Err(refusal) => return Err(refusal.during("creating the carrier")),
+            }
+            ctx.api.send_content()?;
+            Ok(sending(String::new()))
+        }
+    }
+}
+
+/// Ends the transfer of the call's snapshot, and removes its carrier.
+pub fn end_send(ctx: &Context) -> Result<(), Error> {
+    ctx.api.end_transfer()?;
+    removed(ctx.api.remove_carrier()?)
+}
+
+fn sending(progress: String) -> SnapshotReport {
+    SnapshotReport {
+        state: SnapshotState::Copying(progress),
+        again_ms: Some(LOOK_AGAIN_MS),
+    }
 }
 
 fn moving(spec: &Spec, progress: String) -> Report {
@@ -107,6 +175,10 @@ fn supported(ctx: &Context, what: ResourceType) -> Result<(), Error> {
     if what != ResourceType::Container {
         return Err(Error::Unsupported("moves of virtual machines".into()));
     }
+    able(ctx)
+}
+
+fn able(ctx: &Context) -> Result<(), Error> {
     if !Product::of(ctx)?.moves_content() {
         let why = "moves of content: this engine does not keep owners of files";
         return Err(Error::Unsupported(why.into()));

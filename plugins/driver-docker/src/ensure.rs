@@ -37,7 +37,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         // The engine says whether it can.
         own_view: is_container && ctx.settings.lxcfs != Lxcfs::Off,
     };
-    if spec.may_exist
+    if (spec.may_exist || spec.fetched)
         && let Some(found) = found::named(ctx, &spec.tag, false)?
     {
         match adopt(ctx, spec, &found)? {
@@ -45,6 +45,9 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
             First::Without(part) => options.drop(part),
             First::Gone => return Err(Error::RetryLater(LOOK_AGAIN_MS)),
         }
+    }
+    if spec.fetched {
+        return Err(Error::NotFound);
     }
     if let Some(mount) = volumes::missing(ctx, spec)? {
         let reason = format!("volume {} is not on the node", mount.volume);
@@ -170,7 +173,7 @@ pub(crate) enum Replaced<'a> {
     Small(&'a str),
     /// One whose disk is to be that of the call's snapshot.
     Restored,
-    /// One on another node.
+    /// One on another node, or in a backup.
     Elsewhere,
 }
 
@@ -211,7 +214,7 @@ pub(crate) fn create(
         .with("digest", digest::of(spec))
         .with_some("grown-from", grown_from)
         .flag("restored", replaced == Replaced::Restored)
-        .flag("fetched", replaced == Replaced::Elsewhere)
+        .flag("fetched", replaced == Replaced::Elsewhere && !spec.fetched)
         .flag("no-disk-limit", unlimited)
         .flag("kvm", options.kvm)
         .flag("own-view", options.own_view)
@@ -277,7 +280,9 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
     Ok(First::Report(match started {
         Started::Running => Report::again(spec.generation, Phase::Booting, LOOK_AGAIN_MS),
         Started::Gone => return Ok(First::Gone),
-        Started::Never(why) => failed(spec, format!("the container cannot be started: {why}")),
+        Started::Never(why) => unstartable(spec, &why),
+        // Its content would be removed with it.
+        Started::NoView(why) if spec.fetched => unstartable(spec, &why),
         Started::NoKvm(_) => return without(ctx, name, Part::Kvm),
         Started::NoView(why) => {
             log!(
@@ -290,7 +295,7 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
     }))
 }
 
-/// Removes a container that cannot be started with a part. It never ran, so it contains no user data.
+/// Removes a container that cannot be started with a part. It never ran, and its content is the image's or a snapshot's.
 fn without(ctx: &Context, name: &str, part: Part) -> Result<First, Error> {
     match ctx.api.remove(name)? {
         Ok(()) => Ok(First::Without(part)),
@@ -321,6 +326,10 @@ fn unmade(spec: &Spec, refusal: &Refusal) -> Result<Report, Error> {
         ));
     }
     Err(refusal.during("creating the container"))
+}
+
+fn unstartable(spec: &Spec, why: &str) -> Report {
+    failed(spec, format!("the container cannot be started: {why}"))
 }
 
 fn failed(spec: &Spec, reason: String) -> Report {

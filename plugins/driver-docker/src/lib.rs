@@ -133,6 +133,10 @@ impl ContentMoves for Docker {
     fn fetch(node: &Node, spec: &Spec) -> Result<Report, Error> {
         content::fetch(&Context::new(node, &HostEngine)?, spec)
     }
+
+    fn send(node: &Node, _: &Tag, _: &str) -> Result<SnapshotReport, Error> {
+        content::send(&Context::new(node, &HostEngine)?)
+    }
 }
 
 impl Volumes for Docker {

@@ -17,7 +17,7 @@ use crate::ensure::Replaced;
 use crate::found::{self, Found, is_called};
 use crate::product::Product;
 use crate::settings::{BtrfsQuotas, DiskLimit};
-use crate::{grow, names, probe};
+use crate::{content, grow, names, probe};
 use std::collections::BTreeMap;
 use wharf_guest::{
     Complete, During, Error, GIB, ObservedSnapshot, Phase, Report, Shortage, SnapshotKind,
@@ -47,6 +47,11 @@ struct Copy {
     disk_gib: Option<u64>,
     /// The size of the image below it.
     image_bytes: u64,
+}
+
+/// What is told of the snapshot of the call; none if it is not complete.
+pub fn complete(ctx: &Context) -> Result<Option<Complete>, Error> {
+    Ok(copy(ctx)?.map(|copy| copy.complete))
 }
 
 /// The snapshot of the call, once it is complete.
@@ -249,6 +254,7 @@ pub fn drop(ctx: &Context, instance: &Tag) -> Result<SnapshotReport, Error> {
     unname_stopped(ctx)?;
     // Of two copies of a stopped container, the later one has taken the name of the earlier.
     if !Product::of(ctx)?.is_podman() {
+        content::end_send(ctx)?;
         let pruned = ctx.api.prune_copies()?;
         pruned.during("removing copies without a name")?;
     }
@@ -367,7 +373,7 @@ fn instance(image: &ImageSummary) -> Option<Tag> {
     })
 }
 
-fn settled(state: SnapshotState) -> SnapshotReport {
+pub(crate) fn settled(state: SnapshotState) -> SnapshotReport {
     SnapshotReport {
         state,
         again_ms: None,

@@ -24,6 +24,9 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         let reason = format!("the flavor has no image for engines of kind {ENGINE_KIND}");
         return Ok(failed(spec, reason));
     };
+    if spec.fetched {
+        return Err(Error::Unsupported("content of backups".into()));
+    }
     if spec.may_exist
         && let Some(found) = found::find(ctx, &spec.tag)?
     {

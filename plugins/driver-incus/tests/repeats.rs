@@ -122,6 +122,7 @@ fn spec() -> Spec {
         volumes: Vec::new(),
         gpu_devices: vec!["0000:01:00.0".into()],
         source: None,
+        fetched: false,
         may_exist: false,
         blueprint: Blueprint {
             images: vec![Image {

@@ -65,6 +65,7 @@ fn spec() -> Spec {
         gpu_devices: Vec::new(),
         volumes: Vec::new(),
         source: None,
+        fetched: false,
         may_exist: true,
         blueprint: Blueprint {
             images: Vec::new(),

@@ -276,6 +276,7 @@ pub fn body<T: DeserializeOwned>(answer: &EngineAnswer) -> Result<T, Error> {
 fn phase(name: &str, detail: Option<String>) -> Result<Phase, Error> {
     Ok(match name {
         "absent" => Phase::Absent,
+        "creating" => Phase::Creating,
         "booting" => Phase::Booting,
         "ready" => Phase::Ready,
         "stopped" => Phase::Stopped(detail),

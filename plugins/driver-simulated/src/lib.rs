@@ -7,12 +7,12 @@ use answer::{accepted, list_page, mark, report, usage};
 use wharf_guest::{
     ContentMoves, DiskGrow, Driver, EngineAnswer, Error, Features, Gpu, Health, Identity, Limits,
     Moves, Node, Observed, ObservedSnapshot, ObservedVolume, Phase, Ports, Report, SnapshotKind,
-    SnapshotReport, Snapshots, Spec, Surroundings, Survey, Tag, Target, Usage, Volume,
-    VolumeReport, Volumes,
+    SnapshotReport, SnapshotState, Snapshots, Spec, Surroundings, Survey, Tag, Target, Usage,
+    Volume, VolumeReport, Volumes,
 };
 use wharf_guest::{Engine, EngineError, HostEngine, JobState, NamedRequest};
 
-/// Delay while no other node offers the content, ms.
+/// Delay while content is on its way, ms.
 const OFFERED_AGAIN_MS: u32 = 20;
 
 /// The driver that the host loads.
@@ -29,6 +29,9 @@ impl Driver for Simulated {
     }
 
     fn ensure(_: &Node, spec: &Spec) -> Result<Report, Error> {
+        if spec.fetched && matches!(report(&send("read")?, 0)?.phase, Phase::Absent) {
+            return Err(Error::NotFound);
+        }
         report(&send("create")?, spec.generation)
     }
 
@@ -95,17 +98,20 @@ impl ContentMoves for Simulated {
         if !matches!(found.phase, Phase::Elsewhere(_)) {
             return Ok(found);
         }
-        match HostEngine.transfer_state()? {
-            None => begin("receive")?,
-            Some(JobState::Running(_)) => {}
-            Some(JobState::Done(answer)) => accepted(&EngineAnswer {
-                status: answer.status,
-                headers: answer.headers,
-                body: answer.body,
-            })?,
-            Some(JobState::Failed(error)) => return Err(error.into()),
-        }
+        has_ended("receive")?;
         Ok(found)
+    }
+
+    fn send(_: &Node, _: &Tag, _: &str) -> Result<SnapshotReport, Error> {
+        let found = answer::snapshot(&send("read-snapshot")?)?;
+        let is_whole = matches!(found.state, SnapshotState::Ready(_));
+        if !is_whole || has_ended("send")? {
+            return Ok(found);
+        }
+        Ok(SnapshotReport {
+            state: SnapshotState::Copying(String::new()),
+            again_ms: Some(OFFERED_AGAIN_MS),
+        })
     }
 }
 
@@ -142,6 +148,7 @@ impl Snapshots for Simulated {
     }
 
     fn drop(_: &Node, _: &Tag, _: &str) -> Result<SnapshotReport, Error> {
+        HostEngine.end_transfer()?;
         answer::snapshot(&send("drop-snapshot")?)
     }
 
@@ -178,7 +185,25 @@ impl Volumes for Simulated {
 
 wharf_guest::export!(Simulated: Driver + Ports + Identity + Survey + Moves + ContentMoves + Volumes + Snapshots);
 
-/// Begins a transfer. The engine of the other node may not offer anything yet.
+/// Begins a transfer, unless there is one. Returns whether it has ended.
+fn has_ended(transfer: &str) -> Result<bool, Error> {
+    match HostEngine.transfer_state()? {
+        None => begin(transfer)?,
+        Some(JobState::Running(_)) => {}
+        Some(JobState::Done(answer)) => {
+            accepted(&EngineAnswer {
+                status: answer.status,
+                headers: answer.headers,
+                body: answer.body,
+            })?;
+            return Ok(true);
+        }
+        Some(JobState::Failed(error)) => return Err(error.into()),
+    }
+    Ok(false)
+}
+
+/// Begins a transfer. The other end may not be there yet.
 fn begin(transfer: &str) -> Result<(), Error> {
     let begun = NamedRequest::new(transfer).begin_transfer(&HostEngine);
     begun.map_err(|error| match error {

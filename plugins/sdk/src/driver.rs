@@ -76,13 +76,17 @@ pub trait Moves: Driver {
     fn move_here(node: &Node, spec: &Spec) -> Result<Report, Error>;
 }
 
-/// Moves of content between nodes without a common cluster, for drivers that read and write all content of a container.
+/// Moves of content between nodes without a common cluster, and backups, for drivers that read and write all content of a
+/// container.
 pub trait ContentMoves: Driver {
     /// Offers the content of a container that does not run.
     fn offer(node: &Node, target: &Target) -> Result<Report, Error>;
 
     /// Makes a container that does not run and has the offered content.
     fn fetch(node: &Node, spec: &Spec) -> Result<Report, Error>;
+
+    /// Sends the content of a snapshot to the host.
+    fn send(node: &Node, instance: &Tag, snapshot: &str) -> Result<SnapshotReport, Error>;
 }
 
 /// Public ports of virtual machines, for drivers that support them.

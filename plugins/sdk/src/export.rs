@@ -88,6 +88,9 @@ impl<T: ContentMoves> content::exports::wharf::plugin::content::Guest for Export
     fn fetch(node: Node, spec: Spec) -> Result<Report, Error> {
         T::fetch(&node, &spec)
     }
+    fn send(node: Node, instance: Tag, snapshot: String) -> Result<SnapshotReport, Error> {
+        T::send(&node, &instance, &snapshot)
+    }
 }
 
 impl<T: Volumes> volumes::exports::wharf::plugin::volumes::Guest for Exported<T> {

@@ -216,6 +216,13 @@ impl<'a> Host<'a> {
         Self::new(file, node, engine, scope)
     }
 
+    /// A call of `send`.
+    #[must_use]
+    pub fn send(file: &str, node: &Node, of: &Source, engine: &'a dyn Http) -> Self {
+        let scope = |_: &str| CallScope::send_snapshot(&node.installation, to_source(of));
+        Self::new(file, node, engine, scope)
+    }
+
     /// A call of `restore`.
     #[must_use]
     pub fn restore(
@@ -453,6 +460,7 @@ fn to_spec(spec: &Spec) -> driver::Spec {
         private_address: Some(std::net::Ipv4Addr::LOCALHOST),
         gpu_devices: spec.gpu_devices.clone(),
         source: spec.source.as_ref().map(to_source),
+        fetched: spec.fetched,
         may_exist: spec.may_exist,
         blueprint: Arc::new(Blueprint {
             images: given.images.iter().map(image).collect(),

@@ -44,6 +44,7 @@ fn creations() -> Vec<Creation> {
         incus::furnishing(),
         simulated::create(),
         volumes::holder(),
+        volumes::carrier(),
         volumes::docker(),
         volumes::incus(),
         volumes::attachment(),

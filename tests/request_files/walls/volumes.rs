@@ -124,6 +124,42 @@ pub fn holder() -> Creation {
     }
 }
 
+/// The carrier of a snapshot never runs, and has no network, mount or label of an instance.
+pub fn carrier() -> Creation {
+    let place = |key: &str| format!("request/create-carrier/body/{key}").leak() as &'static str;
+    let body = json!({
+        "Image": format!("localhost/wharf-snapshot/{MADE}:1"),
+        "Entrypoint": ["/bin/false"],
+        "Cmd": [],
+        "NetworkDisabled": true,
+        "Labels": { "io.wharf.installation": "none", "io.wharf.carrier": INSTALLATION },
+        "HostConfig": {
+            "NetworkMode": "none",
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges"],
+            "RestartPolicy": { "Name": "no" },
+        },
+    });
+    let snapshot = json!({ "id": MADE, "instance": WRITTEN, "incarnation": 1 });
+    Creation {
+        driver: "driver-docker",
+        request: "create-carrier",
+        calls: vec![Call {
+            name: "a carrier",
+            arguments: Vec::new(),
+            sample: json!({ "call": "send", "snapshot": snapshot }),
+            walls: vec![("", body)],
+        }],
+        members: Vec::new(),
+        free: Vec::new(),
+        doors: vec![
+            (place("HostConfig/Binds"), vec!["/:/mnt"].into()),
+            (place("HostConfig/Privileged"), true.into()),
+            (place("Image"), "localhost/wharf-snapshot/x:1".into()),
+        ],
+    }
+}
+
 /// The volume is the directory on the disk of its holder.
 pub fn docker() -> Creation {
     let body = json!({

@@ -289,7 +289,7 @@ fn decide(
         flavor: "base".to_owned(),
         web: false,
         images: Vec::new(),
-        node: None,
+        nodes: None,
     };
     let placement = inventory.place(&ask)?;
     let (claim, seq) = (placement.claim, view.rows.next_seq(owner)?);

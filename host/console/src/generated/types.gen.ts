@@ -106,6 +106,41 @@ export type CloneRequest = {
     cpu_tier?: 'general-purpose' | 'high-performance' | null;
 };
 
+export type RecoveryRequest = {
+    /**
+     * Number of vCPUs; without it, that of the backup.
+     */
+    n_vcpus?: number | null;
+    /**
+     * RAM in GiB; without it, that of the backup.
+     */
+    mem_gib?: number | null;
+    /**
+     * Disk in GiB, at least that of the backup; without it, that.
+     */
+    disk_size_gib?: number | null;
+    /**
+     * Unique name of lowercase letters, digits and hyphens, not in the form of a UUID. If omitted,
+     * the server generates a name of two words and a number.
+     *
+     */
+    name?: string | null;
+    /**
+     * Model of the GPU to attach; containers only. Omit it for an instance without a GPU.
+     */
+    gpu_model?: string | null;
+    /**
+     * Volumes to attach; containers only. They are on one node, and the instance is created there. A
+     * volume has one instance that writes it, or any number that read it.
+     *
+     */
+    volumes?: Array<VolumeMount> | null;
+    /**
+     * A class of CPU; without it, that of the backup.
+     */
+    cpu_tier?: 'general-purpose' | 'high-performance' | null;
+};
+
 export type UpdateRequest = {
     /**
      * New name.
@@ -440,6 +475,120 @@ export type ChangedSnapshot = {
 };
 
 export type SnapshotOrState = Snapshot | ChangedSnapshot;
+
+export type BucketRequest = {
+    /**
+     * Name, unique among your buckets, in the form of names of instances.
+     */
+    name: string;
+    /**
+     * The `https` URL of the object store, without a path. Its address must be public.
+     */
+    endpoint: string;
+    /**
+     * The region of the bucket.
+     */
+    region?: string | null;
+    /**
+     * The name of the bucket in the object store, which is the first part of the paths of requests.
+     */
+    bucket: string;
+    /**
+     * The part before the first slash in the names of all objects.
+     */
+    prefix?: string | null;
+};
+
+export type Bucket = {
+    id: Uuid;
+    name: string;
+    endpoint: string;
+    region: string;
+    /**
+     * The name of the bucket in the object store.
+     */
+    bucket: string;
+    prefix: string;
+    /**
+     * Number of your backups in the bucket.
+     */
+    n_backups: number;
+    created_at: Time;
+};
+
+export type BucketList = Array<Bucket>;
+
+export type BackupRequest = {
+    /**
+     * UUID or name of the bucket.
+     */
+    bucket: string;
+};
+
+/**
+ * The state of a backup. Of a failed one, `reason` says why, and nothing stays in the bucket.
+ */
+export type BackupState = 'running' | 'done' | 'failed';
+
+export type Backup = {
+    id: Uuid;
+    /**
+     * UUID of the bucket.
+     */
+    bucket: Uuid;
+    /**
+     * Name of the bucket.
+     */
+    bucket_name: string;
+    /**
+     * UUID of the instance, which may exist no more, or on another service.
+     */
+    instance: Uuid;
+    /**
+     * Name that the instance had.
+     */
+    instance_name: string;
+    flavor: string;
+    cpu_tier: CpuTier;
+    n_vcpus: number;
+    mem_gib: number;
+    /**
+     * The disk of the instance at that time; that of an instance from the backup is at least as large.
+     */
+    disk_size_gib: number;
+    state: BackupState;
+    /**
+     * Words about the progress in the state `running`; null in other states.
+     */
+    progress: string | null;
+    /**
+     * Why the last attempt to send or to verify it failed; null after a success.
+     */
+    reason: string | null;
+    /**
+     * Bytes of the content; null until it is done.
+     */
+    content_bytes: number | null;
+    /**
+     * Bytes in the bucket; null until it is done.
+     */
+    object_bytes: number | null;
+    created_at: Time;
+    /**
+     * Time at which it was done; null until then.
+     */
+    done_at: Time | null;
+    /**
+     * Time of the last success of a verification; null before.
+     */
+    verified_at: Time | null;
+    /**
+     * Whether it is being verified.
+     */
+    verifying: boolean;
+};
+
+export type BackupList = Array<Backup>;
 
 export type InstanceInList = InstanceFields;
 
@@ -1590,6 +1739,100 @@ export type CloneRequestWritable = {
     cpu_tier?: 'general-purpose' | 'high-performance' | null;
 };
 
+export type RecoveryRequestWritable = {
+    /**
+     * Number of vCPUs; without it, that of the backup.
+     */
+    n_vcpus?: number | null;
+    /**
+     * RAM in GiB; without it, that of the backup.
+     */
+    mem_gib?: number | null;
+    /**
+     * Disk in GiB, at least that of the backup; without it, that.
+     */
+    disk_size_gib?: number | null;
+    /**
+     * Unique name of lowercase letters, digits and hyphens, not in the form of a UUID. If omitted,
+     * the server generates a name of two words and a number.
+     *
+     */
+    name?: string | null;
+    /**
+     * Model of the GPU to attach; containers only. Omit it for an instance without a GPU.
+     */
+    gpu_model?: string | null;
+    /**
+     * OpenSSH public key on one line, for logins without a password.
+     */
+    public_key?: string | null;
+    /**
+     * URL of an S3-compatible endpoint, http or https, without credentials.
+     */
+    s3_endpoint_url?: string | null;
+    /**
+     * S3 access key ID.
+     */
+    s3_access_key_id?: string | null;
+    /**
+     * S3 secret access key.
+     */
+    s3_secret_access_key?: string | null;
+    /**
+     * Bucket, or bucket and path, to copy to `s3-prefill` in the home directory at the start.
+     */
+    s3_prefill_bucket?: string | null;
+    /**
+     * API key of an AI provider, for flavors with AI features.
+     */
+    ai_provider_api_key?: string | null;
+    /**
+     * Volumes to attach; containers only. They are on one node, and the instance is created there. A
+     * volume has one instance that writes it, or any number that read it.
+     *
+     */
+    volumes?: Array<VolumeMount> | null;
+    /**
+     * A class of CPU; without it, that of the backup.
+     */
+    cpu_tier?: 'general-purpose' | 'high-performance' | null;
+};
+
+export type BucketRequestWritable = {
+    /**
+     * Name, unique among your buckets, in the form of names of instances.
+     */
+    name: string;
+    /**
+     * The `https` URL of the object store, without a path. Its address must be public.
+     */
+    endpoint: string;
+    /**
+     * The region of the bucket.
+     */
+    region?: string | null;
+    /**
+     * The name of the bucket in the object store, which is the first part of the paths of requests.
+     */
+    bucket: string;
+    /**
+     * The part before the first slash in the names of all objects.
+     */
+    prefix?: string | null;
+    /**
+     * The id of an access key of the object store.
+     */
+    access_key_id: string;
+    /**
+     * The secret of this access key.
+     */
+    secret_access_key: string;
+    /**
+     * The passphrase of the backups in this bucket. Keep it elsewhere than in this service.
+     */
+    passphrase: string;
+};
+
 /**
  * UUID (36 characters with hyphens, in either case) or name of the instance.
  */
@@ -1637,6 +1880,16 @@ export type Snapshot2 = string;
  * UUID or name of the instance whose snapshots are wanted.
  */
 export type InstanceOfSnapshots = string;
+
+/**
+ * UUID or name of the bucket.
+ */
+export type Bucket2 = string;
+
+/**
+ * UUID of the backup.
+ */
+export type Backup2 = string;
 
 /**
  * Id of the share.

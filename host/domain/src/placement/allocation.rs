@@ -244,7 +244,7 @@ mod tests {
             web: true,
             flavor: "base".to_owned(),
             images: Vec::new(),
-            node: None,
+            nodes: None,
         };
         let claim = inventory.place(&request).unwrap().claim;
         inventory.add(&claim);

@@ -32,8 +32,8 @@ pub struct PlacementRequest {
     pub web: bool,
     /// Its images, one for each kind of engine.
     pub images: Vec<String>,
-    /// The node of its volumes, if it has any: no other one will do.
-    pub node: Option<NodeId>,
+    /// The nodes that will do, such as the node of its volumes; all of them if none.
+    pub nodes: Option<Vec<NodeId>>,
 }
 
 /// A chosen node and the claim on it.
@@ -148,7 +148,7 @@ impl Inventory {
                 ..vec![("flavor", 1, 0)].into()
             },
             // The caller names the volumes that bind the instance to its node.
-            None if request.node.is_some() => Vec::<crate::shortage::Shortage>::new().into(),
+            None if request.nodes.is_some() => Vec::<crate::shortage::Shortage>::new().into(),
             None => no_node(request),
         }
     }
@@ -312,10 +312,10 @@ fn lacks(node: &PlacementNode, images: &[String]) -> bool {
 
 /// Whether a node runs such instances, if it has their image.
 fn is_offered(node: &PlacementNode, request: &PlacementRequest) -> bool {
-    let bound_to = request.node.as_ref();
+    let bound_to = request.nodes.as_ref();
     takes_new(node, request.resource_type)
         && node.setup.cpu_tiers.contains(&request.cpu_tier)
-        && bound_to.is_none_or(|id| *id == node.setup.id)
+        && bound_to.is_none_or(|ids| ids.contains(&node.setup.id))
 }
 
 /// Whether a node takes new instances of a kind.

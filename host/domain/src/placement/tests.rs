@@ -164,7 +164,7 @@ fn request() -> impl Strategy<Value = PlacementRequest> {
             flavor: "base".to_owned(),
             web: web && !vm,
             images: Vec::new(),
-            node: None,
+            nodes: None,
         },
     )
 }
@@ -292,7 +292,7 @@ fn a_node_without_the_image_gets_no_instance() {
         flavor: "base".to_owned(),
         web: false,
         images: vec!["tools".to_owned()],
-        node: None,
+        nodes: None,
     };
     let lacks = |image: &str| [image.to_owned()].into();
     let place = |inventory: &Inventory| inventory.place(&request);
@@ -334,7 +334,7 @@ fn ports_of_a_node_that_is_not_configured_stay_taken() {
         flavor: "base".to_owned(),
         web: true,
         images: Vec::new(),
-        node: None,
+        nodes: None,
     };
     let gone = Inventory::new(vec![setup("gone", "h")], pools);
     let claim = gone.place(&request).unwrap().claim;
@@ -386,7 +386,7 @@ fn overcommitted_vcpus_are_shared_and_one_instance_has_at_most_the_nodes() {
         flavor: "base".to_owned(),
         web: false,
         images: Vec::new(),
-        node: None,
+        nodes: None,
     };
     let mut inventory = Inventory::new(vec![node], pools);
     let available =
@@ -461,7 +461,7 @@ fn a_volume_claims_disk_and_brings_its_instances_to_its_node() {
         flavor: "base".to_owned(),
         web: false,
         images: Vec::new(),
-        node: Some(a.clone()),
+        nodes: Some(vec![a.clone()]),
     };
     let short = inventory.place(&request).unwrap_err();
     assert_eq!(short.fields, [("disk_size_gib", 1, 0)]);

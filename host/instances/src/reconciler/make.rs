@@ -32,7 +32,16 @@ impl Attempt<'_> {
             Ok(never) => !never,
             Err(error) => return error.into(),
         };
+        let content = match self.content() {
+            Ok(content) => content,
+            Err(error) => return error.into(),
+        };
         self.tasks.requesting(id, may_exist);
+        if let Some(content) = content.as_ref().filter(|content| !content.has_come)
+            && let Err(next) = self.receive(&content.of).await
+        {
+            return next;
+        }
         let spec = match self.spec(may_exist) {
             Ok(spec) => spec,
             Err(error) => return error.into(),
@@ -41,6 +50,9 @@ impl Attempt<'_> {
         self.permit = None;
         if is_lost(&report) {
             self.tasks.not_answered(id, |last, now| last.creation = now);
+        }
+        if content.is_some() && matches!(report, Err(PluginError::NotFound)) {
+            return self.writer.content_came(false).await.into();
         }
         // The instance ended before it was reachable: with the engine, or by itself.
         if let Ok(DriverReport {

@@ -21,6 +21,7 @@ mod on_node;
 mod plan;
 mod planner;
 mod reach;
+mod receive;
 mod relocate;
 mod resize;
 mod restore;

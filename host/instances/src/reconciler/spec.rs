@@ -1,6 +1,7 @@
 //! The drivers' view of an instance, from its rows.
 
 use crate::App;
+use crate::content::content;
 use crate::private_ports::has_private_page;
 use crate::snapshots::{SOURCES, SourceRow};
 use crate::volumes::driver_mounts;
@@ -69,9 +70,10 @@ pub fn spec(
     provisioning_spec: ProvisioningSpec,
     may_exist: bool,
 ) -> Result<Spec, Error> {
-    let (web_is_private, source) = app.db.read(|rows| {
+    let (web_is_private, source, content) = app.db.read(|rows| {
         let web_is_private = has_private_page(rows, instance.id)?;
-        Ok::<_, Error>((web_is_private, rows.get(&SOURCES, instance.id)?))
+        let source = rows.get(&SOURCES, instance.id)?;
+        Ok::<_, Error>((web_is_private, source, content(rows, instance.id)?))
     })?;
     let ssh = provisioning_spec.blueprint.ssh.then_some(PublishedPort {
         node_port: instance.ssh_port,
@@ -93,6 +95,7 @@ pub fn spec(
         private_address: app.private_address(&instance.node),
         gpu_devices: instance.gpus.iter().map(|g| g.device.clone()).collect(),
         source: source.as_ref().map(SourceRow::driver_source),
+        fetched: content.is_some() && !instance.provisioned,
         may_exist,
         blueprint: provisioning_spec.blueprint,
     })

@@ -1,6 +1,7 @@
 //! Observations as writes. Each is for one generation of the row; a newer one makes it stale, and
 //! nothing is written.
 
+use crate::content::{CONTENT, ContentRow, content};
 use crate::copies::{self, CopyRow};
 use crate::host_keys::{HOST_KEYS, known_keys};
 use crate::restart::STARTS;
@@ -60,6 +61,18 @@ impl ObservationWriter {
             row.failed = true;
             row.intend(Intent::Stop, None);
             Ok(Changes::none().record(row, view.now, EventKind::Failed(why.clone())))
+        })
+        .await
+    }
+
+    /// The node has, or has no more, the content of a new instance that comes from a backup.
+    pub async fn content_came(&self, has_come: bool) -> Result<bool, Error> {
+        self.on_row(move |row, view| {
+            let content = content(view.rows, row.id)?.map(|content| ContentRow {
+                has_come,
+                ..content
+            });
+            Ok(Changes::none().set(&CONTENT, row.id, content))
         })
         .await
     }

@@ -2,9 +2,9 @@
 
 use super::rows::{RESTORES, snapshots_of};
 use crate::kept;
-use wharf_db::{Changes, Rows, View};
+use wharf_db::{Changes, Rows, SNAPSHOTS, View};
 use wharf_domain::error::Error;
-use wharf_domain::ids::InstanceId;
+use wharf_domain::ids::{InstanceId, SnapshotId};
 use wharf_domain::kept::KeptEvent;
 use wharf_domain::snapshot::Snapshot;
 
@@ -14,6 +14,15 @@ pub(crate) fn is_in_use(rows: &impl Rows, snapshot: &Snapshot) -> Result<bool, E
     Ok(restore.is_some_and(|restore| {
         restore.snapshot == snapshot.id || restore.first == Some(snapshot.id)
     }))
+}
+
+/// Deletes a snapshot, if it is not deleted yet.
+pub fn delete_one(view: &View<'_>, id: SnapshotId) -> Result<Changes, Error> {
+    let snapshot = view.rows.get(&SNAPSHOTS, id)?;
+    Ok(match snapshot.filter(|snapshot| !snapshot.deleted) {
+        Some(snapshot) => kept::delete(snapshot, view.now, KeptEvent::Deleted),
+        None => Changes::none(),
+    })
 }
 
 /// Deletes all snapshots of an instance, which ends their billing.

@@ -10,13 +10,13 @@ mod retire;
 mod rows;
 mod take;
 
-pub use delete::delete_all;
+pub use delete::{delete_all, delete_one};
 pub use estimate::SnapshotEstimate;
 pub use plan::PlanView;
 pub use read::SnapshotView;
 
 pub use rows::{
-    PlanRow, RESTORES, RestoreRow, SNAPSHOT_PLANS, SOURCED, SOURCES, SourceRow, is_bound,
+    PlanRow, RESTORES, RestoreRow, SNAPSHOT_PLANS, SOURCED, SOURCES, SourceRow, is_bound, source_of,
 };
 
 pub use rows::TABLES;

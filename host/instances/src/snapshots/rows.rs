@@ -191,6 +191,11 @@ fn check(rows: &ReadRows, findings: &mut Findings) -> Result<(), Error> {
     Ok(())
 }
 
+/// A snapshot as drivers know it.
+pub fn source_of(snapshot: &Snapshot) -> Source {
+    SourceRow::from(snapshot).driver_source()
+}
+
 /// The tag of the instance that a snapshot is of.
 pub(crate) fn tag(snapshot: &Snapshot) -> Tag {
     Tag {

@@ -35,8 +35,8 @@ pub(crate) struct Taker {
 }
 
 /// The inputs of a decision about a snapshot, beside the rows.
-pub(crate) struct Taking {
-    pub id: SnapshotId,
+pub struct Taking {
+    pub(crate) id: SnapshotId,
     inventory: SharedInventory,
     config: Arc<Config>,
     takers: BTreeMap<NodeId, Taker>,
@@ -44,7 +44,7 @@ pub(crate) struct Taking {
 
 impl App {
     /// Prepares a decision about a new snapshot.
-    pub(crate) fn taking(&self) -> Result<Taking, Error> {
+    pub fn taking(&self) -> Result<Taking, Error> {
         let takers = self.drivers.iter().map(|(node, driver)| {
             let kind = self.nodes.features(node).map(|features| features.snapshots);
             let engine = driver.engine_kind().to_owned();
@@ -148,7 +148,7 @@ impl Taking {
     }
 
     /// Decides about a snapshot, by hand or by a plan at this time.
-    pub(crate) fn take(
+    pub fn take(
         &self,
         view: &View<'_>,
         instance: &Instance,

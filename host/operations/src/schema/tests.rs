@@ -102,7 +102,7 @@ fn of_crates(crates: &[&str]) -> Vec<[String; 3]> {
 
 #[test]
 fn the_schema_has_the_tables_of_every_file() {
-    let names = of_crates(&["accounts", "ground", "hooks", "instances"]).into_iter();
+    let names = of_crates(&["accounts", "backups", "ground", "hooks", "instances"]).into_iter();
     let names: BTreeSet<_> = names.map(|[name, ..]| name).collect();
     let known = SCHEMA.tables.iter().copied().flatten();
     let known = known.copied().flatten();
@@ -114,7 +114,7 @@ fn the_schema_has_the_tables_of_every_file() {
 /// own is read as the kind, and a key may have the length of one of another table.
 #[test]
 fn the_tables_of_a_group_have_first_parts_of_one_form() {
-    let tables = of_crates(&["db", "accounts", "ground", "hooks", "instances"]);
+    let tables = of_crates(&["db", "accounts", "backups", "ground", "hooks", "instances"]);
     assert_eq!(tables.len(), SCHEMA.all().count());
     let mut groups = BTreeMap::<_, BTreeSet<_>>::new();
     for [_, first, group] in tables {

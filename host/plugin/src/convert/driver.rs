@@ -58,6 +58,7 @@ pub fn spec(spec: &Spec) -> wit::Spec {
         volumes: target.volumes.iter().map(volumes::mount).collect(),
         gpu_devices: spec.gpu_devices.clone(),
         source: spec.source.map(snapshots::source),
+        fetched: spec.fetched,
         may_exist: spec.may_exist,
         blueprint: blueprint::to_guest(&spec.blueprint),
     }

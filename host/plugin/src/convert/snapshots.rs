@@ -2,7 +2,7 @@
 
 use super::driver::{again, rows, tag, tag_from_guest};
 use super::short;
-use crate::bindings::{driver_types, snapshots as wit};
+use crate::bindings::{driver_types as wit, snapshots::ObservedSnapshot as Observed};
 use wharf_domain::driver::{
     CompleteSnapshot, ObservedSnapshot, PluginError, SnapshotKind, SnapshotReport, SnapshotState,
     Source,
@@ -10,19 +10,19 @@ use wharf_domain::driver::{
 use wharf_domain::ids::{NodeId, SnapshotId};
 
 /// To a guest.
-pub fn source(source: Source) -> driver_types::Source {
-    driver_types::Source {
+pub fn source(source: Source) -> wit::Source {
+    wit::Source {
         snapshot: source.snapshot.to_string(),
         instance: tag(source.instance),
     }
 }
 
 /// From a guest.
-pub fn kind(kind: driver_types::SnapshotKind) -> SnapshotKind {
+pub fn kind(kind: wit::SnapshotKind) -> SnapshotKind {
     match kind {
-        driver_types::SnapshotKind::None => SnapshotKind::None,
-        driver_types::SnapshotKind::Shared => SnapshotKind::Shared,
-        driver_types::SnapshotKind::Copied => SnapshotKind::Copied,
+        wit::SnapshotKind::None => SnapshotKind::None,
+        wit::SnapshotKind::Shared => SnapshotKind::Shared,
+        wit::SnapshotKind::Copied => SnapshotKind::Copied,
     }
 }
 
@@ -48,10 +48,7 @@ fn state(state: wit::SnapshotState) -> SnapshotState {
 }
 
 /// From a guest. An invalid id is skipped, as in a list of instances.
-pub fn list(
-    list: Vec<wit::ObservedSnapshot>,
-    node: &NodeId,
-) -> Result<Vec<ObservedSnapshot>, PluginError> {
+pub fn list(list: Vec<Observed>, node: &NodeId) -> Result<Vec<ObservedSnapshot>, PluginError> {
     rows(list, "snapshots", node, |row| {
         Some(ObservedSnapshot {
             snapshot: SnapshotId::parse(&row.id)?,

@@ -128,6 +128,7 @@ fn spec(n: u32) -> Spec {
         private_address: None,
         gpu_devices: Vec::new(),
         source: None,
+        fetched: false,
         may_exist: false,
         blueprint: Arc::new(Blueprint {
             images: vec![Image {

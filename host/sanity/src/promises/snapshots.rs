@@ -83,6 +83,45 @@ pub async fn restored(subject: &Subject) -> Result<Verdict> {
     nothing_is_left(subject).await
 }
 
+pub async fn sent(subject: &Subject) -> Result<Verdict> {
+    let send = async |of| subject.driver().send_content(of).await;
+    let unknown = new(&subject.spec()?);
+    if !are_taken(subject) || !subject.health.features.content {
+        let answer = send(unknown).await;
+        let clear = matches!(answer, Err(PluginError::Unsupported(_)));
+        ensure!(clear || is_absent(&answer), "{answer:?}");
+        return Ok(NONE);
+    }
+    let (spec, of) = up(subject).await?;
+    take(subject, &spec, of).await?;
+    let absent = send(unknown).await;
+    ensure!(is_absent(&absent), "of an absent one: {absent:?}");
+    let begin = Instant::now();
+    loop {
+        match send(of).await {
+            Err(PluginError::RetryLater(_)) => break,
+            Ok(SnapshotReport {
+                state: SnapshotState::Making(_),
+                again,
+            }) => tokio::time::sleep(again.unwrap_or_default()).await,
+            other => bail!("the host takes nothing: {other:?}"),
+        }
+        let left = begin.elapsed() < subject.sample.deadline;
+        ensure!(left, "it does not end, and the host takes nothing");
+    }
+    let listed = subject.listed().await?;
+    ensure!(listed.len() == 1, "one is there, and list has {listed:?}");
+    dropped(subject, of).await?;
+    let gone = send(of).await;
+    ensure!(is_absent(&gone), "of one that was removed: {gone:?}");
+    subject.remove(&spec.target).await?;
+    nothing_is_left(subject).await
+}
+
+fn is_absent(answer: &Result<SnapshotReport, PluginError>) -> bool {
+    matches!(answer, Ok(report) if report.state == SnapshotState::Absent)
+}
+
 pub async fn cloned(subject: &Subject) -> Result<Verdict> {
     if !are_taken(subject) {
         return Ok(NONE);

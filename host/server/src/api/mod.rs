@@ -4,6 +4,7 @@
 pub mod account;
 pub mod attach;
 pub mod audit;
+pub mod backups;
 pub mod create;
 pub mod delete;
 pub mod device;
@@ -51,6 +52,7 @@ use list_cache::ListCache;
 use serde::Serialize;
 use std::sync::Arc;
 use wharf_accounts::Accounts;
+use wharf_backups::Backups;
 use wharf_domain::error::Error;
 use wharf_hooks::Webhooks;
 use wharf_instances::App;
@@ -64,6 +66,7 @@ pub struct Api {
     app: Arc<App>,
     accounts: Arc<Accounts>,
     webhooks: Arc<Webhooks>,
+    backups: Arc<Backups>,
     schemas: Schemas,
     lists: ListCache,
 }
@@ -74,6 +77,7 @@ impl Api {
         app: Arc<App>,
         accounts: Arc<Accounts>,
         webhooks: Arc<Webhooks>,
+        backups: Arc<Backups>,
     ) -> Result<Self, SchemaError> {
         Ok(Self {
             lists: ListCache::new(LIST_CACHE_BYTES),
@@ -81,6 +85,7 @@ impl Api {
             app,
             accounts,
             webhooks,
+            backups,
         })
     }
 
@@ -104,7 +109,7 @@ pub enum EndpointReply {
     Instance(Bytes, Sight),
     /// An instance was created.
     Created(Bytes, Sight),
-    /// An API key or a webhook, whose secret the result has, an SSH key or a share was created.
+    /// An API key or a webhook, whose secret the result has, an SSH key, a share, a bucket or a backup was created.
     KeyCreated(Bytes),
     /// The request was done; the result has a secret.
     Secret(Bytes),

@@ -79,12 +79,12 @@ pub fn list(
 }
 
 /// A key belongs to the body and the path of its request.
-fn key_of(key: &str, named: &str, body: &[u8]) -> IdempotencyKey {
+pub(super) fn key_of(key: &str, named: &str, body: &[u8]) -> IdempotencyKey {
     IdempotencyKey::new(key, &[named.as_bytes(), b"\0", body].concat())
 }
 
 /// Fails if fields are wrong. They are reported only for an instance that is the caller's.
-fn checked(
+pub(super) fn checked(
     api: &Api,
     caller: &Caller,
     selector: &Selector,

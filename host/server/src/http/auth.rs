@@ -21,8 +21,6 @@ use wharf_ground::caller::{Caller, Credential};
 
 /// The path whose requests need a scope of their own.
 const METRICS: &str = "/metrics";
-/// The paths of webhooks. A webhook reads events for as long as it exists.
-const WEBHOOKS: &str = "/api/webhook/";
 
 const SCHEME: &str = "Bearer";
 
@@ -64,7 +62,7 @@ pub(super) async fn authenticate(
             &[Scope::Metrics]
         } else if request.method().is_safe() {
             &[Scope::Read]
-        } else if path.starts_with(WEBHOOKS) {
+        } else if reads_on(path) {
             &[Scope::Write, Scope::Read]
         } else {
             &[Scope::Write]
@@ -75,6 +73,17 @@ pub(super) async fn authenticate(
         request.extensions_mut().insert(Authenticated(caller));
     }
     next.run(request).await
+}
+
+/// Whether a change at this path lets its maker read more later: a webhook reads events, and a bucket the disks of
+/// instances.
+fn reads_on(path: &str) -> bool {
+    let mut segments = path.strip_prefix("/api/").unwrap_or_default().split('/');
+    match segments.next() {
+        Some("webhook" | "bucket" | "backup") => true,
+        Some("instance") => segments.nth(1) == Some("backup"),
+        _ => false,
+    }
 }
 
 /// The caller with the session of a request. A request with a key has none.

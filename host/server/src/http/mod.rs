@@ -11,6 +11,7 @@ mod admin_client;
 mod asset;
 mod attempts;
 mod auth;
+mod backups;
 mod body;
 mod budget;
 mod client;

@@ -22,7 +22,7 @@ use super::terminal;
 use super::tunnel;
 use super::usage;
 use super::webhooks;
-use super::{snapshots, volumes};
+use super::{backups, snapshots, volumes};
 use crate::api;
 use crate::api::list::ListPage;
 use axum::Router;
@@ -87,6 +87,7 @@ pub fn paths() -> impl Iterator<Item = &'static str> {
         .chain(shares::routes().map(|(path, _)| path))
         .chain(volumes::routes().map(|(path, _)| path))
         .chain(snapshots::routes().map(|(path, _)| path))
+        .chain(backups::routes().map(|(path, _)| path))
         .chain(webhooks)
         .chain(sign_in)
         .chain(public)
@@ -116,7 +117,7 @@ pub(super) fn router(interface: Arc<Interface>) -> Router {
     let authenticate = from_fn_with_state(Arc::clone(&interface), authenticate);
     let of_users = private().into_iter().chain(shares::routes());
     let of_users = of_users.chain(volumes::routes()).chain(snapshots::routes());
-    let private = with_routes(of_users.chain(webhooks::routes()))
+    let private = with_routes(of_users.chain(backups::routes()).chain(webhooks::routes()))
         .fallback(async || HttpError::UnknownPath)
         .layer(authenticate);
     let metrics = interface.metrics.clone();

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore, watch};
 use wharf_accounts::Accounts;
+use wharf_backups::Backups;
 use wharf_config::Config;
 use wharf_hooks::Webhooks;
 use wharf_instances::App;
@@ -59,6 +60,7 @@ impl Server {
         app: Arc<App>,
         accounts: Arc<Accounts>,
         webhooks: Arc<Webhooks>,
+        backups: Arc<Backups>,
         stopped: watch::Receiver<bool>,
     ) -> Result<Self, InterfaceError> {
         fn broken(error: impl std::fmt::Display) -> InterfaceError {
@@ -74,7 +76,7 @@ impl Server {
             metrics: metrics.clone(),
             docs: Docs::new(app.flavors(), &app.gpu_models()).map_err(broken)?,
             pages: Pages::new(&app, &accounts, &attempts, &metrics),
-            api: Api::new(app, accounts, webhooks).map_err(broken)?,
+            api: Api::new(app, accounts, webhooks, backups).map_err(broken)?,
             in_flight: Arc::new(Semaphore::new(
                 limits.max_connections.min(Semaphore::MAX_PERMITS),
             )),

@@ -105,6 +105,12 @@ schemas! {
     restore: "RestoreRequest",
     /// `POST /api/snapshot/{id}/clone/`.
     clone: "CloneRequest" beside "Instance" "CreateRequest",
+    /// `POST /api/bucket/`.
+    bucket: "BucketRequest" beside "Bucket",
+    /// `POST /api/instance/{uuid}/backup/`.
+    backup: "BackupRequest" beside "Backup",
+    /// `POST /api/backup/{id}/restore/`.
+    recovery: "RecoveryRequest" beside "Instance" "CreateRequest",
 }
 
 /// An embedded schema does not compile.

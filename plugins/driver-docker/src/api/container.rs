@@ -102,6 +102,16 @@ impl Api<'_> {
         self.send(&NamedRequest::new("delete-part").timeout_ms(DISK_WORK_MS))
     }
 
+    /// Creates the carrier of the call's snapshot.
+    pub fn create_carrier(&self) -> Result<Reply<()>, Error> {
+        self.send(&NamedRequest::new("create-carrier").timeout_ms(BUSY_MS))
+    }
+
+    /// Removes it.
+    pub fn remove_carrier(&self) -> Result<Reply<()>, Error> {
+        self.send(&NamedRequest::new("remove-carrier").timeout_ms(DISK_WORK_MS))
+    }
+
     /// The limits of the call's size.
     pub fn limits(&self) -> Result<Limits, Error> {
         NamedRequest::new("resize").show(self.engine)?.json()

@@ -1,4 +1,4 @@
-//! Transfers of all content from one container to another.
+//! Transfers of all content from one container to another, or to the host.
 
 use super::{Api, Reply, accepted};
 use wharf_guest::NamedRequest;
@@ -30,22 +30,27 @@ impl Api<'_> {
         self.begin(&NamedRequest::new("offer").with("container", from))
     }
 
-    /// Begins the transfer of the content that another node offers.
+    /// Begins the transfer of the content that is offered.
     pub fn fetch_content(&self) -> Result<(), Error> {
         self.begin(&NamedRequest::new("fetch"))
+    }
+
+    /// Begins to send the content of the call's snapshot to the host.
+    pub fn send_content(&self) -> Result<(), Error> {
+        self.begin(&NamedRequest::new("send"))
     }
 
     fn begin(&self, transfer: &NamedRequest) -> Result<(), Error> {
         transfer
             .begin_transfer(self.engine)
             .map_err(|error| match error {
-                // The node has reached its limit of transfers, or nothing is offered; nothing was sent.
+                // The node has reached its limit of transfers, or nothing is offered or taken; nothing was sent.
                 EngineError::Unreachable(_) => Error::RetryLater(TURN_MS),
                 other => other.into(),
             })
     }
 
-    /// Reads the state of the transfer of the call's instance.
+    /// Reads the state of the transfer of the call.
     pub fn transfer(&self) -> Result<Moving, Error> {
         Ok(match self.engine.transfer_state()? {
             None => Moving::Nothing,

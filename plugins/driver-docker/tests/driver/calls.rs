@@ -41,6 +41,11 @@ impl<'a> Calls<'a> {
         self.create(spec, |ctx| content::fetch(ctx, spec))
     }
 
+    pub fn send(&self, of: &Source) -> Result<SnapshotReport, Error> {
+        let host = Host::send(FILE, self.node, of, self.fake);
+        self.call(&host, content::send)
+    }
+
     pub fn start(&self, target: &Target) -> Result<Report, Error> {
         self.change(target, |ctx| lifecycle::start(ctx, target))
     }

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod backups;
 mod calls;
 mod creation;
 mod digest;

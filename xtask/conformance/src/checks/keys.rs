@@ -1,6 +1,7 @@
 //! API keys of the caller, their scopes, and the audit log.
 
 use super::auth::{additional_endpoints, instance_endpoints};
+use super::backups::backup_endpoints;
 use super::snapshots::snapshot_endpoints;
 use super::volumes::volume_endpoints;
 use super::webhooks::{MISSING, webhook_endpoints};
@@ -19,6 +20,7 @@ pub(super) fn other_endpoints(c: &Context<'_>) -> Vec<(&'static str, String, Val
     endpoints.extend(webhook_endpoints(MISSING));
     endpoints.extend(volume_endpoints(MISSING));
     endpoints.extend(snapshot_endpoints(MISSING));
+    endpoints.extend(backup_endpoints(MISSING));
     endpoints.extend([
         ("GET", INSTANCES.to_owned(), Value::Null),
         ("POST", INSTANCES.to_owned(), c.small("container")),
@@ -75,13 +77,14 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         decision(
             "5",
-            "a key with the scope `write` reads nothing, and changes no webhook",
+            "a key with the scope `write` reads nothing, and changes no webhook and no bucket",
             |c| {
                 let (client, id) = create(c, &json!({ "scopes": ["write"] }))?;
                 let mut endpoints = instance_endpoints(&c.name());
                 endpoints.extend(other_endpoints(c));
                 endpoints.retain(|(method, _, _)| *method == "GET");
                 endpoints.extend(webhook_endpoints(MISSING));
+                endpoints.extend(backup_endpoints(MISSING));
                 for (method, path, body) in endpoints {
                     let response = client.send(method, &path, &body)?;
                     ensure!(response.status == 403, "{method} {path}: {response}");

@@ -2,6 +2,7 @@
 
 mod account;
 mod auth;
+mod backups;
 mod body;
 mod capacity;
 mod catalogue;
@@ -102,6 +103,7 @@ pub fn all() -> Vec<Check> {
         snapshots::checks(),
         snapshot_uses::checks(),
         snapshot_plans::checks(),
+        backups::checks(),
     ]
     .into_iter()
     .flatten()

@@ -5,7 +5,9 @@ use crate::act::Args;
 use crate::acts;
 use crate::model::Ask;
 use crate::setup::GPU;
-use crate::sim::{Sim, selector};
+use crate::sim::{EndOfProcess, Sim, selector};
+use std::time::Duration;
+use tokio::time::timeout;
 use wharf_db::{Read as _, ReadRows};
 use wharf_domain::capacity::{CpuTier, Size};
 use wharf_domain::error::FieldErrors;
@@ -39,6 +41,8 @@ pub const SIZES: [Size; 4] = [
     size(4, 6, 40),
     size(6, 8, 60),
 ];
+/// The longest wait for a call about an instance.
+const CALLED: Duration = Duration::from_secs(20);
 const PORTS: [u16; 3] = [80, 443, 8080];
 
 const fn size(n_vcpus: u32, mem_gib: u32, disk_size_gib: u32) -> Size {
@@ -83,6 +87,7 @@ async fn create(sim: Sim, args: Args) {
         secrets: InstanceSecrets::default(),
         volumes: mounts,
         source: None,
+        content: None,
     };
     // One of three keys, so that requests are repeated, sometimes with another body.
     let key = args.number(2, 3);
@@ -203,7 +208,16 @@ async fn restart(sim: Sim, args: Args) {
 
 async fn delete(sim: Sim, args: Args) {
     let is_new = args.is_one_in(3, 3);
-    let fits = |one: &Instance| !(is_new && one.provisioned);
+    // One in four comes within a call about the instance, and Wharf may end before the answer.
+    let called = if args.is_one_in(3, 4) {
+        timeout(CALLED, sim.outside.world.next_call()).await.ok()
+    } else {
+        None
+    };
+    let fits = |one: &Instance| match called {
+        Some(id) => one.id == id,
+        None => !(is_new && one.provisioned),
+    };
     let Some(of) = target(&sim, args, fits) else {
         return;
     };
@@ -211,6 +225,9 @@ async fn delete(sim: Sim, args: Args) {
     let ask = Ask::Delete(of.instance.id);
     sim.ask(of.who, of.words("deletes"), Some(ask), deleted, |()| None)
         .await;
+    if called.is_some() && args.is_one_in(2, 3) {
+        sim.outside.end.ask(EndOfProcess::Kill);
+    }
 }
 
 async fn update(sim: Sim, of: Target, request: UpdateRequest, words: String) {

@@ -181,6 +181,7 @@ async fn clone_snapshot(sim: Sim, args: Args) {
         public_key: None,
         secrets: InstanceSecrets::default(),
         volumes: Vec::new(),
+        content: None,
         source: Some(own.snapshot.id),
     };
     let ask = Ask::Create {

@@ -74,7 +74,7 @@ fn request(vm: bool, gpu: bool, disk_size_gib: u32) -> PlacementRequest {
         flavor: "base".to_owned(),
         web: true,
         images: Vec::new(),
-        node: None,
+        nodes: None,
     }
 }
 

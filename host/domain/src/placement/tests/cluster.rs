@@ -40,7 +40,7 @@ fn request(owner: UserId) -> PlacementRequest {
         flavor: "base".to_owned(),
         web: false,
         images: Vec::new(),
-        node: None,
+        nodes: None,
     }
 }
 

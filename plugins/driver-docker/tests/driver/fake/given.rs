@@ -54,6 +54,7 @@ pub fn spec(n: u8) -> Spec {
         volumes: Vec::new(),
         gpu_devices: Vec::new(),
         source: None,
+        fetched: false,
         may_exist: false,
         blueprint: Blueprint {
             images: vec![Image {

@@ -152,7 +152,7 @@ fn image(world: &World, name: &str, what: &str) -> Answer {
     }
 }
 
-fn create(world: &mut World, name: &str, body: Value) -> Answer {
+fn create(world: &mut World, name: &str, mut body: Value) -> Answer {
     let image = body["Image"].as_str().unwrap();
     if !world.images.contains(image) && world.snapshot(image).is_none() {
         return no(404, &format!("No such image: {image}"));
@@ -171,12 +171,19 @@ fn create(world: &mut World, name: &str, body: Value) -> Answer {
         return no(400, NO_LXCFS);
     }
     world.next_container += 1;
-    let copied = world.snapshot(image).map(|snapshot| snapshot.files.clone());
+    let snapshot = world.snapshot(image).cloned();
+    if let Some(snapshot) = &snapshot {
+        // A container has the labels of its image too.
+        let mut labels = snapshot.labels.clone();
+        let own = body["Labels"].as_object().unwrap().clone();
+        labels.as_object_mut().unwrap().extend(own);
+        body["Labels"] = labels;
+    }
     world.containers.insert(
         world.renamed_to.unwrap_or(name).into(),
         Container {
             id: format!("{:064x}", world.next_container),
-            files: copied.unwrap_or_default(),
+            files: snapshot.map(|snapshot| snapshot.files).unwrap_or_default(),
             body,
             ..Container::default()
         },

@@ -28,7 +28,7 @@ pub struct Event {
 #[derive(Debug, Clone)]
 pub struct Image {
     pub files: Vec<String>,
-    labels: Value,
+    pub labels: Value,
     /// Bytes of its own data.
     pub copied: u64,
     /// Bytes of data in the snapshots below it.

@@ -1,11 +1,11 @@
-//! The addresses that webhooks may have. Wharf sends requests on behalf of users, so an address that
-//! only Wharf's network reaches is refused.
+//! The addresses that requests may have. Wharf sends them on behalf of users, so an address that only
+//! Wharf's network reaches is refused.
 
 use super::own_addresses::is_of_this_machine;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::{Host, Url};
-use wharf_config::WebhookConfig;
+use wharf_config::OutboundConfig;
 
 /// Networks of IPv4 that are not public: the special-purpose registry of IANA, multicast, and an
 /// address for the metadata of a cloud.
@@ -47,8 +47,8 @@ const fn v6([a, b]: [u16; 2], length: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0), length)
 }
 
-/// Whether a webhook may reach an address. `own` has those of the public URL and of the nodes.
-pub fn permits(config: &WebhookConfig, own: &[IpAddr], address: IpAddr) -> bool {
+/// Whether a request may reach an address. `own` has those of the public URL and of the nodes.
+pub fn permits(config: &OutboundConfig, own: &[IpAddr], address: IpAddr) -> bool {
     // A mapped address reaches the one within.
     let address = address.to_canonical();
     let mut allowed = config.allow.iter();
@@ -65,10 +65,10 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Parses the URL of a webhook. A host name is resolved at each delivery, so only the address of a URL
+/// Parses a URL. A host name is resolved at each request, so only the address of a URL
 /// with one is checked here.
-pub fn check_url(config: &WebhookConfig, own: &[IpAddr], text: &str) -> Result<Url, &'static str> {
-    let url = Url::parse(text).map_err(|_| "must be a URL such as https://example.com/hook")?;
+pub fn check_url(config: &OutboundConfig, own: &[IpAddr], text: &str) -> Result<Url, &'static str> {
+    let url = Url::parse(text).map_err(|_| "must be a URL such as https://example.com")?;
     match url.scheme() {
         "https" => {}
         "http" if config.http => {}
@@ -76,7 +76,7 @@ pub fn check_url(config: &WebhookConfig, own: &[IpAddr], text: &str) -> Result<U
         _ => return Err("must begin with https://"),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("must have no user name and no password; the signature proves the sender");
+        return Err("must have no user name and no password");
     }
     if url.fragment().is_some() {
         return Err("must have no fragment");
@@ -97,11 +97,11 @@ pub fn check_url(config: &WebhookConfig, own: &[IpAddr], text: &str) -> Result<U
 
 #[cfg(test)]
 mod tests {
-    use super::{WebhookConfig, check_url, permits};
+    use super::{OutboundConfig, check_url, permits};
 
     #[test]
     fn only_public_addresses_are_permitted() {
-        let config = WebhookConfig::default();
+        let config = OutboundConfig::default();
         for refused in [
             "0.0.0.0",
             "10.1.2.3",
@@ -152,11 +152,11 @@ mod tests {
 
     #[test]
     fn the_operator_can_allow_networks() {
-        let config = WebhookConfig {
+        let config = OutboundConfig {
             allow: ["10.0.0.0/8", "fd00::/8", "1.1.1.1/32"]
                 .map(|net| net.parse().unwrap())
                 .to_vec(),
-            ..WebhookConfig::default()
+            ..OutboundConfig::default()
         };
         for (address, permitted) in [
             ("10.1.2.3", true),
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn urls() {
-        let config = WebhookConfig::default();
+        let config = OutboundConfig::default();
         for (url, refused) in [
             ("https://example.com/hook?a=b", None),
             ("https://1.1.1.1:8443/", None),
@@ -199,7 +199,7 @@ mod tests {
                 None => assert_eq!(found, None, "{url}"),
             }
         }
-        let config = WebhookConfig {
+        let config = OutboundConfig {
             http: true,
             ..config
         };

@@ -1,0 +1,91 @@
+//! `GET` of backups.
+
+use crate::Backups;
+use crate::rows::{backup, backups_of, bucket, buckets_of};
+use std::collections::BTreeMap;
+use wharf_db::Read;
+use wharf_domain::backup::{Backup, BackupState};
+use wharf_domain::error::Error;
+use wharf_domain::ids::{BackupId, BucketId, UserId};
+use wharf_ground::caller::Caller;
+use wharf_instances::{Selector, find};
+
+/// A backup as its owner sees it.
+#[derive(Debug, Clone)]
+pub struct BackupView {
+    pub backup: Backup,
+    pub bucket_name: String,
+    /// Words about the progress while it runs.
+    pub progress: Option<String>,
+}
+
+impl Backups {
+    /// The caller's backups, those of one instance, or those in one bucket; the newest first. Those of an instance that
+    /// was deleted are found by its id.
+    pub fn list(
+        &self,
+        caller: &Caller,
+        of: Option<&Selector>,
+        in_bucket: Option<&str>,
+    ) -> Result<Vec<BackupView>, Error> {
+        let owner = caller.user;
+        self.db.read(|rows| {
+            let instance = match of {
+                Some(Selector::Id(id)) => Some(*id),
+                Some(selector) => Some(find(rows, owner, selector)?.id),
+                None => None,
+            };
+            let within = in_bucket.map(|named| bucket(rows, owner, named));
+            let within = within.transpose()?.map(|bucket| bucket.id);
+            let names = names(rows, owner)?;
+            let mut found = backups_of(rows, owner)?;
+            found.retain(|backup| {
+                !backup.is_deleted()
+                    && instance.is_none_or(|id| id == backup.of.instance)
+                    && within.is_none_or(|id| id == backup.bucket)
+            });
+            found.sort_by_key(|backup| std::cmp::Reverse((backup.created_at, backup.id)));
+            Ok(found
+                .into_iter()
+                .map(|backup| self.view(&names, backup))
+                .collect())
+        })
+    }
+
+    /// One of the caller's backups.
+    pub fn get(&self, caller: &Caller, id: BackupId) -> Result<BackupView, Error> {
+        self.db.read(|rows| {
+            let found = backup(rows, caller.user, id)?;
+            Ok(self.view(&names(rows, caller.user)?, found))
+        })
+    }
+
+    /// One of the caller's backups that an instance can be made from.
+    pub fn source(&self, caller: &Caller, id: BackupId) -> Result<Backup, Error> {
+        let found = self.db.read(|rows| backup(rows, caller.user, id))?;
+        if !matches!(found.state, BackupState::Done(_)) {
+            let state = found.state_word();
+            return Err(Error::Refused(format!(
+                "the state of the backup is {state}"
+            )));
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn view(&self, names: &BTreeMap<BucketId, String>, backup: Backup) -> BackupView {
+        let progress = self.progress.lock().get(&backup.id).cloned();
+        let is_running = matches!(backup.state, BackupState::Running(_));
+        BackupView {
+            bucket_name: names.get(&backup.bucket).cloned().unwrap_or_default(),
+            progress: progress.filter(|words| is_running && !words.is_empty()),
+            backup,
+        }
+    }
+}
+
+fn names(rows: &impl Read, owner: UserId) -> Result<BTreeMap<BucketId, String>, Error> {
+    let buckets = buckets_of(rows, owner)?.into_iter();
+    Ok(buckets
+        .map(|bucket| (bucket.id, bucket.name.to_string()))
+        .collect())
+}

@@ -1,0 +1,66 @@
+//! The rows of buckets and backups.
+
+use wharf_db::{Findings, ReadRows, Rows, Table, tables};
+use wharf_domain::backup::{Backup, Bucket};
+use wharf_domain::error::Error;
+use wharf_domain::ids::{BackupId, BucketId, UserId};
+
+/// The most buckets of a user.
+pub const MAX_BUCKETS: usize = 20;
+/// The most backups of a user.
+pub const MAX_BACKUPS: usize = 1000;
+
+const BUCKET: Error = Error::Missing("Bucket");
+const BACKUP: Error = Error::Missing("Backup");
+
+tables! {
+    /// Buckets of a user.
+    pub const BUCKETS: Table<UserId, BucketId, Bucket> =
+        Table::bounded(b'w', 2, "20 of a user", "Until the user forgets it").wakes_user("buckets");
+    /// Backups of a user.
+    pub const BACKUPS: Table<UserId, BackupId, Backup> =
+        Table::bounded(b'w', 3, "1000 of a user", "Until the user deletes it, or forgets its bucket")
+            .wakes_user("backups")
+            .checked(check);
+}
+
+/// The buckets of a user.
+pub fn buckets_of(rows: &impl Rows, owner: UserId) -> Result<Vec<Bucket>, Error> {
+    rows.under(&BUCKETS, &owner)?
+        .map(|row| row.map(|(_, bucket)| bucket))
+        .collect()
+}
+
+/// The bucket of a user with this id or name.
+pub fn bucket(rows: &impl Rows, owner: UserId, named: &str) -> Result<Bucket, Error> {
+    let id = BucketId::parse(named);
+    let is_named = |bucket: &Bucket| Some(bucket.id) == id || bucket.name.as_str() == named;
+    let found = buckets_of(rows, owner)?.into_iter().find(is_named);
+    found.ok_or(BUCKET)
+}
+
+/// The backups of a user, those that are being deleted included.
+pub fn backups_of(rows: &impl Rows, owner: UserId) -> Result<Vec<Backup>, Error> {
+    rows.under(&BACKUPS, &owner)?
+        .map(|row| row.map(|(_, backup)| backup))
+        .collect()
+}
+
+/// A backup of a user.
+pub fn backup(rows: &impl Rows, owner: UserId, id: BackupId) -> Result<Backup, Error> {
+    let found = rows.get(&BACKUPS, (owner, id))?;
+    found.filter(|backup| !backup.is_deleted()).ok_or(BACKUP)
+}
+
+/// Each backup has its bucket.
+fn check(rows: &ReadRows, wrong: &mut Findings) -> Result<(), Error> {
+    for row in rows.all(&BACKUPS)? {
+        let Ok((owner, id, backup)) = row else {
+            continue;
+        };
+        if rows.get(&BUCKETS, (owner, backup.bucket))?.is_none() {
+            wrong.push(format!("backup {id}: its bucket does not exist"));
+        }
+    }
+    Ok(())
+}

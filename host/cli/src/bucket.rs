@@ -1,0 +1,279 @@
+//! `wharf bucket`: backups of instances in object stores of the user.
+
+use crate::ask_password::of_terminal;
+use crate::connection::Connection;
+use crate::create::{ACCESS_KEY, Recover, SECRET_KEY};
+use crate::failure::Failure;
+use crate::names;
+use crate::output::Column::{Number, Text, Whole};
+use crate::output::{note, or_none, table, time};
+use crate::wait::{Look, WaitLimit, Words, until};
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use std::env;
+use wharf_client::types::{Backup, BackupRequest, BackupState, Bucket, BucketRequest};
+use wharf_client::{Client, Reply, Secret};
+
+/// The variable with the passphrase of backups.
+const PASSPHRASE: &str = "WHARF_BUCKET_PASSPHRASE";
+
+#[derive(Subcommand)]
+pub enum BucketCommand {
+    /// List your buckets
+    #[command(visible_alias = "list")]
+    Ls(Connection),
+    Add(Add),
+    /// Forget a bucket; the backups in it stay, and `add` with their passphrase finds them again
+    Forget {
+        /// Name or UUID of the bucket
+        #[arg(add = names::buckets())]
+        name: String,
+        #[command(flatten)]
+        connection: Connection,
+    },
+    Send(Send),
+    /// List your backups, the newest first
+    Contents {
+        /// Only those in this bucket
+        #[arg(long, value_name = "BUCKET", add = names::buckets())]
+        bucket: Option<String>,
+        /// Only those of this instance; of a deleted one, by its UUID
+        #[arg(long, value_name = "INSTANCE", add = names::instances())]
+        instance: Option<String>,
+        #[command(flatten)]
+        connection: Connection,
+    },
+    Verify(Verify),
+    Recover(Box<Recover>),
+    /// Delete a backup, or end one that runs
+    Discard {
+        /// UUID of the backup
+        #[arg(add = names::backups())]
+        backup: String,
+        #[command(flatten)]
+        connection: Connection,
+    },
+}
+
+/// Add a bucket of an S3-compatible object store, with the backups that are in it
+///
+/// Its access key is in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and the passphrase of its backups in
+/// WHARF_BUCKET_PASSPHRASE; what is not set is asked for. Without the passphrase, no other server can read the backups.
+#[derive(Args)]
+pub struct Add {
+    /// Name, unique among your buckets
+    name: String,
+    /// URL of the object store, without a path
+    #[arg(long, value_name = "URL")]
+    endpoint: String,
+    /// Name of the bucket in the object store
+    #[arg(long)]
+    bucket: String,
+    /// Region; default: us-east-1
+    #[arg(long)]
+    region: Option<String>,
+    /// Part before the first slash in the names of all objects; default: wharf
+    #[arg(long)]
+    prefix: Option<String>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Send a backup of an instance to a bucket, without its volumes
+#[derive(Args)]
+pub struct Send {
+    /// Name or UUID of the instance
+    #[arg(add = names::instances())]
+    instance: String,
+    /// Name or UUID of the bucket
+    #[arg(add = names::buckets())]
+    bucket: String,
+    #[command(flatten)]
+    wait: Waiting,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Read a backup back from its bucket, and compare it with what was sent
+#[derive(Args)]
+pub struct Verify {
+    /// UUID of the backup
+    #[arg(add = names::backups())]
+    backup: String,
+    #[command(flatten)]
+    wait: Waiting,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Args)]
+struct Waiting {
+    /// Wait for the end
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    limit: WaitLimit,
+}
+
+impl BucketCommand {
+    pub async fn run(self) -> Result<()> {
+        match self {
+            Self::Ls(connection) => {
+                let buckets = connection.client()?.list_buckets().send().await?;
+                connection.print(&buckets, |buckets| print_buckets(&buckets))
+            }
+            Self::Add(add) => add.run().await,
+            Self::Forget { name, connection } => {
+                connection.client()?.forget_bucket(&name).send().await?;
+                note(&format!("{name} is forgotten; its backups stay in it."));
+                Ok(())
+            }
+            Self::Send(send) => send.run().await,
+            Self::Contents {
+                bucket,
+                instance,
+                connection,
+            } => {
+                let client = connection.client()?;
+                let listed = client.list_backups(instance.as_deref(), bucket.as_deref());
+                connection.print(&listed.send().await?, |backups| print(&backups))
+            }
+            Self::Verify(verify) => verify.run().await,
+            Self::Recover(recover) => recover.run().await,
+            Self::Discard { backup, connection } => {
+                connection.client()?.delete_backup(&backup).send().await?;
+                note(&format!("{backup} is deleted."));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Add {
+    async fn run(self) -> Result<()> {
+        let client = self.connection.client()?;
+        let key = secret(ACCESS_KEY, "Id of the access key: ")?;
+        let secret_key = secret(SECRET_KEY, "Secret of the access key: ")?;
+        let passphrase = secret(PASSPHRASE, "Passphrase of the backups: ")?;
+        if variable(PASSPHRASE).is_none()
+            && of_terminal("The passphrase once more: ")? != passphrase.expose()
+        {
+            return Err(Failure::Usage("the passphrases differ".to_owned()).into());
+        }
+        let (endpoint, name) = (self.endpoint, self.name);
+        let mut body = BucketRequest::new(key, self.bucket, endpoint, name, passphrase, secret_key);
+        body.region = self.region;
+        body.prefix = self.prefix;
+        let added = client.add_bucket(&body).send().await?;
+        self.connection
+            .print(&added, |added| print_buckets(&[added]))
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A secret from a variable, or else from the terminal.
+fn secret(name: &str, prompt: &str) -> Result<Secret> {
+    let text = variable(name).map_or_else(|| of_terminal(prompt), Ok)?;
+    Ok(text.into())
+}
+
+impl Send {
+    async fn run(self) -> Result<()> {
+        let client = self.connection.client()?;
+        let body = BackupRequest::new(self.bucket);
+        let begun = client.create_backup(&self.instance, &body).send().await?;
+        ended(&client, begun, &self.wait, &self.connection).await
+    }
+}
+
+impl Verify {
+    async fn run(self) -> Result<()> {
+        let client = self.connection.client()?;
+        let begun = client.verify_backup(&self.backup).send().await?;
+        ended(&client, begun, &self.wait, &self.connection).await
+    }
+}
+
+/// Prints a backup, after the end of its work if told to wait.
+async fn ended(
+    client: &Client,
+    begun: Reply<Backup>,
+    waiting: &Waiting,
+    connection: &Connection,
+) -> Result<()> {
+    if !waiting.wait {
+        return connection.print(&begun, |backup| print(&[backup]));
+    }
+    let Backup { id, verifying, .. } = begun.body()?;
+    let mut words = Words::new(&format!("Waiting for the end of {}", *id));
+    let done = until(&id, "done", waiting.limit, async || {
+        let reply = client.get_backup(&id).send().await?;
+        let now = reply.body()?;
+        let why = now.reason.as_ref();
+        match now.state {
+            BackupState::Failed => bail!("{} has failed: {}", *id, or_none(why)),
+            // The reason of a verification that goes on is that of its last attempt.
+            BackupState::Done if !now.verifying => match why.filter(|_| verifying) {
+                Some(why) => bail!("{} is not verified: {why}", *id),
+                None => return Ok(Look::Done(reply)),
+            },
+            _ => {}
+        }
+        if let Some(shown) = now.progress.as_ref().or(why) {
+            words.show(shown);
+        }
+        Ok(Look::Not(now.state.to_string()))
+    });
+    let done = done.await?;
+    connection.print(&done, |backup| print(&[backup]))
+}
+
+fn print_buckets(buckets: &[Bucket]) -> Result<()> {
+    let columns = [
+        Text("NAME"),
+        Text("BUCKET"),
+        Text("PREFIX"),
+        Text("ENDPOINT"),
+        Number("BACKUPS"),
+    ];
+    let row = |bucket: &Bucket| {
+        [
+            bucket.name.clone(),
+            bucket.bucket.clone(),
+            bucket.prefix.clone(),
+            bucket.endpoint.clone(),
+            bucket.n_backups.to_string(),
+        ]
+    };
+    table(columns, buckets.iter().map(row))
+}
+
+fn print(backups: &[Backup]) -> Result<()> {
+    let columns = [
+        Text("ID"),
+        Whole("STATE"),
+        Text("INSTANCE"),
+        Text("BUCKET"),
+        Number("SIZE"),
+        Text("TAKEN"),
+        Text("VERIFIED"),
+        Text("REASON"),
+    ];
+    let row = |backup: &Backup| {
+        let mib = backup.object_bytes.map(|bytes| bytes.div_ceil(1 << 20));
+        [
+            backup.id.to_string(),
+            backup.state.to_string(),
+            backup.instance_name.clone(),
+            backup.bucket_name.clone(),
+            or_none(mib.map(|mib| format!("{mib} MiB"))),
+            time(Some(&backup.created_at)),
+            time(backup.verified_at.as_ref()),
+            or_none(backup.reason.as_ref().or(backup.progress.as_ref())),
+        ]
+    };
+    table(columns, backups.iter().map(row))
+}

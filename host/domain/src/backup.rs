@@ -1,0 +1,149 @@
+//! Backups: copies of the disks of instances, outside all nodes, in buckets of their users.
+
+use super::capacity::{CpuTier, Size};
+use super::ids::{BackupId, BucketId, InstanceId, SnapshotId, UserId};
+use super::name::Name;
+use super::secret::Encrypted;
+use super::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// A bucket of a user in an S3-compatible object store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bucket {
+    pub id: BucketId,
+    pub owner: UserId,
+    /// Unique among the owner's buckets.
+    pub name: Name,
+    pub address: BucketAddress,
+    /// The access keys of the object store, and the key that encrypts and authenticates backups.
+    pub secrets: Encrypted,
+    /// The key of backups, encrypted with the user's passphrase, in text. Each manifest has it.
+    pub wrapped_key: String,
+    pub created_at: Timestamp,
+}
+
+/// The place of a bucket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BucketAddress {
+    /// A URL without a path.
+    pub endpoint: String,
+    pub region: String,
+    pub bucket: String,
+    /// The part before the first slash of all keys of objects.
+    pub prefix: String,
+}
+
+/// A backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Backup {
+    pub id: BackupId,
+    pub owner: UserId,
+    pub bucket: BucketId,
+    pub of: BackedUp,
+    /// By the system's clock.
+    pub created_at: Timestamp,
+    pub state: BackupState,
+    /// What the worker is to do next, and when.
+    pub work: Option<BackupWork>,
+    /// Why the last attempt failed, in words for the user.
+    pub reason: Option<String>,
+    /// The last time at which its content was read back and was right, by the system's clock.
+    pub verified_at: Option<Timestamp>,
+}
+
+/// The instance that a backup is of, as it was then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackedUp {
+    pub instance: InstanceId,
+    pub name: Name,
+    pub flavor: String,
+    pub cpu_tier: CpuTier,
+    pub size: Size,
+    /// The kind of engine, which determines the form of the content.
+    pub engine_kind: String,
+}
+
+/// The state of a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BackupState {
+    /// On its way, from this snapshot.
+    Running(SnapshotId),
+    Done(StoredBytes),
+    /// There is none. Objects of it may be left while there is work.
+    Failed,
+}
+
+/// The sizes of a complete backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredBytes {
+    /// Of the content.
+    pub content: u64,
+    /// Of the object, which is compressed and encrypted.
+    pub object: u64,
+    /// By the system's clock.
+    pub at: Timestamp,
+}
+
+/// Work on a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupWork {
+    pub what: BackupTask,
+    /// The number of attempts that failed.
+    pub failed: u32,
+    /// The time of the next attempt, by Wharf's own clock.
+    pub due: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BackupTask {
+    /// Sends the snapshot.
+    Send,
+    /// Reads the content back.
+    Verify,
+    /// Removes the objects, and then the row.
+    Remove,
+}
+
+impl BackupWork {
+    /// Work that is due at once.
+    pub fn new(what: BackupTask, now: Timestamp) -> Self {
+        Self {
+            what,
+            failed: 0,
+            due: now,
+        }
+    }
+}
+
+impl Backup {
+    /// The word for its state.
+    pub fn state_word(&self) -> &'static str {
+        match self.state {
+            BackupState::Running(_) => "running",
+            BackupState::Done(_) => "done",
+            BackupState::Failed => "failed",
+        }
+    }
+
+    /// Whether it is being removed, so that its user sees it no more.
+    pub fn is_deleted(&self) -> bool {
+        self.work
+            .is_some_and(|work| work.what == BackupTask::Remove)
+    }
+
+    /// Its sizes, if it is complete.
+    pub fn stored(&self) -> Option<StoredBytes> {
+        match self.state {
+            BackupState::Done(stored) => Some(stored),
+            BackupState::Running(_) | BackupState::Failed => None,
+        }
+    }
+}
+
+/// The content of a new instance that comes from a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContentOf {
+    pub backup: BackupId,
+    /// The kind of engine that the content is of. No other one takes it.
+    pub engine_kind: String,
+}

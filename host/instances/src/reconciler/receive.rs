@@ -1,0 +1,99 @@
+//! The step of a new instance whose content comes from a backup, before its first start.
+
+use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
+use crate::content::{ContentFailure, ContentRow, OpenContent, content};
+use wharf_domain::backup::ContentOf;
+use wharf_domain::driver::{Phase, PluginError};
+use wharf_domain::error::Error;
+
+/// Content that breaks off more often than this will not come.
+const MAX_BROKE_OFF: u32 = 5;
+
+impl Attempt<'_> {
+    /// The content of the instance, if it comes from a backup.
+    pub fn content(&self) -> Result<Option<ContentRow>, Error> {
+        let id = self.instance.id;
+        self.app.db.read(|rows| content(rows, id))
+    }
+
+    /// Brings the content to the node, until it is complete.
+    pub async fn receive(&mut self, of: &ContentOf) -> Result<(), NextAttempt> {
+        if let Some(failure) = self.content_failure() {
+            return Err(self.without_content(failure).await);
+        }
+        if self.history.content.is_none() {
+            let opened = match self.app.content_store.get() {
+                Some(store) => store.open(self.instance.owner, of).await,
+                None => return Err(NextAttempt::After(FIRST_PAUSE)),
+            };
+            match opened {
+                Ok(OpenContent { source, failure }) => {
+                    let offers = self.app.plugins.offers();
+                    let offered = offers.put_object(self.instance.id, &of.engine_kind, source);
+                    offered.map_err(|error| NextAttempt::Retry(error.to_string()))?;
+                    self.history.content = Some(failure);
+                }
+                Err(failure) => return Err(self.without_content(failure).await),
+            }
+        }
+        let spec = self.spec(true)?;
+        let fetched = self.driver.fetch_content(&spec).await;
+        self.permit = None;
+        match fetched {
+            Ok(report) => match report.phase {
+                Phase::Creating | Phase::Stopped(_) | Phase::Ready | Phase::Booting => {
+                    self.believe().await?;
+                    self.history.content = None;
+                    self.writer.content_came(true).await?;
+                    Ok(())
+                }
+                Phase::Elsewhere(progress) | Phase::Pulling(progress) => {
+                    tracing::debug!(progress, "content comes from a backup");
+                    self.extend_deadline();
+                    Err(NextAttempt::After(report.again.unwrap_or(FIRST_PAUSE)))
+                }
+                Phase::Failed(why) => Err(self.give_up(&why).await),
+                phase => Err(NextAttempt::Retry(format!("the engine reports {phase:?}"))),
+            },
+            Err(error) => Err(match self.content_failure() {
+                Some(failure) => self.without_content(failure).await,
+                None => self.broken_content(error).await,
+            }),
+        }
+    }
+
+    fn content_failure(&self) -> Option<ContentFailure> {
+        let failure = self.history.content.as_ref();
+        failure.and_then(|failure| failure.borrow().clone())
+    }
+
+    /// Opens the content again at the next attempt, if that can succeed.
+    async fn without_content(&mut self, failure: ContentFailure) -> NextAttempt {
+        self.history.content = None;
+        self.history.broke_off += 1;
+        if failure.is_final || self.history.broke_off > MAX_BROKE_OFF {
+            self.give_up(&failure.words).await
+        } else {
+            NextAttempt::Retry(failure.words)
+        }
+    }
+
+    /// The engine did not take the content.
+    async fn broken_content(&mut self, error: PluginError) -> NextAttempt {
+        let is_final = matches!(
+            error,
+            PluginError::Invalid { .. }
+                | PluginError::Conflict(_)
+                | PluginError::Unsupported(_)
+                | PluginError::NotFound
+        );
+        if is_final {
+            return self.give_up(&error.to_string()).await;
+        }
+        // A transfer that broke off has taken the offer.
+        if !matches!(error, PluginError::RetryLater(_) | PluginError::Busy) {
+            self.history.content = None;
+        }
+        error.into()
+    }
+}

@@ -1,0 +1,239 @@
+//! `/api/bucket/` and `/api/backup/`: the caller's buckets, the backups in them, and the instances made from these.
+
+use super::snapshots::{checked, key_of};
+use super::{Api, EndpointReply, create, render};
+use crate::schema::Body;
+use serde::Serialize;
+use uuid::Uuid;
+use wharf_backups::{BackupView, BucketView, NewBucket};
+use wharf_domain::backup::{Backup, BackupTask, BucketAddress, ContentOf};
+use wharf_domain::capacity::Size;
+use wharf_domain::draft::Field;
+use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::ids::BackupId;
+use wharf_domain::instance::ResourceType;
+use wharf_domain::name::Name;
+use wharf_domain::secret::SecretText;
+use wharf_domain::time::Timestamp;
+use wharf_ground::caller::Caller;
+use wharf_instances::Selector;
+
+/// Approximate bytes of a bucket and of a backup.
+const BUCKET_BYTES: usize = 256;
+const BACKUP_BYTES: usize = 640;
+
+/// A bucket, without its keys.
+#[derive(Serialize)]
+struct BucketWire<'a> {
+    id: Uuid,
+    name: &'a str,
+    #[serde(flatten)]
+    address: &'a BucketAddress,
+    n_backups: usize,
+    created_at: String,
+}
+
+impl<'a> From<&'a BucketView> for BucketWire<'a> {
+    fn from(BucketView { bucket, n_backups }: &'a BucketView) -> Self {
+        Self {
+            id: bucket.id.0,
+            name: bucket.name.as_str(),
+            address: &bucket.address,
+            n_backups: *n_backups,
+            created_at: bucket.created_at.to_rfc3339(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct BackupWire<'a> {
+    id: Uuid,
+    bucket: Uuid,
+    bucket_name: &'a str,
+    instance: Uuid,
+    instance_name: &'a str,
+    flavor: &'a str,
+    cpu_tier: &'static str,
+    #[serde(flatten)]
+    size: Size,
+    state: &'static str,
+    progress: Option<&'a str>,
+    reason: Option<&'a str>,
+    content_bytes: Option<u64>,
+    object_bytes: Option<u64>,
+    created_at: String,
+    done_at: Option<String>,
+    verified_at: Option<String>,
+    verifying: bool,
+}
+
+impl<'a> From<&'a BackupView> for BackupWire<'a> {
+    fn from(view: &'a BackupView) -> Self {
+        let Backup { of, work, .. } = &view.backup;
+        let stored = view.backup.stored();
+        Self {
+            id: view.backup.id.0,
+            bucket: view.backup.bucket.0,
+            bucket_name: &view.bucket_name,
+            instance: of.instance.0,
+            instance_name: of.name.as_str(),
+            flavor: &of.flavor,
+            cpu_tier: of.cpu_tier.as_str(),
+            size: of.size,
+            state: view.backup.state_word(),
+            progress: view.progress.as_deref(),
+            reason: view.backup.reason.as_deref(),
+            content_bytes: stored.map(|stored| stored.content),
+            object_bytes: stored.map(|stored| stored.object),
+            created_at: view.backup.created_at.to_rfc3339(),
+            done_at: stored.map(|stored| stored.at.to_rfc3339()),
+            verified_at: view.backup.verified_at.map(Timestamp::to_rfc3339),
+            verifying: work.is_some_and(|work| work.what == BackupTask::Verify),
+        }
+    }
+}
+
+/// The buckets, by name.
+pub fn buckets(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
+    let buckets = api.backups.buckets(caller)?;
+    let wires: Vec<BucketWire<'_>> = buckets.iter().map(BucketWire::from).collect();
+    let bytes = BUCKET_BYTES * wires.len() + 2;
+    Ok(EndpointReply::Done(render(&wires, bytes)?))
+}
+
+/// Adds a bucket.
+pub async fn add_bucket(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
+    let mut read = api.schemas.bucket.check(Body::parse(body)?);
+    let name = read.parse("name", |text| Name::parse(text).map_err(str::to_owned));
+    let text = |field, default: &str| read.text(field).unwrap_or(default).to_owned();
+    let secret = |field| SecretText::new(text(field, ""));
+    let address = BucketAddress {
+        endpoint: text("endpoint", ""),
+        region: text("region", "us-east-1"),
+        bucket: text("bucket", ""),
+        prefix: text("prefix", "wharf"),
+    };
+    let [access_key_id, secret_access_key, passphrase] =
+        ["access_key_id", "secret_access_key", "passphrase"].map(secret);
+    read.errors.into_result()?;
+    let new = NewBucket {
+        name: name.ok_or_else(|| FieldErrors::one("name", "required"))?,
+        address,
+        access_key_id,
+        secret_access_key,
+        passphrase,
+    };
+    let view = api.backups.add_bucket(caller, new).await?;
+    let wire = BucketWire::from(&view);
+    Ok(EndpointReply::KeyCreated(render(&wire, BUCKET_BYTES)?))
+}
+
+/// One bucket.
+pub fn bucket(api: &Api, caller: &Caller, named: &str) -> Result<EndpointReply, Error> {
+    let view = api.backups.bucket(caller, named)?;
+    let wire = BucketWire::from(&view);
+    Ok(EndpointReply::Done(render(&wire, BUCKET_BYTES)?))
+}
+
+/// Forgets a bucket.
+pub async fn forget_bucket(
+    api: &Api,
+    caller: &Caller,
+    named: &str,
+) -> Result<EndpointReply, Error> {
+    api.backups.forget_bucket(caller, named).await?;
+    Ok(EndpointReply::Gone)
+}
+
+/// An id of another form names no backup.
+fn parse(id: &str) -> Result<BackupId, Error> {
+    BackupId::parse(id).ok_or(Error::Missing("Backup"))
+}
+
+fn rendered(view: &BackupView) -> Result<bytes::Bytes, Error> {
+    render(&BackupWire::from(view), BACKUP_BYTES)
+}
+
+/// Begins a backup of an instance.
+pub async fn create(
+    api: &Api,
+    caller: &Caller,
+    instance: &Selector,
+    body: &[u8],
+) -> Result<EndpointReply, Error> {
+    let read = api.schemas.backup.check(Body::parse(body)?);
+    let bucket = read.text("bucket").unwrap_or_default().to_owned();
+    let mut errors = read.errors;
+    if !errors.has("bucket") && api.backups.bucket(caller, &bucket).is_err() {
+        errors.add("bucket", "you have no such bucket");
+    }
+    checked(api, caller, instance, errors)?;
+    let view = api.backups.create(caller, instance, &bucket).await?;
+    Ok(EndpointReply::KeyCreated(rendered(&view)?))
+}
+
+/// The backups, those of one instance, or those in one bucket; the newest first.
+pub fn list(
+    api: &Api,
+    caller: &Caller,
+    of: Option<&Selector>,
+    bucket: Option<&str>,
+) -> Result<EndpointReply, Error> {
+    let backups = api.backups.list(caller, of, bucket)?;
+    let wires: Vec<BackupWire<'_>> = backups.iter().map(BackupWire::from).collect();
+    let bytes = BACKUP_BYTES * wires.len() + 2;
+    Ok(EndpointReply::Done(render(&wires, bytes)?))
+}
+
+/// One backup.
+pub fn get(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
+    let view = api.backups.get(caller, parse(id)?)?;
+    Ok(EndpointReply::Done(rendered(&view)?))
+}
+
+/// Deletes a backup.
+pub async fn delete(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
+    api.backups.delete(caller, parse(id)?).await?;
+    Ok(EndpointReply::Gone)
+}
+
+/// Has the content of a backup read back.
+pub async fn verify(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
+    let view = api.backups.verify(caller, parse(id)?).await?;
+    Ok(EndpointReply::Done(rendered(&view)?))
+}
+
+/// Creates an instance from a backup. What the body lacks is as in the backup.
+pub async fn restore(
+    api: &Api,
+    caller: &Caller,
+    id: &str,
+    body: &[u8],
+    key: Option<&str>,
+) -> Result<EndpointReply, Error> {
+    let key = key.map(|key| key_of(key, id, body));
+    create::instance(api, caller, key, || {
+        let source = api.backups.source(caller, parse(id)?)?;
+        let of = source.of;
+        let mut draft = create::draft(api.schemas.recovery.check(Body::parse(body)?));
+        draft.resource_type = Some(ResourceType::Container);
+        draft.flavor = Field::Right(of.flavor);
+        draft.n_vcpus.get_or_insert(of.size.n_vcpus);
+        draft.mem_gib.get_or_insert(of.size.mem_gib);
+        let least = of.size.disk_size_gib;
+        if *draft.disk_size_gib.get_or_insert(least) < least {
+            let message = format!("must be at least {least}, the disk of the backup");
+            draft.errors.add("disk_size_gib", message);
+        }
+        if matches!(draft.cpu_tier, Field::Absent) {
+            draft.cpu_tier = Field::Right(of.cpu_tier);
+        }
+        let mut request = create::finish(api, draft)?;
+        request.content = Some(ContentOf {
+            backup: source.id,
+            engine_kind: of.engine_kind,
+        });
+        Ok(request)
+    })
+    .await
+}

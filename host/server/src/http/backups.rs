@@ -1,0 +1,85 @@
+//! The routes of buckets and backups.
+
+use super::extract::{Call, IdempotencyHeader, InPath, Json, Named};
+use super::interface::Interface;
+use super::respond::Response;
+use super::routes::Routes;
+use crate::api::backups;
+use axum::extract::State;
+use axum::routing::{get, post};
+use http::Uri;
+use std::sync::Arc;
+use wharf_instances::Selector;
+
+type Shared = State<Arc<Interface>>;
+
+pub(super) fn routes() -> Routes<7> {
+    [
+        ("/api/bucket/", get(buckets).post(add_bucket)),
+        ("/api/bucket/{id}/", get(bucket).delete(forget_bucket)),
+        ("/api/instance/{uuid}/backup/", post(create)),
+        ("/api/backup/", get(list)),
+        ("/api/backup/{id}/", get(get_one).delete(delete)),
+        ("/api/backup/{id}/verify/", post(verify)),
+        ("/api/backup/{id}/restore/", post(restore)),
+    ]
+}
+
+async fn buckets(State(interface): Shared, call: Call) -> Response {
+    call.respond(backups::buckets(&interface.api, &call.caller))
+}
+
+async fn add_bucket(State(interface): Shared, call: Call<Json>) -> Response {
+    call.respond(backups::add_bucket(&interface.api, &call.caller, &call.body.0).await)
+}
+
+async fn bucket(State(interface): Shared, InPath(named): InPath<String>, call: Call) -> Response {
+    call.respond(backups::bucket(&interface.api, &call.caller, &named))
+}
+
+async fn forget_bucket(
+    State(interface): Shared,
+    InPath(named): InPath<String>,
+    call: Call,
+) -> Response {
+    call.respond(backups::forget_bucket(&interface.api, &call.caller, &named).await)
+}
+
+async fn create(State(interface): Shared, Named(selector): Named, call: Call<Json>) -> Response {
+    let api = &interface.api;
+    call.respond(backups::create(api, &call.caller, &selector, &call.body.0).await)
+}
+
+async fn list(State(interface): Shared, uri: Uri, call: Call) -> Response {
+    let query = uri.query().unwrap_or_default().as_bytes();
+    let given = |wanted: &str| {
+        let mut pairs = form_urlencoded::parse(query);
+        pairs.find_map(|(name, value)| (name == wanted).then(|| value.into_owned()))
+    };
+    let of = given("instance").map(|of| Selector::parse(&of));
+    let bucket = given("bucket");
+    let found = backups::list(&interface.api, &call.caller, of.as_ref(), bucket.as_deref());
+    call.respond(found)
+}
+
+async fn get_one(State(interface): Shared, InPath(id): InPath<String>, call: Call) -> Response {
+    call.respond(backups::get(&interface.api, &call.caller, &id))
+}
+
+async fn delete(State(interface): Shared, InPath(id): InPath<String>, call: Call) -> Response {
+    call.respond(backups::delete(&interface.api, &call.caller, &id).await)
+}
+
+async fn verify(State(interface): Shared, InPath(id): InPath<String>, call: Call) -> Response {
+    call.respond(backups::verify(&interface.api, &call.caller, &id).await)
+}
+
+async fn restore(
+    State(interface): Shared,
+    InPath(id): InPath<String>,
+    IdempotencyHeader(key): IdempotencyHeader,
+    call: Call<Json>,
+) -> Response {
+    let (api, body) = (&interface.api, &call.body.0);
+    call.respond(backups::restore(api, &call.caller, &id, body, key.as_deref()).await)
+}
