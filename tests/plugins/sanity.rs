@@ -42,7 +42,7 @@ fn the_example_driver_keeps_its_promises() {
 fn the_driver_of_the_simulated_engine_keeps_its_promises() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("one.engine");
-    let node = simulated_node("one", "").replace(
+    let node = simulated_node("one", "content = true").replace(
         "\"simulated:\"",
         &format!("\"simulated://{}\"", file.display()),
     );

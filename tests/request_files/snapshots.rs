@@ -136,7 +136,7 @@ fn on_docker_content_leaves_by_the_carrier_of_the_snapshot_only() {
     );
     let named = send.copy("send", &[("container", OWN)]);
     refused(named, "there is no argument \"container\"");
-    for request in ["start", "delete", "commit", "drop-snapshot", "write-files"] {
+    for request in ["start", "delete", "drop-snapshot", "write-files"] {
         refused(send.send(request, &[]), "only for");
     }
     for transfer in ["content", "offer", "fetch"] {

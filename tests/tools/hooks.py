@@ -130,6 +130,7 @@ REASONS = {
         (400, r"endpoint: .*"),
         (400, r"(bucket|prefix): must have \d to 63 letters, digits, hyphens, dots or underscores"),
     ],
+    "restoreBackup": [(422, r"This Idempotency-Key belongs to a request with another body\.")],
     "createBackup": [(400, r"bucket: you have no such bucket")],
     "createKey": [
         # A format would exclude `never`; the field's description has both.

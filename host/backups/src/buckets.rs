@@ -18,7 +18,9 @@ use wharf_ground::audit::record;
 use wharf_ground::caller::Caller;
 
 /// The time in which a new bucket must answer. Its user waits.
-const REACHED: Duration = Duration::from_secs(30);
+const REACHED: Duration = Duration::from_secs(8);
+/// The time for the manifests of the backups in it.
+const READ: Duration = Duration::from_secs(45);
 /// The fewest characters of a passphrase.
 const MIN_PASSPHRASE: usize = 12;
 /// The most characters of the other fields.
@@ -105,13 +107,8 @@ impl Backups {
         let http = self.http().map_err(|error| refused(&error))?;
         let client = BucketClient::new(&new.address, keys, http);
         let client = client.map_err(|error| refused(&error))?;
-        let reached = timeout(REACHED, async {
-            client.probe().await?;
-            client.manifests().await
-        });
-        let late = |_| BucketError::Unreachable("it does not answer in time".to_owned());
-        let stored = reached.await.unwrap_or_else(|error| Err(late(error)));
-        let stored = stored.map_err(|error| refused(&error))?;
+        within(REACHED, client.probe()).await?;
+        let stored = within(READ, client.manifests()).await?;
         let passphrase = new.passphrase.clone();
         // The passphrase takes a second of a core, or of several for forged ones.
         let found = apart(move || open(&stored, &passphrase));
@@ -219,6 +216,16 @@ fn refuse_taken(rows: &impl Rows, owner: UserId, name: &Name) -> Result<(), Erro
         return Err(FieldErrors::one(NON_FIELD_ERRORS, message).into());
     }
     Ok(())
+}
+
+/// Does work for a user who waits.
+async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, BucketError>>,
+) -> Result<T, Error> {
+    let late = || BucketError::Unreachable("it does not answer in time".to_owned());
+    let done = timeout(limit, work).await.unwrap_or_else(|_| Err(late()));
+    done.map_err(|error| refused(&error))
 }
 
 /// The error of a new bucket, at the field that is wrong.

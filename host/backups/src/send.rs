@@ -42,6 +42,8 @@ impl Backups {
         let driver = driver.ok_or_else(|| Trouble::last("its host is not known any more"))?;
         let (client, key) = self.open(bucket)?;
         let id = backup.id.to_string();
+        // An earlier attempt may have left an upload.
+        client.delete(&id).await?;
         let ObjectContent { pieces, stored } = self.app.plugins().offers().make_object(snapshot);
         let mut upload = pin!(async {
             let sent = client.upload(&id, &key, forwarded(pieces)).await;
@@ -53,9 +55,14 @@ impl Backups {
         let mut drive = pin!(self.drive(backup, driver, source_of(&row)));
         let sent = tokio::select! {
             sent = &mut upload => {
-                // The driver tidies up. If it cannot, the end of the snapshot does it.
-                if sent.is_ok() {
-                    let _ = timeout(TIDY_UP, drive).await;
+                let source_ended = matches!(&sent, Ok(_) | Err(BucketError::BrokenOff));
+                // The driver tidies up, and knows why the content broke off. If it cannot, the end of the snapshot
+                // tidies up.
+                if source_ended
+                    && let Ok(Err(trouble)) = timeout(TIDY_UP, drive).await
+                    && sent.is_err()
+                {
+                    return Err(trouble);
                 }
                 sent?
             }
@@ -101,6 +108,7 @@ impl Backups {
         driver: &NodeDriver,
         source: Source,
     ) -> Result<(), Trouble> {
+        let mut has_begun = false;
         loop {
             let report = match driver.send_content(source).await {
                 Ok(report) => report,
@@ -111,6 +119,11 @@ impl Backups {
                 Err(error @ (PluginError::Unsupported(_) | PluginError::Conflict(_))) => {
                     return Err(Trouble::last(error.to_string()));
                 }
+                // The result of an earlier attempt is told once.
+                Err(PluginError::Other(_)) if !has_begun => {
+                    has_begun = true;
+                    continue;
+                }
                 Err(error) => {
                     tracing::info!(backup = %backup.id, %error, "a backup breaks off");
                     return Err(Trouble::now("the host could not send the content"));
@@ -119,6 +132,7 @@ impl Backups {
             match report.state {
                 SnapshotState::Ready(_) => return Ok(()),
                 SnapshotState::Making(words) => {
+                    has_begun = true;
                     self.progress.lock().insert(backup.id, words);
                 }
                 SnapshotState::Failed(why) => return Err(Trouble::last(why)),
