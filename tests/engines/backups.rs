@@ -139,7 +139,8 @@ pub fn tour(apart: &mut Apart) -> Result<()> {
 /// The list of files, without what differs between an instance and one that is made from its backup.
 fn content(apart: &Apart) -> Result<String> {
     let listed = apart.root(LIST)?;
-    let is_common = |line: &&str| !line.starts_with("etc") && !line.contains("/etc/shadow");
+    let is_own = |line: &str| line.starts_with("etc") && !line.starts_with("etc/mtab");
+    let is_common = |line: &&str| !is_own(line) && !line.contains("/etc/shadow");
     let common: Vec<_> = listed.lines().filter(is_common).collect();
     Ok(common.join("\n"))
 }

@@ -106,7 +106,7 @@ impl Backups {
     async fn find(&self, new: &NewBucket, keys: BucketKeys) -> Result<Found, Error> {
         let http = self.http().map_err(|error| refused(&error))?;
         let client = BucketClient::new(&new.address, keys, http);
-        let client = client.map_err(|error| refused(&error))?;
+        let client = client.map_err(|error| refused(&error))?.without_retries();
         within(REACHED, client.probe()).await?;
         let stored = within(READ, client.manifests()).await?;
         let passphrase = new.passphrase.clone();

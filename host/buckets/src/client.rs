@@ -49,6 +49,12 @@ pub struct BucketClient {
 }
 
 impl BucketClient {
+    /// The client for a user who waits, and can try again.
+    pub fn without_retries(mut self) -> Self {
+        self.patience.tries = 1;
+        self
+    }
+
     /// A bucket at an address. Nothing is sent yet.
     pub fn new(
         address: &BucketAddress,

@@ -45,20 +45,20 @@ pub fn prove(ctx: &Context) -> Result<Limits, Error> {
 /// Returns the lengths of the parts.
 fn write(ctx: &Context) -> Result<[u64; 2], Error> {
     let [first, second] = PARTS;
-    done(
-        ctx.api
-            .make_probe(false)?
-            .during("making the instance of a proof")?,
-    )?;
+    make(ctx, false, "making the instance of a proof")?;
     ctx.api.write_probe(first)?;
     // The engine makes a snapshot for the copy, which writes all that is in memory.
-    done(
-        ctx.api
-            .make_probe(true)?
-            .during("copying the instance of a proof")?,
-    )?;
+    make(ctx, true, "copying the instance of a proof")?;
     ctx.api.write_probe(second)?;
     Ok([ctx.api.probe_length(first)?, ctx.api.probe_length(second)?])
+}
+
+/// Makes an instance. An interrupted call may be making it still, before any list shows it.
+fn make(ctx: &Context, is_copy: bool, step: &str) -> Result<(), Error> {
+    match ctx.api.make_probe(is_copy)? {
+        Err(refusal) if refusal.is_busy() => Err(Error::RetryLater(BUSY_AGAIN_MS)),
+        made => done(made.during(step)?),
+    }
 }
 
 /// Removes both instances, also those of an interrupted call.
