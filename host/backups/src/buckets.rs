@@ -44,7 +44,7 @@ pub struct BucketView {
     pub n_backups: usize,
 }
 
-/// What a bucket has when it is added.
+/// The key and the manifests of a bucket that is added.
 struct Found {
     key: BackupKey,
     wrapped_key: String,

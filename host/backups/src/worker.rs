@@ -190,7 +190,7 @@ impl Backups {
             tracing::error!(backup = %id, error = %error.chain(), "the result of work on a backup was not written");
         }
         if has_failed {
-            // What is left of it is no backup without a manifest, and only takes room.
+            // Objects without a manifest are no backup, and only take room.
             let _ = self.remove(&backup, &bucket).await;
         }
     }

@@ -286,7 +286,7 @@ impl BucketClient {
     }
 }
 
-/// What is gone already is a success.
+/// A deletion of a missing object succeeds.
 fn gone(result: Result<(), BucketError>) -> Result<(), BucketError> {
     match result {
         Err(BucketError::Missing(_)) => Ok(()),

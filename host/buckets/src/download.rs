@@ -120,7 +120,7 @@ impl Fetch {
     }
 }
 
-/// What was fetched, for the thread that decrypts it.
+/// The fetched bytes, for the thread that decrypts them.
 struct Fetched {
     pieces: Receiver<Result<Bytes, BucketError>>,
     piece: Bytes,

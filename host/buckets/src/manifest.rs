@@ -11,7 +11,7 @@ use wharf_domain::time::Timestamp;
 /// The version of manifests and contents.
 pub const FORMAT: u32 = 1;
 
-/// What a backup is, and how to tell that its content is whole.
+/// The origin of a backup, and the size and hash of its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     pub format: u32,

@@ -43,7 +43,7 @@ pub struct Backup {
     /// By the system's clock.
     pub created_at: Timestamp,
     pub state: BackupState,
-    /// What the worker is to do next, and when.
+    /// The next task of the worker, and its time.
     pub work: Option<BackupWork>,
     /// Why the last attempt failed, in words for the user.
     pub reason: Option<String>,

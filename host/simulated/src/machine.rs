@@ -117,7 +117,7 @@ pub struct Machine {
     pub content_of: Option<Uuid>,
 }
 
-/// What leaves an engine and comes to another one.
+/// The content that leaves an engine and comes to another one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Content {
     pub life: MachineState,

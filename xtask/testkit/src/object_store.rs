@@ -34,7 +34,7 @@ pub struct ObjectStore {
     _stop: oneshot::Sender<()>,
 }
 
-/// What a server does instead of its work.
+/// The misbehaviour of a server.
 #[derive(Debug, Clone, Copy)]
 pub enum Fault {
     /// It answers with a status and a code of S3.
