@@ -7,7 +7,7 @@ use std::io;
 use tokio::sync::{mpsc, watch};
 use wharf_buckets::BucketError;
 use wharf_db::Rows as _;
-use wharf_domain::backup::{Backup, Bucket, ContentOf};
+use wharf_domain::backup::{Bucket, ContentOf};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_engine::ObjectSource;
@@ -17,14 +17,14 @@ use wharf_instances::content::{ContentFailure, ContentStore, OpenContent};
 const PIECES: usize = 8;
 
 impl Backups {
-    fn located(&self, owner: UserId, of: &ContentOf) -> Result<Option<(Backup, Bucket)>, Error> {
+    /// The bucket of a backup, if there is one.
+    fn bucket_of(&self, owner: UserId, of: &ContentOf) -> Result<Option<Bucket>, Error> {
         self.db.read(|rows| {
             let found = match backup(rows, owner, of.backup) {
                 Err(Error::Missing(_)) => return Ok(None),
                 found => found?,
             };
-            let bucket = rows.get(&BUCKETS, (owner, found.bucket))?;
-            Ok(bucket.map(|bucket| (found, bucket)))
+            rows.get(&BUCKETS, (owner, found.bucket))
         })
     }
 }
@@ -32,11 +32,11 @@ impl Backups {
 #[async_trait]
 impl ContentStore for Backups {
     async fn open(&self, owner: UserId, of: &ContentOf) -> Result<OpenContent, ContentFailure> {
-        let located = self.located(owner, of).map_err(|error| ContentFailure {
+        let bucket = self.bucket_of(owner, of).map_err(|error| ContentFailure {
             words: error.chain().to_string(),
             is_final: false,
         })?;
-        let (_, bucket) = located.ok_or_else(|| ContentFailure {
+        let bucket = bucket.ok_or_else(|| ContentFailure {
             words: "the backup was deleted".to_owned(),
             is_final: true,
         })?;

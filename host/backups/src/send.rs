@@ -4,16 +4,15 @@ use crate::Backups;
 use crate::worker::{Attempted, Trouble};
 use std::pin::pin;
 use std::time::Duration;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
-use wharf_buckets::{BucketError, ContentPiece, FORMAT, Manifest};
+use wharf_buckets::{BucketError, FORMAT, Manifest};
 use wharf_db::{Rows as _, SNAPSHOTS};
 use wharf_domain::backup::{Backup, Bucket, StoredBytes};
 use wharf_domain::driver::{PluginError, SnapshotState, Source};
 use wharf_domain::ids::SnapshotId;
 use wharf_domain::instance::ResourceType;
 use wharf_domain::snapshot::Snapshot;
-use wharf_engine::{ObjectContent, Piece};
+use wharf_engine::ObjectContent;
 use wharf_instances::snapshots::source_of;
 use wharf_plugin::NodeDriver;
 
@@ -21,8 +20,6 @@ use wharf_plugin::NodeDriver;
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// The time for a driver to tidy up after a transfer.
 const TIDY_UP: Duration = Duration::from_secs(30);
-/// Pieces between an engine and a bucket.
-const PIECES: usize = 8;
 
 impl Backups {
     /// Sends a snapshot that its node has.
@@ -46,7 +43,7 @@ impl Backups {
         client.delete(&id).await?;
         let ObjectContent { pieces, stored } = self.app.plugins().offers().make_object(snapshot);
         let mut upload = pin!(async {
-            let sent = client.upload(&id, &key, forwarded(pieces)).await;
+            let sent = client.upload(&id, &key, pieces).await;
             if sent.is_ok() {
                 let _ = stored.send(());
             }
@@ -143,24 +140,6 @@ impl Backups {
             tokio::time::sleep(report.again.unwrap_or(LOOK_AGAIN)).await;
         }
     }
-}
-
-/// The content as buckets take it.
-fn forwarded(mut pieces: mpsc::Receiver<Piece>) -> mpsc::Receiver<ContentPiece> {
-    let (sender, content) = mpsc::channel(PIECES);
-    tokio::spawn(async move {
-        while let Some(piece) = pieces.recv().await {
-            let piece = match piece {
-                Piece::Gone(gone) => ContentPiece::Gone(gone),
-                Piece::Data(data) => ContentPiece::Data(data),
-                Piece::Whole => ContentPiece::Whole,
-            };
-            if sender.send(piece).await.is_err() {
-                return;
-            }
-        }
-    });
-    content
 }
 
 /// Whether the node has made a snapshot, or never will.

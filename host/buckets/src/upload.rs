@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, OwnedPermit, Sender};
 use tokio::task::{JoinHandle, spawn_blocking};
+use wharf_engine::Piece;
 use wharf_outbound::reqwest::Method;
 use wharf_outbound::reqwest::header::{CONTENT_LENGTH, ETAG};
 
@@ -23,18 +24,8 @@ const MAX_PARTS: usize = 10_000;
 /// The parts of one size. The first size has twice as many.
 const PARTS_OF_SIZE: usize = 2000;
 
-/// A piece of a content.
-#[derive(Debug)]
-pub enum ContentPiece {
-    /// The top-level entries of the image that the content no longer has.
-    Gone(Vec<String>),
-    Data(Bytes),
-    /// The end. A source without it has broken off.
-    Whole,
-}
-
 /// The content of a backup to be made.
-pub type ContentReceiver = mpsc::Receiver<ContentPiece>;
+pub type ContentReceiver = mpsc::Receiver<Piece>;
 
 /// A content that is in the bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,13 +137,13 @@ fn seal(
         let mut writer = key.sealed(parts).map_err(failed)?;
         loop {
             match content.blocking_recv() {
-                Some(ContentPiece::Gone(gone)) => sent.gone.extend(gone),
-                Some(ContentPiece::Data(bytes)) => {
+                Some(Piece::Gone(gone)) => sent.gone.extend(gone),
+                Some(Piece::Data(bytes)) => {
                     hash.update(&bytes);
                     sent.tar_bytes += bytes.len() as u64;
                     writer.write_all(&bytes).map_err(failed)?;
                 }
-                Some(ContentPiece::Whole) => break,
+                Some(Piece::Whole) => break,
                 None => return Err(BucketError::BrokenOff),
             }
         }

@@ -1,11 +1,9 @@
 //! Servers and sources that fail.
 
-use super::{
-    ACCESS_KEY_ID, BUCKET, BucketError, ContentPiece, Desk, ID, SECRET_ACCESS_KEY, client, desk,
-    noise,
-};
+use super::{ACCESS_KEY_ID, BUCKET, BucketError, Desk, ID, SECRET_ACCESS_KEY, client, desk, noise};
 use bytes::Bytes;
 use tokio::sync::mpsc;
+use wharf_engine::Piece;
 use wharf_testkit::object_store::Fault;
 
 /// Uploads, and expects an error that leaves nothing in the bucket.
@@ -141,7 +139,7 @@ async fn a_source_that_breaks_off_leaves_nothing() {
         let source = tokio::spawn(async move {
             for piece in noise(1, bytes).chunks(1 << 20) {
                 let piece = Bytes::copy_from_slice(piece);
-                sender.send(ContentPiece::Data(piece)).await.unwrap();
+                sender.send(Piece::Data(piece)).await.unwrap();
             }
         });
         let error = desk.client.upload(ID, &desk.key, receiver).await;

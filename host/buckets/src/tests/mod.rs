@@ -6,8 +6,7 @@ mod kept;
 
 use super::request::Patience;
 use super::{
-    BackupKey, BucketAddress, BucketClient, BucketError, BucketKeys, ContentPiece, FORMAT,
-    Manifest, Sent,
+    BackupKey, BucketAddress, BucketClient, BucketError, BucketKeys, FORMAT, Manifest, Sent,
 };
 use bytes::Bytes;
 use rustls::ClientConfig;
@@ -20,6 +19,7 @@ use wharf_domain::capacity::{CpuTier, Size};
 use wharf_domain::instance::ResourceType;
 use wharf_domain::secret::SecretText;
 use wharf_domain::time::Timestamp;
+use wharf_engine::Piece;
 use wharf_ground::config::SharedConfig;
 use wharf_outbound::{CheckedClient, Outbound};
 use wharf_testkit::object_store::{ACCESS_KEY_ID, BUCKET, ObjectStore, SECRET_ACCESS_KEY};
@@ -91,10 +91,10 @@ impl Desk {
         let (sender, receiver) = mpsc::channel(4);
         let content = content.to_vec();
         let source = tokio::spawn(async move {
-            let gone = ContentPiece::Gone(vec!["opt".to_owned()]);
+            let gone = Piece::Gone(vec!["opt".to_owned()]);
             let data = content.chunks(60_000).map(Bytes::copy_from_slice);
-            let pieces = std::iter::once(gone).chain(data.map(ContentPiece::Data));
-            for piece in pieces.chain([ContentPiece::Whole]) {
+            let pieces = std::iter::once(gone).chain(data.map(Piece::Data));
+            for piece in pieces.chain([Piece::Whole]) {
                 if sender.send(piece).await.is_err() {
                     return;
                 }
