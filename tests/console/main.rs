@@ -9,6 +9,7 @@
 )]
 
 mod axe;
+mod backups;
 mod create;
 mod desk;
 mod dialogs;

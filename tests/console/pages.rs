@@ -1,15 +1,17 @@
 //! Every page: without barriers, at every width, in light and dark.
 
 use crate::axe;
+use crate::backups::Offsite;
 use crate::desk::{Desk, container, title};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::Command;
 use wharf_testkit::workspace::wharf_binary;
+use wharf_tests::simulated_node;
 
 /// Name of the picture, address, title.
-const PAGES: [(&str, &str, &str); 21] = [
+const PAGES: [(&str, &str, &str); 24] = [
     ("list", "/instances", "Instances"),
     ("create", "/instances/new", "Create instance"),
     ("show", "/instances/brave-otter-12", "brave-otter-12"),
@@ -34,6 +36,11 @@ const PAGES: [(&str, &str, &str); 21] = [
         "/instances/brave-otter-12#snapshots",
         "brave-otter-12",
     ),
+    (
+        "instance-backups",
+        "/instances/brave-otter-12#backups",
+        "brave-otter-12",
+    ),
     ("volumes", "/volumes", "Volumes"),
     ("volume", "/volumes/reference-genome", "reference-genome"),
     ("stopped", "/instances/calm-heron-7", "calm-heron-7"),
@@ -48,6 +55,8 @@ const PAGES: [(&str, &str, &str); 21] = [
     ("keys", "/settings/keys", "API Key"),
     ("ssh-keys", "/settings/ssh-keys", "SSH keys"),
     ("account", "/settings/account", "Account"),
+    ("buckets", "/settings/buckets", "Buckets"),
+    ("bucket", "/settings/buckets/offsite", "offsite"),
     ("webhooks", "/settings/webhooks", "Webhooks"),
     ("device", "/device#ABCD-EFGH", "Sign a terminal in"),
     (
@@ -65,9 +74,10 @@ pub const LOOKS: [(&str, &str, u32, u32); 3] = [
 
 #[test]
 fn every_page_is_accessible_and_fits_a_phone() {
-    let Some(desk) = Desk::start().unwrap() else {
+    let Some(offsite) = Offsite::start(&simulated_node("one", "content = true")) else {
         return;
     };
+    let desk = &offsite.desk;
     let volume = json!({ "name": "reference-genome", "size_gib": 40 });
     let volume = desk.api.send("POST", "/api/volume/", &volume).unwrap();
     volume.expect(201).unwrap();
@@ -83,6 +93,7 @@ fn every_page_is_accessible_and_fits_a_phone() {
         desk.api.wait_for(name, "running").unwrap();
     }
     desk.snapshot("brave-otter-12").unwrap();
+    offsite.backup("brave-otter-12");
     let vm = json!({
         "resource_type": "vm", "name": "gate-vm", "n_vcpus": 1, "mem_gib": 2, "disk_size_gib": 20,
     });
@@ -99,10 +110,10 @@ fn every_page_is_accessible_and_fits_a_phone() {
         desk.browser.resize(width, height).unwrap();
         for (name, path, words) in PAGES {
             let page = format!("{name}-{look}");
-            visit(&desk, path, words, width)
+            visit(desk, path, words, width)
                 .with_context(|| page.clone())
                 .unwrap();
-            commands.extend(commands_of(&desk).unwrap());
+            commands.extend(commands_of(desk).unwrap());
             desk.picture(&page).unwrap();
             axe::check(&desk.browser, &page).unwrap();
         }
@@ -119,7 +130,7 @@ fn every_page_is_accessible_and_fits_a_phone() {
             .with_context(|| command.clone())
             .unwrap();
     }
-    desk.finish().unwrap();
+    offsite.desk.finish().unwrap();
 }
 
 /// The commands that the page shows.

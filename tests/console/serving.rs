@@ -20,6 +20,7 @@ const PAGES: [&str; 15] = [
     "/settings/ssh-keys",
     "/settings/account",
     "/settings/webhooks",
+    "/settings/buckets",
     "/audit",
 ];
 

@@ -20,7 +20,13 @@ const OF_PAGES: &str = "/auth/";
 
 /// The operations that need an object store; `tests/rest/backups.rs` has them. These statuses need none.
 const OF_BUCKETS: [&str; 2] = ["/api/bucket/", "/api/backup/"];
-const BACKUP_OF_INSTANCE: &str = "createBackup";
+const BACKUPS_OF_INSTANCE: [&str; 5] = [
+    "createBackup",
+    "getRecreation",
+    "getBackupPlan",
+    "setBackupPlan",
+    "removeBackupPlan",
+];
 const WITHOUT_STORE: [u16; 4] = [401, 403, 404, 413];
 
 /// Documented statuses that no client can provoke, or only by a race or a flood.
@@ -40,7 +46,7 @@ fn wharf_conforms_to_every_rule() {
     assert!(report.outcomes.len() > 500, "{}", report.summary());
     let of_pages = operations_under(OF_PAGES);
     let mut of_buckets = OF_BUCKETS.map(operations_under).concat();
-    of_buckets.push(BACKUP_OF_INSTANCE.to_owned());
+    of_buckets.extend(BACKUPS_OF_INSTANCE.map(str::to_owned));
     let unseen: Vec<_> = report
         .unseen_statuses
         .iter()

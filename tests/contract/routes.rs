@@ -221,7 +221,8 @@ fn every_route_succeeds_with_its_example_bodies() {
                 "listBuckets" | "listBackups" => (None, "", 200),
                 // The example has an address that is never found; tests/rest/backups.rs covers success.
                 "addBucket" => (None, "", 400),
-                "createBackup" => (Some("container"), "running", 400),
+                "createBackup" | "setBackupPlan" => (Some("container"), "running", 400),
+                "getBackupPlan" | "removeBackupPlan" => (Some("container"), "running", 404),
                 "getBucket" | "forgetBucket" | "getBackup" | "deleteBackup" | "verifyBackup"
                 | "restoreBackup" => (Some("volume"), "", 404),
                 "getPreferences" | "updatePreferences" => (None, "", 200),
@@ -250,7 +251,7 @@ fn every_route_succeeds_with_its_example_bodies() {
                 "openTerminal" | "openTunnel" => (Some("container"), "running", 426),
                 "restartInstance" => (Some("container"), "exited", 200),
                 // tests/rest/lost.rs covers success.
-                "recreateInstance" => (Some("container"), "running", 400),
+                "recreateInstance" | "getRecreation" => (Some("container"), "running", 400),
                 "addPort" | "removePort" => (Some("vm"), "running", 200),
                 "deleteInstance" => (Some("container"), "running", 204),
                 unknown => panic!("{unknown} has no expected result: add a line here"),

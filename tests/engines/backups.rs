@@ -2,7 +2,7 @@
 
 use crate::grow::{LIST, host_key, same};
 use crate::lab::{Lab as _, inside, text};
-use crate::moves::{Apart, DEADLINE, MEM_GIB, MUCH};
+use crate::moves::{Apart, DEADLINE, MEM_GIB, MUCH, NAMES};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -121,12 +121,14 @@ pub fn tour(apart: &mut Apart) -> Result<()> {
     apart.api.wait_for(bent, "error")?;
     apart.api.delete(bent)?.expect(204)?;
 
-    for id in [&backup, &killed] {
+    let last = rescued(apart)?;
+    let backups = [&backup, &killed, &last];
+    for id in backups {
         let path = format!("/api/backup/{id}/");
         apart.api.send("DELETE", &path, &Value::Null)?.expect(204)?;
     }
     eventually("the objects are gone", DEADLINE, || {
-        let left = [&backup, &killed].map(|id| store.file(&format!("wharf/{id}/content")));
+        let left = backups.map(|id| store.file(&format!("wharf/{id}/content")));
         Ok(left.iter().all(|file| !file.exists()).then_some(()))
     })?;
     apart.api.delete(&apart.id)?.expect(204)?;
@@ -134,6 +136,44 @@ pub fn tour(apart: &mut Apart) -> Result<()> {
         engine.gone(&now)?;
     }
     Ok(())
+}
+
+/// The instance's engine dies for good, and the operator brings the instance back on the other one. Returns its backup.
+fn rescued(apart: &mut Apart) -> Result<String> {
+    let (listed, before) = (content(apart)?, apart.now()?);
+    let backup = begin(apart)?;
+    let done = ended(apart, &backup)?;
+    ensure!(done["state"] == "done", "{done}");
+    nothing_left(apart)?;
+    let from = apart.place()?;
+    let Apart {
+        engines, server, ..
+    } = &mut *apart;
+    server.cli(&["node", "resume", NAMES[1 - from]])?;
+    let began = Instant::now();
+    engines[from].crash(|| {
+        eventually("the node is given up", DEADLINE, || {
+            let lost = ["node", "lost", NAMES[from], "--yes"];
+            Ok(server.cli(&lost).ok())
+        })?;
+        let said = server.cli(&["node", "restore", NAMES[from]])?;
+        ensure!(said.contains("1 are made again, 0 stay lost"), "{said}");
+        Ok(())
+    })?;
+    eventually("the lost instance runs again", DEADLINE, || {
+        let now = apart.now()?;
+        ensure!(now["state"] != "error", "{now}");
+        Ok((now["state"] == "running").then_some(()))
+    })?;
+    let now = apart.now()?;
+    Login::Key(&apart.key).wait_for_login(&now)?;
+    println!("back on the other engine in {:.1?}", began.elapsed());
+    ensure!(apart.place()? == 1 - from, "it is where it was lost");
+    for field in ["uuid", "name", "original_service_password"] {
+        ensure!(now[field] == before[field], "{field}: {before} {now}");
+    }
+    same(&listed, &content(apart)?)?;
+    Ok(backup)
 }
 
 /// The list of files, without what differs between an instance and one that is made from its backup.

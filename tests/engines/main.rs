@@ -94,8 +94,9 @@ const CORE: [&str; 16] = [
     "from_a_root_shell_inside_nothing_of_the_node_is_reachable",
 ];
 
-/// Tests of [`waiting`] that a plain run leaves out.
-const WHOLE: [&str; 3] = [
+/// Tests that a plain run leaves out.
+const WHOLE: [&str; 4] = [
+    "data_survives_cycles_of_snapshots_restores_and_clones",
     "an_instance_with_a_volume_is_created_again_after_a_loss",
     "a_snapshot_without_room_in_the_storage_is_in_error",
     "an_instance_with_a_full_disk_is_restored",
@@ -218,6 +219,14 @@ fn alone() -> Vec<Chain<EngineContext>> {
     }
 }
 
+/// The tests of a plain run, or all of them in a whole one.
+fn plain<C>(mut chains: Vec<Chain<C>>) -> Vec<Chain<C>> {
+    for chain in &mut chains {
+        chain.retain(|(name, _)| is_whole_run() || !WHOLE.contains(&name.as_str()));
+    }
+    chains
+}
+
 /// The suite of dockerd or of a Podman.
 fn suite(kind: Kind, cores: usize) -> Suite<EngineContext> {
     let (mut waiting, mut busy) = (waiting(), busy());
@@ -231,18 +240,17 @@ fn suite(kind: Kind, cores: usize) -> Suite<EngineContext> {
              {PLAIN}"
         );
     }
-    if !is_whole_run() {
-        for chain in &mut waiting {
-            chain.retain(|(name, _)| !WHOLE.contains(&name.as_str()));
-        }
-    }
     // Each new container of Podman 5 copies its image, and creations wait for each other.
     let threads = if kind == Kind::Podman5 {
         cores
     } else {
         cores + 1
     };
-    let mut parts = vec![(threads, waiting), (cores, busy), (1, alone())];
+    let mut parts = vec![
+        (threads, plain(waiting)),
+        (cores, plain(busy)),
+        (1, alone()),
+    ];
     if !is_whole_run() && std::env::var_os(ENGINES).is_none() && kind != PLAIN {
         for chain in parts.iter_mut().flat_map(|(_, chains)| chains) {
             chain.retain(|(name, _)| CORE.contains(&name.as_str()));

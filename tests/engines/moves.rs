@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use wharf_tests::{Api, KeyPair, Login, Ports, Server, eventually, small, until};
 
-const NAMES: [&str; 2] = ["one", "two"];
+pub(crate) const NAMES: [&str; 2] = ["one", "two"];
 const NAME: &str = "moving";
 const OWNER: &str = "ann@example.com";
 /// The deadline of a move on a busy machine, with copies that break off.

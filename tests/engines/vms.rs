@@ -337,8 +337,8 @@ fn table_has_loopback(table: &str, port: &str) -> bool {
     table.contains(&format!("0B00007F:{port}"))
 }
 
-/// One machine is stopped by its owner while the other one powers itself off; then QEMU is killed, and Wharf.
-/// Data and ports stay. At last, both are deleted.
+/// One machine is stopped by its owner while QEMU of the other one is killed; then Wharf is killed, and a machine
+/// powers itself off. Data and ports stay. At last, both are deleted.
 pub fn ends_and_restarts(context: &EngineContext, all: &mut Vms) -> Result<()> {
     let (anns, bobs) = (&all.anns, &all.bobs);
     let key = Login::Key(&all.pair);
@@ -350,7 +350,11 @@ pub fn ends_and_restarts(context: &EngineContext, all: &mut Vms) -> Result<()> {
     for instance in [anns, bobs] {
         key.output(instance, "echo precious > ~/file && sync")?;
     }
-    key.run(bobs, "sudo poweroff")?;
+    let qemu = process_of(&context.container_of(bobs)?)?;
+    let killed = Command::new("kill")
+        .args(["-9", &qemu.to_string()])
+        .status()?;
+    ensure!(killed.success());
     let stopped = all.ann.act("ann-vm", "stop")?.expect(200)?;
     ensure!(stopped["state"] == "shut_off", "{stopped}");
     // The answer waits for the node for a bounded time only.
@@ -372,16 +376,6 @@ pub fn ends_and_restarts(context: &EngineContext, all: &mut Vms) -> Result<()> {
     serve_a_page(&key, &running)?;
     page(public, WEB).context("the port is closed after a restart")?;
     kept(bobs)?;
-
-    let qemu = process_of(&context.container_of(bobs)?)?;
-    let killed = Command::new("kill")
-        .args(["-9", &qemu.to_string()])
-        .status()?;
-    ensure!(killed.success());
-    all.bob.wait_for("bob-vm", "shut_off")?;
-    all.bob.act("bob-vm", "restart")?.expect(200)?;
-    up(&all.bob, "bob-vm")?;
-    kept(bobs)?;
     // Each probe reads the acceleration from the running machines.
     let read = |line: &&str| line.contains("%2Facceleration") && line.contains("status=200");
     ensure!(
@@ -399,6 +393,8 @@ pub fn ends_and_restarts(context: &EngineContext, all: &mut Vms) -> Result<()> {
     }
     ensure!(process_of(&context.container_of(bobs)?)? == before);
     ensure!(state(&all.bob, bobs)? == "running");
+    key.run(bobs, "sudo poweroff")?;
+    all.bob.wait_for("bob-vm", "shut_off")?;
     context.remove(&all.ann, anns)?;
     context.remove(&all.bob, bobs)?;
     context.networks_gone(&all.networks)

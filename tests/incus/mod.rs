@@ -1,6 +1,7 @@
 //! Tests on a private Incus cluster of three members. Servers reach each member over HTTPS, with a certificate
 //! that is restricted to one project.
 
+mod backups;
 mod check;
 pub mod context;
 mod failures;
@@ -71,6 +72,7 @@ fn alone() -> Vec<Chain<IncusContext>> {
         }],
         ["a_node_that_does_not_hold_sizes_takes_nothing_new" => failures::broken_limits],
         ["instances_survive_kills_of_a_members_daemon" => failures::killed_daemon],
+        ["a_backup_and_a_restore_complete_after_kills_of_the_daemon" => backups::and_back],
         ["a_restore_completes_after_a_kill_of_the_daemon" => snapshots::killed_in_a_restore],
         ["a_member_that_is_cut_off_is_one_node_out_of_reach" => failures::cut_link],
         ["instances_go_on_while_the_cluster_has_no_quorum" => failures::no_quorum],
@@ -83,6 +85,6 @@ pub fn suite(threads: usize) -> Suite<IncusContext> {
         kind: "incus".to_owned(),
         start: Box::new(IncusContext::start),
         stop: Box::new(IncusContext::stop),
-        parts: vec![(threads, waiting()), (1, alone())],
+        parts: vec![(threads, crate::plain(waiting())), (1, alone())],
     }
 }

@@ -49,6 +49,41 @@ fn on_incus_each_call_has_its_own_snapshot() {
 }
 
 #[test]
+fn on_incus_only_images_with_the_content_of_the_call_are_read_taken_and_deleted() {
+    let own = format!("wh-240a1045-{INSTANCE}-3");
+    let (digest, image) = (("digest", "0123456789abcdef"), ("image", IMAGE));
+    let taken = [digest, image, ("bytes", "1")];
+    for (call, list, content) in [
+        ("change", "images-of-instance", own.clone()),
+        ("create", "images-of-instance", own),
+        ("send", "images-of-snapshot", format!("wharf-{SNAPSHOT}")),
+    ] {
+        let begun = |content: &str| {
+            let mut begun = PromiseCall::incus_with(call, of(INSTANCE));
+            let one = json!({ "fingerprint": IMAGE, "properties": { "wharf.content": content } });
+            begun.answer(list, &[], 200, &json!({ "metadata": [one] }));
+            begun
+        };
+        let all = |of: &PromiseCall| match call {
+            "send" => vec![of.send("delete-image", &[image]), of.copy("send", &[image])],
+            "change" => vec![
+                of.send("delete-image", &[image]),
+                of.copy("offer", &[image]),
+            ],
+            _ => vec![of.send("create-fetched", &taken)],
+        };
+        for answer in all(&begun(&content)) {
+            answer.unwrap();
+        }
+        for other in ["", "wh-240a1045-11111111-3c1e-4f43-9d2b-2c1c1f8f8f8f-3"] {
+            for answer in all(&begun(other)) {
+                refused(answer, "argument image");
+            }
+        }
+    }
+}
+
+#[test]
 fn on_incus_a_clone_has_no_device_of_its_source() {
     let other = "1c9e6679-7425-40de-944b-e07fc1f90ae7";
     let mut create = PromiseCall::incus_with("create", of(other));
@@ -132,7 +167,7 @@ fn on_docker_content_leaves_by_the_carrier_of_the_snapshot_only() {
     let send = docker("send");
     assert_eq!(
         send.copy("send", &[]).unwrap(),
-        format!("GET /containers/{carrier}/export\nGET /containers/{carrier}/changes\n")
+        format!("GET /containers/{carrier}/export\n")
     );
     let named = send.copy("send", &[("container", OWN)]);
     refused(named, "there is no argument \"container\"");

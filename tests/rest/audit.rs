@@ -1,10 +1,9 @@
 //! The audit log: `GET /api/audit/` and `wharf audit`.
 
 use crate::bill::fake_clock;
-use crate::{Expected, start, uuid, wait_until, with};
+use crate::{Expected, edit, start, uuid, wait_until, walk, with};
 use serde_json::{Value, json};
-use std::fs;
-use wharf_tests::{Api, Server, simulated_node};
+use wharf_tests::Api;
 
 fn records(api: &Api) -> Vec<Value> {
     let body = api.get("/api/audit/").is(200);
@@ -103,17 +102,9 @@ fn records_are_paged() {
     let bob = server.user("bob@example.com").unwrap();
     bob.small_container().unwrap();
     let all = |query: &str| {
-        let (mut path, mut ids) = (format!("/api/audit/?limit=2{query}"), vec![]);
-        loop {
-            let page = api.get(&path).unwrap();
-            let records = page.body.as_array().unwrap();
-            assert!((1..=2).contains(&records.len()));
-            ids.extend(records.iter().map(|r| r["id"].as_u64().unwrap()));
-            let Some(link) = page.header("link") else {
-                break ids;
-            };
-            path = link[1..link.find('>').unwrap()].to_owned();
-        }
+        let records = walk(&api, &format!("/api/audit/?limit=2{query}"));
+        let ids = records.iter().map(|r| r["id"].as_u64().unwrap());
+        ids.collect::<Vec<_>>()
     };
     let mut ids = all("");
     assert!(ids.len() == 5 && ids.is_sorted(), "{ids:?}");
@@ -150,9 +141,7 @@ fn verify_knows_an_earlier_end_also_after_kill_9() {
 fn old_records_are_removed_and_the_chain_stays_verifiable() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-70d").unwrap();
-    let ports = wharf_tests::Ports::take().settings();
-    let settings = format!("{ports}{}", simulated_node("one", ""));
-    let mut server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let mut server = clock.server("").unwrap();
     let ann = server.user("ann@example.com").unwrap();
     for _ in 0..3 {
         ann.small_container().unwrap();
@@ -165,10 +154,8 @@ fn old_records_are_removed_and_the_chain_stays_verifiable() {
     );
     server.terminate().unwrap();
     clock.set("+0").unwrap();
-    let text = fs::read_to_string(server.config_path()).unwrap();
-    let (top, rest) = text.split_at(text.find("[ssh_ports]").unwrap());
-    let retention = "[retention]\naudit_days = 30\n";
-    fs::write(server.config_path(), format!("{top}{retention}{rest}")).unwrap();
+    let retention = "[retention]\naudit_days = 30\n[ssh_ports]";
+    edit(&server, "[ssh_ports]", retention);
     // The clock's record is the newest.
     server.cli(&["clock", "adopt"]).unwrap();
     server.run().unwrap();

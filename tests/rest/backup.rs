@@ -95,7 +95,7 @@ fn a_backup_that_is_killed_leaves_no_file_of_its_name() {
         api.small_container().unwrap();
     }
     let dir = tempfile::tempdir().unwrap();
-    for n in 0..8 {
+    for n in 0..4 {
         let file = dir.path().join(format!("backup-{n}"));
         let mut wharf = Command::new(wharf_binary());
         wharf.arg("backup").arg(&file).arg("--config");
@@ -153,8 +153,7 @@ fn only_a_whole_backup_is_restored() {
 fn a_restore_says_which_access_it_brings_back_and_ends_it_when_asked() {
     let (mut server, ann) = start();
     let instance = ann.small_container().unwrap();
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, ANN);
+    let browser = ConsoleBrowser::accepted(&server, ANN);
     let second = server.cli(&["key", "new", ANN, "--name", "lost"]).unwrap();
     let lost = Api::new(server.base_url(), second.trim());
     let dir = tempfile::tempdir().unwrap();

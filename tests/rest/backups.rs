@@ -1,12 +1,16 @@
 //! Buckets, the backups in them, and the instances made from these.
 
+mod commands;
+mod plans;
+mod rescue;
+
 use crate::moves::Cluster;
 use crate::{Expected, has, start, start_on, uuid, wait_until};
 use serde_json::{Value, json};
 use std::fs;
 use tempfile::TempDir;
 use wharf_testkit::object_store::{ACCESS_KEY_ID, BUCKET, Fault, ObjectStore, SECRET_ACCESS_KEY};
-use wharf_tests::{Api, Shell, called, simulated_node, small};
+use wharf_tests::{Api, called, simulated_node, small};
 
 const LOOPBACK: &str = "[buckets]\nhttp = true\nallow = [\"127.0.0.0/8\"]\n";
 const PASSPHRASE: &str = "correct horse battery staple";
@@ -122,6 +126,14 @@ fn snapshot_of(api: &Api, instance: &Value) -> Value {
     taken.unwrap()["snapshot"].clone()
 }
 
+/// Forgets the bucket, once the deleted backups have left it.
+fn forget(api: &Api) {
+    wait_until("the bucket is forgotten", || {
+        let answer = api.send("DELETE", "/api/bucket/offsite/", &Value::Null)?;
+        Ok((answer.status == 204).then_some(()))
+    });
+}
+
 /// The number of the node that has the instance.
 fn place(cluster: &Cluster, instance: &Value) -> usize {
     let has = |node: &usize| cluster.machines(*node).contains_key(uuid(instance));
@@ -190,12 +202,9 @@ fn a_backup_is_verified_and_recovered_on_another_node() {
     has(refused["disk_size_gib"][0].as_str().unwrap(), "at least 20");
     api.send("DELETE", &path(&backup), &Value::Null).is(204);
     api.get(&path(&backup)).is(404);
-    wait_until("its objects are gone", || {
-        let gone = !store.s3.file(&format!("wharf/{id}/content")).exists();
-        Ok(gone.then_some(()))
-    });
-    api.send("DELETE", "/api/bucket/offsite/", &Value::Null)
-        .is(204);
+    forget(api);
+    let deleted = store.s3.file(&format!("wharf/{id}/content"));
+    assert!(!deleted.exists(), "its objects are gone");
     for list in ["/api/bucket/", "/api/backup/"] {
         assert_eq!(api.get(list).is(200), json!([]));
     }
@@ -336,11 +345,8 @@ fn a_bucket_brings_its_backups_to_another_server() {
         found[own] = backup[own].clone();
     }
     assert_eq!(found, backup);
-    // Until its nodes are known, none takes the content.
-    let created = wait_until("a node takes the content", || {
-        let created = restore(&other.api, &found, &json!({}));
-        Ok((created.status == 201).then_some(created.body))
-    });
+    // Right after its start, it waits for the first look at its nodes.
+    let created = restore(&other.api, &found, &json!({})).is(201);
     let recovered = other.api.wait_for(uuid(&created), "running").unwrap();
     let machine = &other.machines(place(&other, &recovered))[uuid(&recovered)];
     assert_eq!(machine["content_of"], snapshot);
@@ -365,8 +371,9 @@ fn a_store_that_is_busy_or_hangs_is_asked_again_also_after_a_kill() {
     wait_until("the store has a request", || {
         Ok((!store.s3.requests().is_empty()).then_some(()))
     });
-    cluster.restart_server();
+    // The request that hangs does so until the kill.
     store.s3.behave();
+    cluster.restart_server();
     until_state(&cluster.api, &begun, "done");
     without_snapshots(&cluster.api);
     wait_until("no upload is left", || {
@@ -427,65 +434,6 @@ fn a_backup_that_is_refused_half_way_fails_and_one_whose_store_is_gone_can_be_de
         .is(400);
     api.send("DELETE", &path(&begun), &Value::Null).is(204);
     without_snapshots(api);
-    api.send("DELETE", "/api/bucket/offsite/", &Value::Null)
-        .is(204);
+    forget(api);
     finish(cluster);
-}
-
-#[test]
-fn the_commands_print_documented_objects() {
-    let (server, api) = start_on(LOOPBACK, &simulated_node("one", "content = true"));
-    let store = Store::start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
-    let source = crate::running(&api);
-    let name = source["name"].as_str().unwrap();
-    let add = [
-        "bucket",
-        "add",
-        "offsite",
-        "--bucket",
-        BUCKET,
-        "--endpoint",
-        store.s3.url.as_str(),
-    ];
-    let short = shell.run_with(
-        &[&add[..], &["-o", "json"][..]].concat(),
-        &keys("short"),
-        "",
-    );
-    let said = short.unwrap().stderr;
-    has(&said, "WHARF_BUCKET_PASSPHRASE (passphrase)");
-    assert!(!said.contains(SECRET_ACCESS_KEY), "{said}");
-    let added = shell.run_with(&add, &keys(PASSPHRASE), "").unwrap();
-    has(added.succeeded().unwrap().stdout, "offsite");
-    let json = |args: &[&str], method, path: &str, status| {
-        let printed = shell.json(&[&["bucket"][..], args].concat(), method, path, status);
-        printed.unwrap()
-    };
-    json(&["ls"], "GET", "/api/bucket/", 200);
-    let send = ["send", name, "offsite", "--wait"];
-    let sent = json(&send, "GET", "/api/backup/id/", 200);
-    assert_eq!(sent["state"], "done");
-    let id = sent["id"].as_str().unwrap();
-    let contents = ["contents", "--bucket", "offsite"];
-    let listed = json(&contents, "GET", "/api/backup/", 200);
-    assert_eq!(listed[0]["id"], id);
-    let verified = json(&["verify", id, "--wait"], "GET", "/api/backup/id/", 200);
-    assert!(verified["verified_at"].is_string());
-    let recover = ["recover", id, "copy", "--wait"];
-    let copy = json(&recover, "GET", "/api/instance/copy/", 200);
-    assert_eq!(copy["n_vcpus"], source["n_vcpus"]);
-    for silent in [["discard", id], ["forget", "offsite"]] {
-        let words = [&["bucket"][..], &silent, &["-o", "json"]].concat();
-        assert_eq!(shell.ok(&words).unwrap(), "");
-    }
-    server.finish().unwrap();
-}
-
-fn keys(passphrase: &str) -> [(&str, &str); 3] {
-    [
-        ("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID),
-        ("AWS_SECRET_ACCESS_KEY", SECRET_ACCESS_KEY),
-        ("WHARF_BUCKET_PASSPHRASE", passphrase),
-    ]
 }

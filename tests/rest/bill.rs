@@ -38,7 +38,7 @@ fn a_step_of_the_clock_is_not_billed_before_the_operator_adopts_it() {
     let made = running(&api);
     let refused = |server: &Server| server.cli(&["clock", "show"]).unwrap().contains("refused");
     assert!(!refused(&server));
-    for step in ["+7200", "-7200", "+7200"] {
+    for step in ["-7200", "+7200"] {
         clock.set(step).unwrap();
         assert!(refused(&server), "{step}");
         api.act(uuid(&made), "stop").is(200);

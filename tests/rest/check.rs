@@ -1,6 +1,6 @@
 //! `wharf check`: a configuration against the claims of instances, while the server runs and stopped.
 
-use crate::{Expected, has, start_on, until_logged, uuid, with};
+use crate::{has, made, start_on, until_logged, with};
 use serde_json::json;
 use std::fs;
 use std::io::{BufRead, BufReader, Result, Write};
@@ -103,8 +103,7 @@ fn contradictions_with_claims_name_the_setting_and_the_remedy() {
     );
     let (mut server, api) = start_on("", &node);
     let body = with("container", json!({ "n_vcpus": 4, "gpu_model": "L4" }));
-    let created = api.create(&body).is(201);
-    api.wait_for(uuid(&created), "running").unwrap();
+    made(&api, &body);
     let config = fs::read_to_string(server.config_path()).unwrap();
     let cases = [
         (
@@ -209,7 +208,7 @@ fn findings_name_only_settings_of_the_nodes_driver() {
         "setting `node.one.endpoint`: the engine does not enforce disk sizes",
         "such as btrfs",
     ] {
-        assert!(text.contains(part), "{part} is not in: {text}");
+        has(&text, part);
     }
     for part in ["settings.", "prefix", "lxcfs", "\"off\""] {
         assert!(!text.contains(part), "{part} is in: {text}");

@@ -1,15 +1,14 @@
 //! Clients behind a proxy, and clients that use up what others need.
 
 use crate::sign_in::{ANN, ConsoleBrowser, PASSWORD};
-use crate::{Expected, has, until_logged};
+use crate::{Expected, has, start_under, until_logged};
 use serde_json::{Value, json};
-use wharf_tests::{Answer, Api, Ports, Server, simulated_node, small};
+use wharf_tests::{Answer, Api, Server, small};
 
 const TRUSTED: &str = "trusted_proxies = [\"127.0.0.1\"]\n";
 
 fn start(top: &str, limits: &str) -> Server {
-    let (node, ports) = (simulated_node("one", ""), Ports::take().settings());
-    Server::start(&format!("{top}{ports}[limits]\n{limits}\n{node}")).unwrap()
+    start_under(&format!("{top}[limits]\n{limits}\n"), "").0
 }
 
 /// Sends a request as a proxy does for its client.

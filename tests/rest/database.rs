@@ -1,12 +1,12 @@
 //! The database file: a missing, empty, foreign or newer one is refused and left as it is.
 
-use crate::start;
+use crate::{has, start};
 use std::fs;
 use std::path::Path;
 use wharf_tests::Server;
 
 /// Starts the server, which must refuse, and returns its message.
-fn refused(server: &mut Server) -> String {
+pub fn refused(server: &mut Server) -> String {
     let error = server.run().expect_err("the server started").to_string();
     server.kill().unwrap();
     let sentence = error.lines().rev().find(|line| line.starts_with("wharf: "));
@@ -24,7 +24,7 @@ fn assert_refused(server: &mut Server, parts: &[&str]) {
     let before = content();
     let message = refused(server);
     for part in parts {
-        assert!(message.contains(part), "{part} is not in: {message}");
+        has(&message, part);
     }
     assert!(content() == before, "{message}");
     let listed = server.cli(&["key", "list"]).unwrap_err().to_string();

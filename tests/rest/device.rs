@@ -1,7 +1,7 @@
 //! Keys for programs, which users approve in the console.
 
 use crate::sign_in::ConsoleBrowser;
-use crate::{Expected, start};
+use crate::{Expected, recorded, start};
 use serde_json::{Value, json};
 use std::time::Duration;
 use wharf_tests::{Answer, Api, Server, interval};
@@ -64,12 +64,11 @@ fn a_program_gets_a_key_once_its_user_approves() {
     let keys = ann.get("/api/key/").is(200);
     let mut names = keys.as_array().unwrap().iter().map(|key| &key["name"]);
     assert!(names.any(|name| name == "laptop"));
-    let records = ann.get("/api/audit/").is(200);
-    let mut records = records.as_array().unwrap().iter();
-    assert!(records.any(|record| {
-        let actor = record["actor"].as_str().unwrap();
-        record["operation"] == "key.new" && actor.starts_with("session:")
-    }));
+    let actors = recorded(&ann, "key.new");
+    let mut actors = actors
+        .iter()
+        .map(|record| record["actor"].as_str().unwrap());
+    assert!(actors.any(|actor| actor.starts_with("session:")));
 
     let denied = begin(&json!({})).is(200);
     let denial = json!({ "user_code": denied["user_code"], "deny": true });
@@ -83,8 +82,7 @@ fn a_program_gets_a_key_once_its_user_approves() {
 #[test]
 fn guesses_of_codes_are_limited() {
     let (server, _) = start();
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, "ann@example.com");
+    let browser = ConsoleBrowser::accepted(&server, "ann@example.com");
     let guess = || {
         let body = json!({ "user_code": "BCDF-GHJK", "deny": true });
         browser.send("POST", "/auth/device/approve/", &body).status

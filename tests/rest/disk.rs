@@ -2,7 +2,7 @@
 //! is lost.
 
 use crate::sign_in::{ANN, ConsoleBrowser, PASSWORD};
-use crate::{Expected, uuid, wait_until};
+use crate::{Expected, made, uuid, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -126,12 +126,10 @@ fn below_the_reserve_only_changes_that_free_something_are_taken() {
     };
     let bob = server.user("bob@example.com").unwrap();
     let bobs = bob.small_container().unwrap();
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, ANN);
+    let mut browser = ConsoleBrowser::accepted(&server, ANN);
     let [running, stopped, vm] =
         [small("container"), small("container"), small("vm")].map(|body| {
-            let made = api.create(&body).is(201);
-            api.wait_for(uuid(&made), "running").unwrap();
+            let made = made(&api, &body);
             uuid(&made).to_owned()
         });
     api.act(&stopped, "stop").is(200);
@@ -223,7 +221,7 @@ fn a_disk_without_any_room_loses_nothing_that_was_acknowledged() {
         for n in 0..100 {
             let next = format!("renamed-{n}-{}", &id[30..]);
             let body = serde_json::json!({ "name": next });
-            match api.send("PATCH", &format!("/api/instance/{renamed}/"), &body) {
+            match api.patch(&renamed, &body) {
                 Ok(response) if response.status == 200 => name = Some(next),
                 // The server ends when its disk takes no write, and cannot say whether this one holds.
                 _ => {

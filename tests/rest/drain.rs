@@ -1,6 +1,6 @@
 //! `wharf node drain` and `wharf node resume`.
 
-use crate::{Expected, start_on, uuid, wait_until, with};
+use crate::{Expected, made, start_on, uuid, wait_until, with};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use wharf_tests::{Api, Server, lasting_node};
@@ -22,8 +22,7 @@ fn whole(n_vcpus: u32) -> Value {
 }
 
 fn running(api: &Api, n_vcpus: u32) -> String {
-    let created = api.create(&whole(n_vcpus)).is(201);
-    let running = api.wait_for(uuid(&created), "running").unwrap();
+    let running = made(api, &whole(n_vcpus));
     uuid(&running).to_owned()
 }
 
@@ -94,9 +93,7 @@ fn the_estimate_of_a_shortage_leaves_a_drained_node_out() {
     // Growth on a drained node is a shortage too.
     let id = running(&api, 1);
     server.cli(&["node", "drain", "one"]).unwrap();
-    let path = format!("/api/instance/{id}/");
-    let grown = api.send("PATCH", &path, &json!({ "n_vcpus": 2 })).unwrap();
-    let refused = grown.is(422);
+    let refused = api.patch(&id, &json!({ "n_vcpus": 2 })).is(422);
     let available = &refused["detail"]["nearest_available"];
     assert_eq!(available, &json!({ "n_vcpus": 1 }), "{refused}");
     server.finish().unwrap();

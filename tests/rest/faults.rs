@@ -1,8 +1,8 @@
 //! Failures of an engine that the simulated engine's script causes: in creations and changes of ports.
 
-use crate::{Expected, running, start_with, uuid, with};
+use crate::{Expected, made, start_under, start_with, uuid, with};
 use serde_json::json;
-use wharf_tests::{Ports, Server, simulated_node, small, until};
+use wharf_tests::{small, until};
 
 #[test]
 fn a_failed_creation_frees_its_compute_and_costs_nothing() {
@@ -25,21 +25,9 @@ fn a_failed_creation_frees_its_compute_and_costs_nothing() {
 }
 
 #[test]
-fn temporary_engine_errors_are_retried() {
-    for error in ["unreachable", "lost", "error", "retry"] {
-        let faults = format!("faults = [{{ call = \"ensure\", nth = 1, error = \"{error}\" }}]");
-        let (server, api) = start_with(&faults);
-        running(&api);
-        server.finish().unwrap();
-    }
-}
-
-#[test]
 fn provisioning_fails_at_its_deadline() {
-    let node = simulated_node("one", "ready_after_ms = 600000");
-    let ports = Ports::take().settings();
-    let server = Server::start(&format!("provisioning_deadline_s = 1\n{ports}{node}")).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let slow = "ready_after_ms = 600000";
+    let (server, api) = start_under("provisioning_deadline_s = 1\n", slow);
     let created = api.small_container().unwrap();
     assert_eq!(created["state"], "provisioning");
     api.wait_for(uuid(&created), "error").unwrap();
@@ -51,8 +39,7 @@ fn a_failed_port_change_is_retried() {
     let faults = "faults = [{ call = \"ports\", nth = 1, error = \"unreachable\" }, \
                   { call = \"ports\", nth = 3, error = \"lost\" }]";
     let (server, api) = start_with(faults);
-    let vm = api.create(&small("vm")).is(201);
-    api.wait_for(uuid(&vm), "running").unwrap();
+    let vm = made(&api, &small("vm"));
     let path = format!("/api/instance/{}/add-port/", uuid(&vm));
     let open = api.send("POST", &path, &json!({ "port": 8080 })).is(200);
     assert_eq!(open["wan_ports"], json!([22, 8080]));

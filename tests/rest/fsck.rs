@@ -132,13 +132,12 @@ fn objects_without_rows_and_rows_without_objects_are_shown() {
 }
 
 /// Runs a command on a damaged file, which must end with a sentence.
-fn run(server: &Server, args: &[&str], n: usize) -> Output {
+fn run(server: &Server, args: &[&str]) -> Output {
     let mut command = Command::new(wharf_binary());
     command.args(args).arg("--config").arg(server.config_path());
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{n}: {said}");
-    assert!(!said.contains("panicked"), "{n}: {said}");
+    assert!(!said.contains("panicked"), "{said}");
     output
 }
 
@@ -162,7 +161,7 @@ fn a_damaged_page_is_named_with_the_file_and_what_to_do() {
         &["key", "list"],
         &["serve"],
     ] {
-        let output = run(&server, args, 0);
+        let output = run(&server, args);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
         for words in ["is damaged", name, "wharf fsck", "restore"] {
@@ -189,77 +188,11 @@ fn a_page_whose_rows_still_have_sense_is_found_by_its_checksum() {
         bytes[at..at + new.len()].copy_from_slice(new);
     }
     write_private(&database, &bytes).unwrap();
-    let output = run(&server, &["fsck"], 0);
+    let output = run(&server, &["fsck"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     let name = database.file_name().unwrap().to_str().unwrap();
     for words in ["is damaged", name, "wharf restore"] {
         assert!(said.contains(words), "{words}: {said}");
     }
-}
-
-#[test]
-fn flipped_bits_end_with_a_sentence_or_do_no_harm() {
-    let (mut server, api) = start();
-    for _ in 0..6 {
-        api.small_container().unwrap();
-    }
-    server.terminate().unwrap();
-    let database = server.data_dir().join("wharf.redb");
-    let whole = fs::read(&database).unwrap();
-    // Pages with content, the header among them.
-    let pages = whole.chunks(4096).enumerate();
-    let pages = pages.filter(|(_, page)| page.iter().any(|byte| *byte != 0));
-    let pages: Vec<_> = pages.map(|(n, _)| n * 4096).collect();
-    let mut seed = 7_u64;
-    let mut random = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        usize::try_from(seed >> 33).unwrap() % below
-    };
-    let mut found = 0;
-    for n in 0..120 {
-        let mut bytes = whole.clone();
-        let page = pages[n % pages.len()];
-        for _ in 0..=random(4) {
-            // Most content is at the beginning of a page.
-            let within = random([64, 512, 4096][n % 3]);
-            bytes[(page + within).min(whole.len() - 1)] ^= 1 << random(8);
-        }
-        write_private(&database, &bytes).unwrap();
-        let output = run(&server, &["fsck"], n);
-        assert!(
-            fs::read(&database).unwrap() == bytes,
-            "{n}: fsck changed the file"
-        );
-        found += usize::from(!output.status.success());
-        if n % 6 == 3 {
-            let output = run(&server, &["bill", "ann@example.com"], n);
-            if !output.status.success() {
-                let said = String::from_utf8_lossy(&output.stderr);
-                assert!(said.contains("wharf: "), "{n}: {said}");
-            }
-        }
-        if n % 6 == 0 {
-            let logged = server.log().len();
-            match server.run() {
-                // A write in the background may meet damaged pages, and end the server.
-                Ok(()) => {
-                    drop(server.again(&api).get("/api/instance/"));
-                    server.kill().unwrap();
-                }
-                Err(_) => {
-                    // Lines of the log may follow the message.
-                    let log = server.log();
-                    let said = &log[logged..];
-                    let message = said.lines().find(|line| line.starts_with("wharf: "));
-                    assert!(message.is_some(), "{n}: {said}");
-                    server.kill().unwrap();
-                }
-            }
-        }
-    }
-    assert!(found > 10, "{found} of 120 were found");
-    let log = server.log();
-    let ends = ["panicked at", "aborting"].map(|end| log.matches(end).count());
-    assert_eq!(ends, [0, 0], "{log}");
 }

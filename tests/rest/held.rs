@@ -2,8 +2,8 @@
 //! its owner hears of it at once, and nothing is billed for them.
 
 use crate::bill::total_of;
-use crate::{Expected, running, uuid, with};
-use serde_json::{Value, json};
+use crate::{Expected, has, made, running, uuid, with};
+use serde_json::json;
 use std::fmt::Display;
 use std::fs;
 use std::path::PathBuf;
@@ -59,16 +59,6 @@ impl Held {
         fs::write(&self.file, lines.join("\n")).unwrap();
     }
 
-    /// The types of the events of an instance, and the text of the last one.
-    fn events(&self, instance: &Value) -> (Vec<String>, String) {
-        let path = format!("/api/event/?instance={}", uuid(instance));
-        let events = self.api.get(&path).is(200);
-        let events = events.as_array().unwrap().clone();
-        let text = |event: &Value, key: &str| event[key].as_str().unwrap().to_owned();
-        let kinds = events.iter().map(|event| text(event, "type")).collect();
-        (kinds, text(events.last().unwrap(), "message"))
-    }
-
     fn billed(&self) -> f64 {
         total_of(&self.server.cli(&["bill", "ann@example.com"]).unwrap())
     }
@@ -102,10 +92,7 @@ fn another_port_is_taken_for_one_that_something_else_holds() {
     let other = held.server.config_path().with_file_name("other.toml");
     let (_, found) =
         crate::check::checked(&wharf_testkit::workspace::wharf_binary(), &other, &config);
-    assert!(
-        found.contains(&format!("holds SSH port {first}")),
-        "{found}"
-    );
+    has(&found, format!("holds SSH port {first}"));
     held.server.finish().unwrap();
 }
 
@@ -115,14 +102,10 @@ fn an_instance_without_any_free_port_fails_at_once_and_costs_nothing() {
     held.hold(&[first, first + 1]);
     let created = held.api.small_container().unwrap();
     held.api.wait_for(uuid(&created), "error").unwrap();
-    let (kinds, message) = held.events(&created);
-    assert!(kinds.contains(&"failed".to_owned()), "{kinds:?}");
     let path = format!("/api/event/?instance={}", uuid(&created));
     let events = held.api.get(&path).is(200).to_string();
-    assert!(
-        events.contains("something outside Wharf holds SSH port"),
-        "{message}"
-    );
+    has(&events, "\"type\":\"failed\"");
+    has(&events, "something outside Wharf holds SSH port");
     assert!(held.billed().abs() < 1e-12, "{}", held.billed());
     let refused = held.api.create(&small("container")).is(422);
     assert_eq!(refused["detail"]["bottleneck"], json!(["wan_ssh_port"]));
@@ -134,8 +117,7 @@ fn another_address_network_or_gpu_is_taken() {
     let (held, _) = Held::start(8);
     let gpu = with("container", json!({ "gpu_model": "L4" }));
     held.hold(&["L4#0"]);
-    let created = held.api.create(&gpu).is(201);
-    let ready = held.api.wait_for(uuid(&created), "running").unwrap();
+    let ready = made(&held.api, &gpu);
     let address = ready["lan_ipv4"].as_str().unwrap().to_owned();
     let (network, last) = address.rsplit_once('.').unwrap();
     let next: u32 = last.parse::<u32>().unwrap() + 1;

@@ -1,6 +1,6 @@
 //! `Idempotency-Key` on create.
 
-use crate::{Expected, start, start_lasting, start_with, uuid, wait_until, with};
+use crate::{Expected, start, start_lasting, until_used, wait_until, with};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpStream;
@@ -35,7 +35,7 @@ fn send(server: &Server, key: &str, idempotency_key: &str, body: &Value) -> TcpS
 #[test]
 fn a_retry_after_kill_9_creates_nothing_twice() {
     let (mut server, mut api, _dir) = start_lasting("");
-    for n in 0_u64..8 {
+    for n in 0_u64..4 {
         let (key, body) = (format!("key-{n}"), small("container"));
         let unread = send(&server, api.key(), &key, &body);
         // In even rounds the server dies at some point of the request, in odd ones after the commit.
@@ -68,29 +68,12 @@ fn a_retry_after_kill_9_creates_nothing_twice() {
 }
 
 #[test]
-fn neither_the_key_nor_the_password_is_stored_in_the_clear() {
-    let (server, api) = start_with("");
-    let answer = create(&api, "a-key-that-is-easy-to-find", &named("one"));
-    let password = answer.body["original_service_password"].as_str().unwrap();
-    assert!(!uuid(&answer.body).is_empty());
-    let stored = server.data_and_log().unwrap();
-    for secret in ["a-key-that-is-easy-to-find", password] {
-        let found = stored.windows(secret.len()).any(|w| w == secret.as_bytes());
-        assert!(!found);
-    }
-    server.finish().unwrap();
-}
-
-#[test]
 fn a_replay_shows_the_password_after_a_rotation_of_the_key_of_secrets() {
     let (server, ann) = start();
     let first = create(&ann, "key", &named("one"));
     ann.wait_for("one", "running").unwrap();
     ann.delete("one").is(204);
-    wait_until("the instance is purged", || {
-        let quota = ann.get("/api/quota/")?.expect(200)?;
-        Ok((quota["n_instances"]["used"] == 0).then_some(()))
-    });
+    until_used(&ann, "n_instances", 0);
     server.cli(&["secrets", "rotate"]).unwrap();
     let again = create(&ann, "key", &named("one"));
     assert_eq!((again.status, &again.body), (201, &first.body));

@@ -2,22 +2,14 @@
 
 use crate::bill::fake_clock;
 use crate::sign_in::{ANN, ConsoleBrowser, PASSWORD};
-use crate::{Expected, start_on, uuid, wait_until};
+use crate::{Expected, start_on, time, uuid, wait_until};
 use serde_json::{Value, json};
-use std::process::Command;
 use wharf_tests::{Answer, Api, Server, simulated_node, small};
 
 const BOB: &str = "bob@example.com";
 
 fn new_key(api: &Api, body: &Value) -> Answer {
     api.send("POST", "/api/key/", body).unwrap()
-}
-
-/// A time in the words of the program `date`.
-fn time(words: &str) -> String {
-    let format = ["-u", "+%Y-%m-%dT%H:%M:%SZ", "-d", words];
-    let date = Command::new("date").args(format).output().unwrap();
-    String::from_utf8(date.stdout).unwrap().trim().to_owned()
 }
 
 fn listed(server: &Server) -> usize {
@@ -30,8 +22,7 @@ fn a_user_beyond_the_budget_of_a_day_is_a_429_and_may_end_everything() {
     let limits = "[limits]\nrecords_per_user_per_day = 60\n";
     let (server, ann) = start_on(limits, &node);
     let bob = server.user(BOB).unwrap();
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, ANN);
+    let mut browser = ConsoleBrowser::accepted(&server, ANN);
     let running = ann.small_container().unwrap();
     let stopped = ann.small_container().unwrap();
     let (running, stopped) = (uuid(&running).to_owned(), uuid(&stopped).to_owned());

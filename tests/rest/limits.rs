@@ -2,7 +2,7 @@
 
 use crate::bill::fake_clock;
 use crate::snapshots::{plans, ready, restore, stopped, until_event};
-use crate::{Expected, has, start_on, until_logged, until_says, wait_until, with};
+use crate::{Expected, has, made, start_on, until_logged, until_says, wait_until, with};
 use serde_json::json;
 use std::fs;
 use wharf_tests::{Api, Ports, Server, lasting_node, metric};
@@ -60,8 +60,7 @@ fn a_node_that_does_not_hold_sizes_takes_nothing_new_until_it_does() {
     });
     let operator = server.again(&operator);
     assert_eq!(metric(&operator, gauge).unwrap(), 0.0);
-    let created = api.create(&with("container", json!({}))).is(201);
-    api.wait_for(crate::uuid(&created), "running").unwrap();
+    made(&api, &with("container", json!({})));
     api.send("POST", "/api/volume/", &volume).unwrap().is(201);
     until_logged(&server, "the node holds the sizes of disks");
     server.finish().unwrap();
@@ -86,8 +85,7 @@ fn a_breach_ends_when_the_node_can_prove_nothing_any_more() {
 fn a_proof_without_a_result_says_nothing_of_the_limits() {
     let faults = ", faults = [{ call = \"prove_limits\", error = \"error\" }]";
     let (server, api, _dir, _broken) = start(faults);
-    let created = api.create(&with("container", json!({}))).is(201);
-    api.wait_for(crate::uuid(&created), "running").unwrap();
+    made(&api, &with("container", json!({})));
     assert!(!server.cli(&["node", "list"]).unwrap().contains("broken"));
     // The operator hears that nothing proves them.
     let unproven = "node one: nothing proves that it holds the sizes of disks and volumes: ";
@@ -106,28 +104,28 @@ fn a_node_proves_its_limits_each_day_and_after_a_restore() {
     let broken = dir.path().join("broken");
     let node = format!("break_limits_while = \"{}\"", broken.display());
     let settings = Ports::take().settings() + &wharf_tests::simulated_node("one", &node);
-    fs::write(&broken, "").unwrap();
     let server = Server::start_in(&settings, &clock.environment()).unwrap();
     let api = server.user("ann@example.com").unwrap();
-    let mends = || {
-        until_says(&server, &["node", "list"], "limits broken");
-        fs::remove_file(&broken).unwrap();
-        wait_until("a proof succeeds", || {
-            Ok((!server.cli(&["node", "list"])?.contains("broken")).then_some(()))
-        });
-    };
-    mends();
+    let breaks = || until_says(&server, &["node", "list"], "limits broken");
+    let proofs = "wharf_plugin_call_duration_seconds_count{function=\"prove-limits\"";
+    wait_until("the first proof has ended", || {
+        Ok((metric(&api, proofs)? > 0.0).then_some(()))
+    });
     // The day passes by Wharf's own clock.
     fs::write(&broken, "").unwrap();
     plans::pass(&server, &clock, 25);
-    mends();
+    breaks();
+    fs::remove_file(&broken).unwrap();
+    wait_until("a proof succeeds", || {
+        Ok((!server.cli(&["node", "list"])?.contains("broken")).then_some(()))
+    });
     let instance = stopped(&api);
     let snapshot = ready(&api, &instance, "before");
     restore(&api, &snapshot, false).is(200);
     until_event(&api, &instance, "restored");
     fs::write(&broken, "").unwrap();
     plans::pass(&server, &clock, 26);
-    mends();
+    breaks();
     drop(clock);
     server.finish().unwrap();
 }

@@ -131,7 +131,8 @@ fn lost_instances_cost_nothing_and_are_created_again() {
     cluster.api.create(&named).is(400);
     let shell = Shell::signed_in(&cluster.server, "ann@example.com").unwrap();
     let path = "/api/instance/precious/recreate/";
-    let again = shell.json(&["recreate", "precious"], "POST", path, 200);
+    let recreate = ["recreate", "precious", "--empty"];
+    let again = shell.json(&recreate, "POST", path, 200);
     assert_eq!(again.unwrap()["state"], "provisioning");
     dead.recreate(&dead.running).is(400);
     let now = cluster.api.wait_for("precious", "running").unwrap();

@@ -63,7 +63,6 @@ mod scopes;
 mod secrets;
 mod short_node;
 mod sign_in;
-mod simulated;
 mod snapshots;
 mod ssh_keys;
 mod stats;
@@ -82,6 +81,7 @@ mod volumes;
 mod webhooks;
 
 use serde_json::Value;
+use std::process::Command;
 use wharf_tests::{Answer, Api, Ports, Server, lasting_node, simulated_node, small, until};
 
 /// The body of an answer whose status a test expects.
@@ -126,6 +126,74 @@ fn until_says(server: &Server, args: &[&str], words: &str) {
 fn until_logged(server: &Server, words: &str) {
     let logged = || Ok(server.written().contains(words).then_some(()));
     until(&format!("the log has: {words}"), logged).unwrap();
+}
+
+/// The rows of a list, page by page.
+fn walk(api: &Api, first: &str) -> Vec<Value> {
+    let (mut rows, mut path) = (Vec::new(), Some(first.to_owned()));
+    while let Some(next) = path {
+        let page = api.get(&next).unwrap();
+        path = page.header("link").map(|link| {
+            let (target, _) = link.split_once('>').unwrap();
+            target.trim_start_matches('<').to_owned()
+        });
+        rows.extend(page.is(200).as_array().unwrap().clone());
+    }
+    rows
+}
+
+/// The caller's records of an operation in the audit log.
+fn recorded(api: &Api, operation: &str) -> Vec<Value> {
+    let mut records = walk(api, "/api/audit/?limit=500");
+    records.retain(|record| record["operation"] == operation);
+    records
+}
+
+/// A time as requests have it, in the words of the program `date`.
+fn time(words: &str) -> String {
+    let mut date = Command::new("date");
+    let date = date.args(["-u", "+%Y-%m-%dT%H:%M:%S.%3NZ", "-d", words]);
+    let printed = String::from_utf8(date.output().unwrap().stdout).unwrap();
+    printed.trim().to_owned()
+}
+
+/// The milliseconds from 1970 to a time.
+fn millis(time: &Value) -> i64 {
+    let mut date = Command::new("date");
+    let date = date.args(["+%s%3N", "-d", time.as_str().unwrap()]);
+    let printed = String::from_utf8(date.output().unwrap().stdout).unwrap();
+    printed.trim().parse().unwrap()
+}
+
+/// The usage of one quantity of the caller's quota.
+fn used(api: &Api, field: &str) -> u64 {
+    let quota = api.get("/api/quota/").is(200);
+    quota[field]["used"].as_u64().unwrap()
+}
+
+/// Waits until the caller uses so much of one quantity.
+fn until_used(api: &Api, field: &str, amount: u64) {
+    wait_until(&format!("{field} used: {amount}"), || {
+        Ok((used(api, field) == amount).then_some(()))
+    });
+}
+
+/// Fails if the log or a file of the server has one of these texts.
+#[track_caller]
+fn stores_none(server: &Server, secrets: &[&str]) {
+    let wrote = server.data_and_log().unwrap();
+    for (n, secret) in secrets.iter().enumerate() {
+        let found = wrote.windows(secret.len()).any(|w| w == secret.as_bytes());
+        assert!(!found, "secret {n} is in the log or the data directory");
+    }
+}
+
+/// Replaces a text in the configuration.
+#[track_caller]
+fn edit(server: &Server, from: &str, to: &str) {
+    let text = std::fs::read_to_string(server.config_path()).unwrap();
+    assert!(text.contains(from), "{from} is not in: {text}");
+    std::fs::write(server.config_path(), text.replacen(from, to, 1)).unwrap();
 }
 
 /// Kills the server and starts it again. Returns a client of the user.
@@ -175,10 +243,22 @@ fn start_lasting(settings: &str) -> (Server, Api, tempfile::TempDir) {
     (server, api, dir)
 }
 
+/// Creates an instance, and waits until it runs.
+#[track_caller]
+fn made(api: &Api, body: &Value) -> Value {
+    let created = api.create(body).is(201);
+    api.wait_for(uuid(&created), "running").unwrap()
+}
+
 /// Creates the smallest container, and waits until it runs.
 fn running(api: &Api) -> Value {
-    let created = api.small_container().unwrap();
-    api.wait_for(uuid(&created), "running").unwrap()
+    made(api, &small("container"))
+}
+
+/// A port at which nothing listens.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
 }
 
 fn uuid(instance: &Value) -> &str {

@@ -1,6 +1,6 @@
 //! Outages of a node: its instances keep their state and their resources.
 
-use crate::{Expected, kill, start_on, uuid, wait_until, with};
+use crate::{Expected, kill, made, start_on, until_says, uuid, wait_until, with};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use wharf_tests::{Api, Server, observed, simulated_node};
@@ -55,8 +55,7 @@ impl Node {
 
     pub fn running(&self, n_vcpus: u32) -> Value {
         let body = with("container", json!({ "n_vcpus": n_vcpus }));
-        let created = self.api.create(&body).is(201);
-        self.api.wait_for(uuid(&created), "running").unwrap()
+        made(&self.api, &body)
     }
 
     fn state(&self, instance: &Value) -> Value {
@@ -66,10 +65,7 @@ impl Node {
 
     /// Waits until `wharf node list` has the words.
     pub fn listed(&self, words: &str) {
-        wait_until(&format!("the node is listed with: {words}"), || {
-            let list = self.server.cli(&["node", "list"])?;
-            Ok(list.contains(words).then_some(()))
-        });
+        until_says(&self.server, &["node", "list"], words);
     }
 
     /// Waits for several more observations.
@@ -126,28 +122,27 @@ fn an_empty_store_is_an_outage_until_the_own_store_returns() {
 #[test]
 fn another_store_does_not_make_a_node_forget_its_images() {
     let dir = tempfile::tempdir().unwrap();
-    let made = dir.path().join("made");
-    std::fs::write(&made, "").unwrap();
+    let flag = dir.path().join("made");
+    std::fs::write(&flag, "").unwrap();
     let images = format!(
         "missing_images = [\"localhost/wharf/marimo:1\"], images_while = \"{}\", ",
-        made.display()
+        flag.display()
     );
     let limits = "[limits]\nobserve_every_ms = 100\nprobe_every_ms = 100\n";
     let node = Node::start_on(limits, &images);
     let marimo = with("container", json!({ "flavor": "marimo" }));
-    let created = node.api.create(&marimo).is(201);
-    node.api.wait_for(uuid(&created), "running").unwrap();
+    made(&node.api, &marimo);
     // The other store has no images.
     node.on("other-store");
     node.listed("outage: ");
-    std::fs::remove_file(&made).unwrap();
+    std::fs::remove_file(&flag).unwrap();
     node.observed();
     let waiting = node.api.create(&marimo).is(201);
-    std::fs::write(&made, "").unwrap();
+    std::fs::write(&flag, "").unwrap();
     node.off("other-store");
     node.api.wait_for(uuid(&waiting), "running").unwrap();
     // An image that is gone from the node's own store is missing.
-    std::fs::remove_file(&made).unwrap();
+    std::fs::remove_file(&flag).unwrap();
     wait_until("the image is missing", || {
         Ok((node.api.create(&marimo)?.status == 422).then_some(()))
     });
@@ -209,8 +204,7 @@ fn a_resize_waits_for_the_nodes_own_store() {
     let node = Node::start();
     let instance = node.running(1);
     let resize = || {
-        let path = format!("/api/instance/{}/", uuid(&instance));
-        let resized = node.api.send("PATCH", &path, &json!({ "n_vcpus": 2 }));
+        let resized = node.api.patch(uuid(&instance), &json!({ "n_vcpus": 2 }));
         resized.unwrap()
     };
     node.on("other-store");

@@ -12,7 +12,7 @@ mod shares;
 mod slow_visitors;
 
 use crate::sign_in::ConsoleBrowser;
-use crate::{Expected, uuid, with};
+use crate::{Expected, made, with};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -40,8 +40,7 @@ fn start_on(node: &str) -> (Server, Api, Ports) {
 /// Creates an instance with a page, and waits until it runs.
 fn page(api: &Api, flavor: &str, name: &str) -> Value {
     let body = with("container", json!({ "flavor": flavor, "name": name }));
-    let created = api.create(&body).is(201);
-    api.wait_for(uuid(&created), "running").unwrap()
+    made(api, &body)
 }
 
 /// The label in the address of a page.
@@ -191,9 +190,7 @@ fn enter(browser: &ConsoleBrowser, asked: &Reply) -> wharf_tests::Answer {
 
 /// A browser with a session of the console.
 fn signed_in(server: &Server, email: &str) -> ConsoleBrowser {
-    let mut browser = ConsoleBrowser::new(server);
-    browser.accept(server, email);
-    browser
+    ConsoleBrowser::accepted(server, email)
 }
 
 /// The server of the page of the first instance with one.

@@ -1,6 +1,6 @@
 //! The configuration of nodes in placement: CPU tiers, GPUs, overcommitted vCPUs, and several nodes.
 
-use crate::{Expected, start_on, uuid, wait_until, with};
+use crate::{Expected, edit, start_on, uuid, wait_until, with};
 use serde_json::json;
 use wharf_tests::{Server, lasting_node, simulated_node, small};
 
@@ -31,9 +31,7 @@ fn a_gpu_that_left_the_configuration_is_not_given_out_by_a_restart() {
     api.act(id, "stop").is(200);
     let configure = |server: &mut Server, from: &str, to: &str| {
         server.terminate().unwrap();
-        let text = std::fs::read_to_string(server.config_path()).unwrap();
-        assert!(text.contains(from));
-        std::fs::write(server.config_path(), text.replace(from, to)).unwrap();
+        edit(server, from, to);
         server.run().unwrap();
     };
     configure(&mut server, gpus, "");
@@ -86,9 +84,7 @@ fn overcommitted_vcpus_are_shared_and_none_has_more_than_the_node() {
     assert_eq!((refused(2), free()), (json!({ "n_vcpus": 1 }), json!(1)));
     api.wait_for(uuid(&first), "running").unwrap();
     // A larger size of a running one is bounded by the node too.
-    let path = format!("/api/instance/{}/", uuid(&first));
-    let larger = api.send("PATCH", &path, &json!({ "n_vcpus": 3 })).unwrap();
-    let larger = larger.is(422);
+    let larger = api.patch(uuid(&first), &json!({ "n_vcpus": 3 })).is(422);
     assert_eq!(
         larger["detail"]["nearest_available"],
         json!({ "n_vcpus": 2 })

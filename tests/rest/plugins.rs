@@ -34,33 +34,3 @@ fn a_driver_from_the_directory_has_the_name_of_its_file() {
     running(&api);
     server.finish().unwrap();
 }
-
-#[test]
-fn a_plugin_that_does_not_load_is_named() {
-    for (name, bytes) in [
-        ("driver-simulated.wasm", b"not a component".to_vec()),
-        (
-            "driver-flavors.wasm",
-            fs::read(built("flavors_standard.wasm")).unwrap(),
-        ),
-        (
-            "flavors-driver.wasm",
-            fs::read(built("driver_simulated.wasm")).unwrap(),
-        ),
-        // A second provider of the standard flavors would be ambiguous.
-        (
-            "flavors-again.wasm",
-            fs::read(built("flavors_standard.wasm")).unwrap(),
-        ),
-    ] {
-        let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join(name), bytes).unwrap();
-        let Err(error) = Server::start(&settings(dir.path(), &simulated_node("one", ""))) else {
-            panic!("{name} was loaded");
-        };
-        let message = format!("{error:#}");
-        let stem = name.trim_end_matches(".wasm");
-        assert!(message.contains(stem), "{stem} is not in: {message}");
-        assert!(!message.contains("panicked"), "{message}");
-    }
-}

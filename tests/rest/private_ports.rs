@@ -1,5 +1,6 @@
 //! Private ports: the address of each published port on the node.
 
+use crate::moves::machines;
 use crate::{Expected, start_on, uuid, with};
 use serde_json::{Value, json};
 use std::fs;
@@ -15,12 +16,7 @@ fn created(api: &Api, engine: &Path, kind: &str, flavor: &str) -> (Vec<Value>, V
     let created = api.create(&with(kind, json!({ "flavor": flavor })));
     let id = uuid(&created.unwrap().is(201)).to_owned();
     let running = api.wait_for(&id, "running").unwrap();
-    let lines = fs::read_to_string(engine).unwrap();
-    let mut lines = lines
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap());
-    let last = lines.rfind(|line: &Value| line["id"] == id.as_str());
-    let ports = last.unwrap()["machine"]["wanted"]["node_ports"].clone();
+    let ports = machines(engine)[&id]["wanted"]["node_ports"].clone();
     let address = |port: &Value| port["address"].clone();
     let addresses = ports.as_array().unwrap().iter().map(address).collect();
     (addresses, running)

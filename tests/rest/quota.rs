@@ -1,6 +1,6 @@
 //! Section 8: quotas.
 
-use crate::{Expected, has, kill, running, uuid, wait_until, with};
+use crate::{Expected, has, kill, running, until_used, used, uuid, wait_until, with};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Ports, Server, lasting_node, simulated_node, small};
 
@@ -12,20 +12,7 @@ fn start(quota: &str) -> (Server, Api) {
 }
 
 fn start_on(quota: &str, node: &str) -> (Server, Api) {
-    let ports = Ports::take().settings();
-    let server = Server::start(&format!("[quota]\n{quota}\n{ports}{node}")).unwrap();
-    let api = server.user(ANN).unwrap();
-    (server, api)
-}
-
-fn used(api: &Api, field: &str) -> u64 {
-    let quota = api.get("/api/quota/").is(200);
-    quota[field]["used"].as_u64().unwrap()
-}
-
-fn patch(api: &Api, selector: &str, body: &Value) -> wharf_tests::Answer {
-    api.send("PATCH", &format!("/api/instance/{selector}/"), body)
-        .unwrap()
+    crate::start_on(&format!("[quota]\n{quota}\n"), node)
 }
 
 fn of(kind: &str, n_vcpus: u32, mem_gib: u32, disk_size_gib: u32) -> Value {
@@ -107,41 +94,51 @@ fn each_quantity_is_limited_on_create() {
     let gpus = "gpus = [{ model = \"H100\", count = 4 }]\nsettings";
     let node = simulated_node("one", "").replace("settings", gpus);
     let gpu = with("container", json!({ "gpu_model": "H100" }));
-    for (limit, first, second, over) in [
+    let (server, other) = crate::start_on("", &node);
+    for (option, limit, first, second, over) in [
         (
-            "n_instances = 1",
+            "--instances",
+            1,
             small("vm"),
             small("container"),
             ("n_instances", 1, 0),
         ),
         (
-            "n_vcpus = 5",
+            "--vcpus",
+            5,
             of("container", 3, 1, 10),
             of("vm", 3, 1, 10),
             ("n_vcpus", 3, 2),
         ),
         (
-            "mem_gib = 5",
+            "--mem-gib",
+            5,
             of("vm", 1, 3, 10),
             of("container", 1, 3, 10),
             ("mem_gib", 3, 2),
         ),
         (
-            "disk_size_gib = 50",
+            "--disk-gib",
+            50,
             of("container", 1, 1, 30),
             of("container", 1, 1, 30),
             ("disk_size_gib", 30, 20),
         ),
-        ("n_gpus = 1", gpu.clone(), gpu.clone(), ("n_gpus", 1, 0)),
+        ("--gpus", 1, gpu.clone(), gpu.clone(), ("n_gpus", 1, 0)),
         // The SSH port, and the open port 22 of a VM.
         (
-            "n_ports = 2",
+            "--ports",
+            2,
             small("vm"),
             small("container"),
             ("n_ports", 1, 0),
         ),
     ] {
-        let (server, api) = start_on(limit, &node);
+        let email = format!("user{option}@example.com");
+        let api = server.user(&email).unwrap();
+        server
+            .cli(&["user", "limit", &email, option, &limit.to_string()])
+            .unwrap();
         api.create(&first).is(201);
         assert_over(api.create(&second).unwrap(), &[over]);
         // The values of `nearest_available` succeed.
@@ -153,10 +150,19 @@ fn each_quantity_is_limited_on_create() {
         if over.0 == "n_gpus" {
             api.small_container().unwrap();
         }
-        let other = server.user("bob@example.com").unwrap();
-        other.create(&second).is(201);
-        server.finish().unwrap();
+        let theirs = other.create(&second).is(201);
+        for (api, made) in [(&other, vec![theirs]), (&api, api.list().unwrap())] {
+            made.iter()
+                .for_each(|one| drop(api.delete(uuid(one)).is(204)));
+        }
+        wait_until("the node is empty", || {
+            Ok(server
+                .cli(&["node", "list"])?
+                .contains(" 0/16 ")
+                .then_some(()))
+        });
     }
+    server.finish().unwrap();
 }
 
 #[test]
@@ -199,9 +205,7 @@ fn a_deleted_instance_counts_until_its_node_was_seen_without_it() {
     api.delete(uuid(&made)).is(204);
     let answer = api.create(&small("container")).unwrap();
     assert_over(answer, &[("n_instances", 1, 0)]);
-    wait_until("the claim is freed", || {
-        Ok((used(&api, "n_instances") == 0).then_some(()))
-    });
+    until_used(&api, "n_instances", 0);
     for field in ["n_vcpus", "mem_gib", "disk_size_gib", "n_ports"] {
         assert_eq!(used(&api, field), 0, "{field}");
     }
@@ -215,14 +219,12 @@ fn a_deleted_instance_counts_until_its_node_was_seen_without_it() {
 #[test]
 fn a_stopped_instance_holds_its_disk_and_its_restart_claims_compute_again() {
     let (server, api) = start("n_vcpus = 4");
-    let first = api.create(&of("container", 3, 2, 20)).unwrap();
-    let first = first.is(201);
+    let first = api.create(&of("container", 3, 2, 20)).is(201);
     api.wait_for(uuid(&first), "running").unwrap();
     api.act(uuid(&first), "stop").is(200);
     assert_eq!((used(&api, "n_vcpus"), used(&api, "mem_gib")), (0, 0));
     assert_eq!(used(&api, "disk_size_gib"), 20);
-    let second = api.create(&of("container", 2, 1, 10)).unwrap();
-    let second = second.is(201);
+    let second = api.create(&of("container", 2, 1, 10)).is(201);
     assert_over(
         api.act(uuid(&first), "restart").unwrap(),
         &[("n_vcpus", 3, 2)],
@@ -240,13 +242,15 @@ fn a_stopped_instance_holds_its_disk_and_its_restart_claims_compute_again() {
 fn resizes_and_ports_are_limited_and_survive_a_restart_of_the_server() {
     let (node, _engine) = lasting_node("one", "").unwrap();
     let (mut server, api) = start_on("mem_gib = 8\nn_ports = 4", &node);
-    let container = api.create(&of("container", 1, 4, 10)).unwrap();
-    let container = container.is(201);
+    let container = api.create(&of("container", 1, 4, 10)).is(201);
     let vm = api.create(&of("vm", 1, 1, 10)).is(201);
     for made in [&container, &vm] {
         api.wait_for(uuid(made), "running").unwrap();
     }
-    let resize = |api: &Api, mem: u32| patch(api, uuid(&container), &json!({ "mem_gib": mem }));
+    let resize = |api: &Api, mem: u32| {
+        api.patch(uuid(&container), &json!({ "mem_gib": mem }))
+            .unwrap()
+    };
     assert_over(resize(&api, 8), &[("mem_gib", 8, 7)]);
     resize(&api, 7).is(200);
     let add = |api: &Api, port: u32| {
@@ -261,17 +265,14 @@ fn resizes_and_ports_are_limited_and_survive_a_restart_of_the_server() {
     assert_eq!((used(&api, "n_ports"), used(&api, "mem_gib")), (4, 8));
     assert_over(add(&api, 81), &[("n_ports", 1, 0)]);
     api.delete(uuid(&vm)).is(204);
-    wait_until("its ports are freed", || {
-        Ok((used(&api, "n_ports") == 1).then_some(()))
-    });
+    until_used(&api, "n_ports", 1);
     server.finish().unwrap();
 }
 
 #[test]
 fn a_limit_below_the_usage_takes_nothing_away_and_prevents_growth() {
     let (mut server, api) = start("n_vcpus = 8");
-    let made = api.create(&of("container", 4, 4, 10)).unwrap();
-    let made = made.is(201);
+    let made = api.create(&of("container", 4, 4, 10)).is(201);
     api.wait_for(uuid(&made), "running").unwrap();
     let limited = server
         .cli(&["user", "limit", ANN, "--vcpus", "2", "--instances", "1"])
@@ -281,10 +282,9 @@ fn a_limit_below_the_usage_takes_nothing_away_and_prevents_growth() {
         api.create(&small("container")).unwrap(),
         &[("n_instances", 1, 0), ("n_vcpus", 1, 0)],
     );
-    let resize = |n: u32| patch(&api, uuid(&made), &json!({ "n_vcpus": n }));
+    let resize = |n: u32| api.patch(uuid(&made), &json!({ "n_vcpus": n })).unwrap();
     assert_over(resize(5), &[("n_vcpus", 5, 4)]);
-    let grown = patch(&api, uuid(&made), &json!({ "mem_gib": 5 }));
-    grown.is(200);
+    api.patch(uuid(&made), &json!({ "mem_gib": 5 })).is(200);
     resize(3).is(200);
     let shown = api.instance(uuid(&made)).is(200);
     assert_eq!(shown["state"], "running");
@@ -330,7 +330,6 @@ fn a_wrong_quota_is_refused_by_name() {
         ("vcpus = 1", "vcpus"),
     ] {
         let settings = format!("[quota]\n{line}\n{}", simulated_node("one", ""));
-        let error = Server::start(&settings).err().unwrap().to_string();
-        assert!(error.contains(named), "{line}: {error}");
+        has(Server::refused(&settings).unwrap(), named);
     }
 }

@@ -1,6 +1,6 @@
 //! Concurrent requests of several clients.
 
-use crate::{Expected, start_under, uuid};
+use crate::{Expected, running, start_under, uuid};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,13 +12,11 @@ fn a_read_is_never_older_than_earlier_answers() {
     // The readers have their own end, in case the writer fails before it can stop them.
     let end = Instant::now() + Duration::from_secs(120);
     let (server, api) = start_under(WITHOUT_RATES, "");
-    let created = api.small_container().unwrap();
+    let created = running(&api);
     let id = uuid(&created);
-    api.wait_for(id, "running").unwrap();
     let rename = |n: u64| {
-        let path = format!("/api/instance/{id}/");
         let body = json!({ "name": format!("n-{n}") });
-        api.send("PATCH", &path, &body).is(200);
+        api.patch(id, &body).is(200);
     };
     let number = |instance: &serde_json::Value| -> u64 {
         let name = instance["name"].as_str().unwrap();

@@ -1,13 +1,12 @@
 //! The rates of requests of API keys and of users.
 
 use crate::sign_in::{ANN, ConsoleBrowser};
-use crate::{Expected, wait_until};
+use crate::{Expected, has, start_under, wait_until};
 use serde_json::Value;
-use wharf_tests::{Api, Ports, Server, simulated_node};
+use wharf_tests::{Api, Server};
 
 fn start(limits: &str) -> Server {
-    let (node, ports) = (simulated_node("one", ""), Ports::take().settings());
-    Server::start(&format!("[limits]\n{limits}\n{ports}{node}")).unwrap()
+    start_under(&format!("[limits]\n{limits}\n"), "").0
 }
 
 #[test]
@@ -57,8 +56,7 @@ fn a_key_beyond_its_burst_is_429_and_other_keys_are_not() {
 fn all_keys_and_sessions_of_a_user_share_one_rate() {
     let server = start("requests_per_second_per_user = 1");
     let bob = server.user("bob@example.com").unwrap();
-    let mut session = ConsoleBrowser::new(&server);
-    session.accept(&server, ANN);
+    let session = ConsoleBrowser::accepted(&server, ANN);
     let keys = [(); 4].map(|()| server.user(ANN).unwrap());
     let answers = (0..5).flat_map(|_| keys.iter().map(|key| key.get("/api/instance/").unwrap()));
     let refused = answers.into_iter().find(|answer| answer.status != 200);
@@ -69,11 +67,9 @@ fn all_keys_and_sessions_of_a_user_share_one_rate() {
         Some("\"user\";q=10;w=10")
     );
     assert_eq!(refused.header("retry-after"), Some("1"));
-    assert!(
-        refused.body["detail"]
-            .as_str()
-            .unwrap()
-            .contains("API keys and sessions")
+    has(
+        refused.body["detail"].as_str().unwrap(),
+        "API keys and sessions",
     );
     assert_eq!(session.get("/auth/passkey/").status, 429);
     // Another key, which may have been stolen, does not keep the user from an end.

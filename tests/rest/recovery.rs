@@ -1,6 +1,6 @@
 //! Wharf killed and restarted, on the simulated engine.
 
-use crate::{Expected, running, start_lasting, uuid};
+use crate::{Expected, start_lasting, uuid};
 use anyhow::Result;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -79,30 +79,5 @@ fn acknowledged_changes_survive_kill_9() {
             assert_eq!(running[field], instance[field], "{field}");
         }
     }
-    server.finish().unwrap();
-}
-
-#[test]
-fn the_next_start_carries_out_pending_intents() {
-    let (mut server, mut api, _dir) = start_lasting("ready_after_ms = 50");
-    let created = running(&api);
-    for (action, state) in [
-        ("stop", "exited"),
-        ("restart", "running"),
-        ("stop", "exited"),
-    ] {
-        api.act(uuid(&created), action).is(200);
-        server.kill().unwrap();
-        server.run().unwrap();
-        api = server.again(&api);
-        api.wait_for(uuid(&created), state).unwrap();
-    }
-    api.delete(uuid(&created)).is(204);
-    server.kill().unwrap();
-    server.run().unwrap();
-    api = server.again(&api);
-    assert_eq!(api.instance(uuid(&created)).unwrap().status, 404);
-    let engine = Simulated(server.config_path());
-    engine.gone(&created).unwrap();
     server.finish().unwrap();
 }

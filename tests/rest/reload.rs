@@ -1,6 +1,6 @@
 //! SIGHUP: the configuration and the certificate are read again.
 
-use crate::{Expected, start_under, uuid, wait_until};
+use crate::{Expected, edit, start_under, until_logged, uuid};
 use serde_json::json;
 use std::path::Path;
 use std::process::Command;
@@ -8,19 +8,7 @@ use wharf_tests::{Api, Ports, Server, simulated_node};
 
 fn start() -> (Server, Api) {
     let rates = "[rates.general-purpose]\nvcpu = 0.5\n";
-    let (server, api) = start_under(rates, "");
-    (server, api)
-}
-
-/// Replaces a text in the configuration file.
-pub fn edit(server: &Server, from: &str, to: &str) {
-    let text = std::fs::read_to_string(server.config_path()).unwrap();
-    assert!(text.contains(from));
-    std::fs::write(server.config_path(), text.replacen(from, to, 1)).unwrap();
-}
-
-fn wait_for_log(server: &Server, text: &str) {
-    wait_until(text, || Ok(server.written().contains(text).then_some(())));
+    start_under(rates, "")
 }
 
 #[test]
@@ -29,7 +17,7 @@ fn a_rate_changes_for_new_instances_only() {
     let first = api.small_container().unwrap();
     edit(&server, "vcpu = 0.5", "vcpu = 0.75");
     server.hang_up().unwrap();
-    wait_for_log(&server, "the configuration is reloaded");
+    until_logged(&server, "the configuration is reloaded");
     let second = api.small_container().unwrap();
     let rate = |created: &serde_json::Value| {
         let instance = api.instance(uuid(created)).is(200);
@@ -45,10 +33,10 @@ fn a_setting_that_needs_a_restart_is_named_and_nothing_changes() {
     edit(&server, "vcpu = 0.5", "vcpu = 0.75");
     edit(&server, "127.0.0.1:0", "127.0.0.1:1");
     server.hang_up().unwrap();
-    wait_for_log(&server, "only a restart can change `listen`");
+    until_logged(&server, "only a restart can change `listen`");
     edit(&server, "listen = ", "listne = ");
     server.hang_up().unwrap();
-    wait_for_log(&server, "unknown field `listne`");
+    until_logged(&server, "unknown field `listne`");
     let created = api.small_container().unwrap();
     let instance = api.instance(uuid(&created)).is(200);
     assert_eq!(instance["vcpu_cost_hourly_usd"], json!(0.5));
@@ -89,11 +77,11 @@ fn a_new_certificate_is_served_and_a_broken_one_is_not() {
     write();
     assert!(!trusts(&authority));
     server.hang_up().unwrap();
-    wait_for_log(&server, "the configuration is reloaded");
+    until_logged(&server, "the configuration is reloaded");
     assert!(trusts(&authority));
     std::fs::write(&cert, "nothing").unwrap();
     server.hang_up().unwrap();
-    wait_for_log(
+    until_logged(
         &server,
         "the configuration stays as it was: setting `tls.cert`",
     );

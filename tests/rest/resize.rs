@@ -1,13 +1,9 @@
 //! Resizes on nodes that cannot grow or change everything while an instance runs.
 
-use crate::{Expected, running, start_under, start_with, uuid, wait_until};
+use crate::snapshots::stopped;
+use crate::{Expected, has, running, start_under, start_with, uuid, wait_until};
 use serde_json::{Value, json};
-use wharf_tests::{Answer, Api, Ports, Server, Shell, simulated_node};
-
-fn patch(api: &Api, selector: &str, body: Value) -> Answer {
-    api.send("PATCH", &format!("/api/instance/{selector}/"), &body)
-        .unwrap()
-}
+use wharf_tests::Shell;
 
 #[test]
 fn all_wrong_fields_are_reported_at_once_even_if_disks_cannot_grow() {
@@ -15,7 +11,7 @@ fn all_wrong_fields_are_reported_at_once_even_if_disks_cannot_grow() {
     let taken = api.small_container().unwrap();
     let created = running(&api);
     let wrong = |body: Value| {
-        let errors = patch(&api, uuid(&created), body).is(400);
+        let errors = api.patch(uuid(&created), &body).is(400);
         let fields: Vec<_> = errors.as_object().unwrap().keys().cloned().collect();
         fields.join(" ")
     };
@@ -27,39 +23,30 @@ fn all_wrong_fields_are_reported_at_once_even_if_disks_cannot_grow() {
     let all = json!({ "disk_size_gib": 20, "mem_gib": "2", "name": "A" });
     assert_eq!(wrong(all), "disk_size_gib mem_gib name");
     let same = json!({ "disk_size_gib": created["disk_size_gib"], "n_vcpus": 2 });
-    patch(&api, uuid(&created), same).is(200);
+    api.patch(uuid(&created), &same).is(200);
     server.finish().unwrap();
-}
-
-/// Creates a stopped container with a disk of 10 GiB.
-fn stopped(api: &Api) -> Value {
-    let created = running(api);
-    let stop = api.act(uuid(&created), "stop").unwrap();
-    stop.is(200);
-    created
 }
 
 #[test]
 fn a_running_instance_must_be_stopped_before_its_disk_grows() {
     let (server, api) = start_with("disk_grow = 'stopped'");
-    let created = api.small_container().unwrap();
+    let created = running(&api);
     let id = uuid(&created);
-    api.wait_for(id, "running").unwrap();
     let larger = json!({ "disk_size_gib": 20, "n_vcpus": 2 });
-    let errors = patch(&api, id, larger.clone()).is(400);
+    let errors = api.patch(id, &larger).is(400);
     let message = errors["disk_size_gib"][0].as_str().unwrap();
     assert!(message.contains("stop it first"), "{errors}");
     let unchanged = api.instance(id).is(200);
     assert_eq!(unchanged["disk_size_gib"], 10);
     assert_eq!(unchanged["n_vcpus"], 1);
-    patch(&api, id, json!({ "n_vcpus": 2 })).is(200);
+    api.patch(id, &json!({ "n_vcpus": 2 })).is(200);
 
     api.act(id, "stop").is(200);
-    let resized = patch(&api, id, larger).is(200);
+    let resized = api.patch(id, &larger).is(200);
     assert_eq!(resized["state"], "exited");
     assert_eq!(resized["disk_size_gib"], 20);
     let smaller = json!({ "disk_size_gib": 19 });
-    assert!(patch(&api, id, smaller).is(400)["disk_size_gib"].is_array());
+    assert!(api.patch(id, &smaller).is(400)["disk_size_gib"].is_array());
     let restarted = api.act(id, "restart").is(200);
     assert_eq!(restarted["state"], "running");
     let running = api.wait_for(id, "running").unwrap();
@@ -73,19 +60,18 @@ fn a_running_instance_must_be_stopped_before_its_disk_grows() {
 #[test]
 fn a_node_without_live_resize_requires_a_stop() {
     let (server, api) = start_with("fixed_while_running = true");
-    let created = api.small_container().unwrap();
+    let created = running(&api);
     let id = uuid(&created);
-    api.wait_for(id, "running").unwrap();
     let larger = json!({ "n_vcpus": 2, "mem_gib": 2 });
-    let errors = patch(&api, id, larger.clone()).is(400);
+    let errors = api.patch(id, &larger).is(400);
     for field in ["n_vcpus", "mem_gib"] {
         let message = errors[field][0].as_str().unwrap();
         assert!(message.contains("stop it first"), "{errors}");
     }
     // The disk can still grow.
-    patch(&api, id, json!({ "disk_size_gib": 20 })).is(200);
+    api.patch(id, &json!({ "disk_size_gib": 20 })).is(200);
     api.act(id, "stop").is(200);
-    patch(&api, id, larger).is(200);
+    api.patch(id, &larger).is(200);
     api.act(id, "restart").is(200);
     let running = api.wait_for(id, "running").unwrap();
     assert_eq!(running["n_vcpus"], 2);
@@ -96,16 +82,10 @@ fn a_node_without_live_resize_requires_a_stop() {
 fn a_restart_does_not_wait_for_a_slow_disk_growth() {
     let slow = "disk_grow = 'stopped', faults = [{ call = 'grow', every = 1, error = 'retry', after_ms = 100 }]";
     let limits = "[limits]\nanswer_wait_ms = 400\n";
-    let settings = format!(
-        "{limits}{}{}",
-        Ports::take().settings(),
-        simulated_node("one", slow)
-    );
-    let server = Server::start(&settings).unwrap();
-    let api = server.user("ann@example.com").unwrap();
+    let (server, api) = start_under(limits, slow);
     let created = stopped(&api);
     let id = uuid(&created);
-    patch(&api, id, json!({ "disk_size_gib": 20 })).is(200);
+    api.patch(id, &json!({ "disk_size_gib": 20 })).is(200);
     let restarted = api.act(id, "restart").is(200);
     assert_eq!(restarted["state"], "running");
     let message = restarted["message"].as_str().unwrap();
@@ -114,7 +94,7 @@ fn a_restart_does_not_wait_for_a_slow_disk_growth() {
     assert_eq!(shown["state"], "running");
     assert_eq!(shown["disk_size_gib"], 20);
     // Another change must wait; a stop need not.
-    assert_eq!(patch(&api, id, json!({ "n_vcpus": 2 })).status, 400);
+    assert_eq!(api.patch(id, &json!({ "n_vcpus": 2 })).unwrap().status, 400);
     let stop = api.act(id, "stop").is(200);
     assert_eq!(stop["state"], "shut_off");
     api.delete(id).is(204);
@@ -129,7 +109,7 @@ fn a_move_to_a_larger_disk_is_told_everywhere() {
     let created = stopped(&api);
     let id = uuid(&created);
     let name = created["name"].as_str().unwrap();
-    patch(&api, id, json!({ "disk_size_gib": 20 })).is(200);
+    api.patch(id, &json!({ "disk_size_gib": 20 })).is(200);
     let restart = std::thread::scope(|scope| {
         let restart = scope.spawn(|| api.act(id, "restart").is(200));
         let event = || {
@@ -140,18 +120,13 @@ fn a_move_to_a_larger_disk_is_told_everywhere() {
         };
         let told = wait_until("an event tells of the move", event);
         assert_eq!(told["state"], "running");
-        assert!(
-            told["message"]
-                .as_str()
-                .unwrap()
-                .contains("moves to its larger disk")
+        has(
+            told["message"].as_str().unwrap(),
+            "moves to its larger disk",
         );
         assert_eq!(api.instance(id).is(200)["state"], "running");
         let refused = api.get(&format!("/api/instance/{id}/stats/")).is(400);
-        assert!(
-            refused.to_string().contains("work on its disk"),
-            "{refused}"
-        );
+        has(refused.to_string(), "work on its disk");
         let waited = shell.run(&["wait", name]).unwrap();
         assert!(waited.stderr.contains("larger disk"), "{}", waited.stderr);
         let events = api.get(&format!("/api/event/?instance={id}")).is(200);
@@ -169,7 +144,7 @@ fn content_that_does_not_fit_stays_on_the_old_disk() {
     let (server, api) = start_with(faults);
     let created = stopped(&api);
     let id = uuid(&created);
-    patch(&api, id, json!({ "disk_size_gib": 20 })).is(200);
+    api.patch(id, &json!({ "disk_size_gib": 20 })).is(200);
     let answer = api.act(id, "restart").is(422);
     assert_eq!(answer["detail"]["bottleneck"], json!(["disk_size_gib"]));
     assert_eq!(answer["detail"]["nearest_available"]["disk_size_gib"], 10);
@@ -193,7 +168,7 @@ fn a_failed_disk_growth_is_retried_and_then_abandoned() {
         let (server, api) = start_with(&faults);
         let created = stopped(&api);
         let id = uuid(&created);
-        patch(&api, id, json!({ "disk_size_gib": 20 })).is(200);
+        api.patch(id, &json!({ "disk_size_gib": 20 })).is(200);
         let answer = api.act(id, "restart").unwrap();
         assert!(
             answer.status == status || status == 0 && answer.status >= 400,

@@ -1,9 +1,7 @@
 //! Nodes that leave the configuration, and instances that will never come back.
 
-use crate::{Expected, running, start_on, uuid, wait_until, with};
-
+use crate::{Expected, edit, running, start_on, uuid, wait_until, with};
 use serde_json::json;
-use std::fs;
 use wharf_tests::{Api, Server, lasting_node, simulated_node};
 
 const BRIEF: &str = "[limits]\nobserve_every_ms = 100\n";
@@ -12,13 +10,6 @@ fn start() -> (Server, Api, String, tempfile::TempDir) {
     let (node, dir) = lasting_node("old", "").unwrap();
     let (server, api) = start_on("", &format!("{BRIEF}{node}"));
     (server, api, node, dir)
-}
-
-/// Replaces the node in the configuration.
-fn replace(server: &Server, node: &str, by: &str) {
-    let config = fs::read_to_string(server.config_path()).unwrap();
-    assert!(config.contains(node));
-    fs::write(server.config_path(), config.replace(node, by)).unwrap();
 }
 
 /// The first columns of a node in `wharf node list`.
@@ -33,7 +24,7 @@ fn a_start_without_a_node_that_has_instances_is_refused_with_the_list() {
     let (mut server, mut api, node, _dir) = start();
     let kept = running(&api);
     server.terminate().unwrap();
-    replace(&server, &node, &simulated_node("new", ""));
+    edit(&server, &node, &simulated_node("new", ""));
     let refused = server.run().unwrap_err().to_string();
     for words in [uuid(&kept), "on node old", "retired = true", "wharf forget"] {
         assert!(refused.contains(words), "{refused}");
@@ -58,7 +49,7 @@ fn a_retired_node_takes_no_new_instances_and_keeps_the_others() {
     server.terminate().unwrap();
     let retired = node.replace("driver =", "retired = true\ndriver =");
     let both = format!("{retired}{}", simulated_node("new", ""));
-    replace(&server, &node, &both);
+    edit(&server, &node, &both);
     server.run().unwrap();
     api = server.again(&api);
     let mut ports = vec![kept["wan_ssh_port"].clone()];

@@ -1,6 +1,6 @@
 //! The key of the secrets: a missing or wrong one, rows that it does not decrypt, and its rotation.
 
-use crate::database::set_format;
+use crate::database::{refused, set_format};
 use crate::fsck::{bytes, edit, flip_bit};
 use crate::{Expected, has, start, uuid, wait_until};
 use redb::ReadableTable;
@@ -19,14 +19,6 @@ fn passwords(api: &Api) -> Vec<Value> {
     let list = api.list().unwrap();
     let password = |i: &Value| i["original_service_password"].clone();
     list.iter().map(password).collect()
-}
-
-/// Starts the server, which must refuse, and returns its message.
-fn refused(server: &mut Server) -> String {
-    let error = server.run().expect_err("the server started").to_string();
-    server.kill().unwrap();
-    let sentence = error.lines().rev().find(|line| line.starts_with("wharf: "));
-    sentence.expect(&error).to_owned()
 }
 
 /// Makes the database one of format 3, which names no key and has no sequences of events.
@@ -104,8 +96,7 @@ fn an_instance_whose_secret_cannot_be_decrypted_is_shown_without_it() {
         assert_eq!(one["original_service_password"], "");
     }
     // A rename is possible in every state: the engine in memory has lost the instance meanwhile.
-    let path = format!("/api/instance/{}/", uuid(&created[1]));
-    let renamed = api.send("PATCH", &path, &json!({ "name": "renamed" }));
+    let renamed = api.patch(uuid(&created[1]), &json!({ "name": "renamed" }));
     renamed.is(200);
     let log = server.log();
     let lines = log.matches("showing the instance without its password");
@@ -175,7 +166,7 @@ fn a_rotation_that_is_killed_leaves_every_secret_readable_and_is_completed() {
         wharf.stdout(Stdio::null()).stderr(Stdio::null());
         wharf.spawn().unwrap()
     };
-    for _ in 0..8 {
+    for _ in 0..4 {
         // Killed at some point after the new key is in the file, or when the rotation is done.
         let mut rotation = rotate(&server);
         loop {

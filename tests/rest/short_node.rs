@@ -1,6 +1,6 @@
 //! A node with less capacity than its configuration says: the driver's shortage becomes the 422.
 
-use crate::{Expected, start_with, uuid, with};
+use crate::{Expected, made, start_with, uuid, with};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Server};
 
@@ -12,13 +12,7 @@ fn start() -> (Server, Api) {
 
 fn running(api: &Api, n_vcpus: u32) -> Value {
     let body = with("container", json!({ "n_vcpus": n_vcpus }));
-    let created = api.create(&body).is(201);
-    api.wait_for(uuid(&created), "running").unwrap()
-}
-
-fn patch(api: &Api, instance: &Value, body: &Value) -> wharf_tests::Answer {
-    let path = format!("/api/instance/{}/", uuid(instance));
-    api.send("PATCH", &path, body).unwrap()
+    made(api, &body)
 }
 
 #[test]
@@ -27,7 +21,7 @@ fn a_resize_is_422_with_the_available_sizes() {
     running(&api, 1);
     let before = running(&api, 1);
     let asked = json!({ "n_vcpus": 8, "mem_gib": 16, "disk_size_gib": 20, "name": "larger" });
-    let refused = patch(&api, &before, &asked).is(422);
+    let refused = api.patch(uuid(&before), &asked).is(422);
     let detail = &refused["detail"];
     assert_eq!(detail["bottleneck"], json!(["n_vcpus", "mem_gib"]));
     assert_eq!(detail["requested"], json!({ "n_vcpus": 8, "mem_gib": 16 }));
@@ -38,7 +32,7 @@ fn a_resize_is_422_with_the_available_sizes() {
     let mut nearest = asked;
     nearest["n_vcpus"] = near["n_vcpus"].clone();
     nearest["mem_gib"] = near["mem_gib"].clone();
-    let after = patch(&api, &before, &nearest).is(200);
+    let after = api.patch(uuid(&before), &nearest).is(200);
     assert_eq!(after["n_vcpus"], 3);
     assert_eq!(after["name"], "larger");
     let events = server.cli(&["events", "larger"]).unwrap();
@@ -60,9 +54,9 @@ fn a_restart_is_422_and_the_instance_stays_stopped_until_it_fits() {
     let stopped = api.instance(uuid(&first)).is(200);
     assert_eq!(stopped["state"], "exited");
     assert_eq!(stopped["n_vcpus"], 3);
-    patch(&api, &first, &detail["nearest_available"]).is(200);
-    let restarted = api.act(uuid(&first), "restart").unwrap();
-    restarted.is(200);
+    api.patch(uuid(&first), &detail["nearest_available"])
+        .is(200);
+    api.act(uuid(&first), "restart").is(200);
     api.wait_for(uuid(&first), "running").unwrap();
     api.wait_for(uuid(&second), "running").unwrap();
     server.finish().unwrap();

@@ -9,10 +9,8 @@ mod work;
 pub use browser::{ANN, ConsoleBrowser, PASSWORD, invitation};
 
 use crate::bill::fake_clock;
-use crate::{Expected, start, start_lasting, wait_until};
+use crate::{Expected, has, recorded, start, start_lasting, stores_none, wait_until};
 use serde_json::{Value, json};
-use std::process::Command;
-use wharf_testkit::workspace::wharf_binary;
 use wharf_tests::Api;
 
 #[test]
@@ -64,8 +62,7 @@ fn an_invitation_is_accepted_once_and_begins_a_session() {
 #[test]
 fn an_unknown_user_and_a_wrong_password_are_refused_alike_and_the_rate_is_limited() {
     let (server, _) = start();
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, ANN);
+    let browser = ConsoleBrowser::accepted(&server, ANN);
     let stranger = ConsoleBrowser::new(&server);
     let attempt = |email: &str, password: &str| {
         let body = json!({ "email": email, "password": password });
@@ -106,8 +103,7 @@ fn an_unknown_user_and_a_wrong_password_are_refused_alike_and_the_rate_is_limite
 #[test]
 fn a_session_does_what_a_key_does_if_the_request_comes_from_the_console() {
     let (server, key) = start();
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, ANN);
+    let browser = ConsoleBrowser::accepted(&server, ANN);
     let body = json!({
         "resource_type": "container", "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": 10,
     });
@@ -177,12 +173,12 @@ fn a_session_does_what_a_key_does_if_the_request_comes_from_the_console() {
     let made = browser.send("POST", "/api/key/", &json!({ "scopes": ["read"] }));
     made.is(201);
     let id = browser.cookie.split(['=', '.']).nth(1).unwrap();
-    let records = key.get("/api/audit/").is(200);
     let by_session = |operation: &str| {
-        let records = records.as_array().unwrap().iter();
-        records
-            .filter(|r| r["operation"] == operation && r["actor"] == format!("session:{id}"))
-            .count()
+        let records = recorded(&key, operation);
+        let own = records
+            .iter()
+            .filter(|r| r["actor"] == format!("session:{id}"));
+        own.count()
     };
     assert_eq!(
         ["session.begin", "instance.create", "key.new"].map(by_session),
@@ -194,8 +190,7 @@ fn a_session_does_what_a_key_does_if_the_request_comes_from_the_console() {
 #[test]
 fn sessions_end_by_sign_out_a_new_password_and_their_number() {
     let (server, _) = start();
-    let mut first = ConsoleBrowser::new(&server);
-    first.accept(&server, ANN);
+    let first = ConsoleBrowser::accepted(&server, ANN);
     let mut others: Vec<ConsoleBrowser> = (0..5).map(|_| ConsoleBrowser::new(&server)).collect();
     others
         .iter_mut()
@@ -229,8 +224,7 @@ fn sessions_end_by_sign_out_a_new_password_and_their_number() {
 #[test]
 fn the_oldest_session_makes_room_for_the_eleventh() {
     let (server, _) = start();
-    let mut first = ConsoleBrowser::new(&server);
-    first.accept(&server, ANN);
+    let first = ConsoleBrowser::accepted(&server, ANN);
     let mut others: Vec<ConsoleBrowser> = (0..10).map(|_| ConsoleBrowser::new(&server)).collect();
     for browser in &mut others {
         assert!(first.is_signed_in());
@@ -244,8 +238,7 @@ fn the_oldest_session_makes_room_for_the_eleventh() {
 #[test]
 fn tokens_and_passwords_are_not_on_disk_and_sessions_survive_a_kill() {
     let (mut server, _) = start();
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, ANN);
+    let browser = ConsoleBrowser::accepted(&server, ANN);
     let unused = invitation(&server, "bob@example.com");
     server.kill().unwrap();
     server.run().unwrap();
@@ -254,16 +247,9 @@ fn tokens_and_passwords_are_not_on_disk_and_sessions_survive_a_kill() {
     again.part.clone_from(&browser.part);
     assert!(again.is_signed_in());
     server.terminate().unwrap();
-    let wrote = server.data_and_log().unwrap();
     let secret = |token: &str| token.split('.').nth(1).unwrap().to_owned();
-    for secret in [
-        secret(&browser.cookie),
-        browser.part.clone(),
-        secret(&unused),
-        PASSWORD.to_owned(),
-    ] {
-        assert!(!wrote.windows(secret.len()).any(|w| w == secret.as_bytes()));
-    }
+    let (cookie, invited) = (secret(&browser.cookie), secret(&unused));
+    stores_none(&server, &[&cookie, &browser.part, &invited, PASSWORD]);
     // Invitations need no running server, but its address.
     let args = ["user", "invite", ANN];
     let refused = server.cli(&args).unwrap_err().to_string();
@@ -288,8 +274,7 @@ fn sessions_and_invitations_expire() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-60d").unwrap();
     let server = clock.server("").unwrap();
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, ANN);
+    let mut browser = ConsoleBrowser::accepted(&server, ANN);
     let token = invitation(&server, "bob@example.com");
     let is_invited = || {
         let body = json!({ "token": token });
@@ -320,8 +305,7 @@ fn sessions_and_invitations_expire() {
 fn keys_and_sessions_of_a_disabled_user_are_refused() {
     let (mut server, key, _dir) = start_lasting("");
     key.small_container().unwrap();
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, ANN);
+    let browser = ConsoleBrowser::accepted(&server, ANN);
     let token = invitation(&server, ANN);
     server.cli(&["user", "disable", ANN]).unwrap();
     let list = || server.cli(&["user", "list"]).unwrap();
@@ -351,11 +335,9 @@ fn keys_and_sessions_of_a_disabled_user_are_refused() {
     for (command, email) in [("disable", "x@example.com"), ("enable", "x@example.com")] {
         assert!(server.cli(&["user", command, email]).is_err());
     }
-    let records = key.get("/api/audit/").is(200);
-    let operations: Vec<_> = records.as_array().unwrap().iter().collect();
     for operation in ["user.invite", "user.disable", "user.enable"] {
-        let mut records = operations.iter();
-        assert!(records.any(|r| r["operation"] == operation && r["actor"] == "operator"));
+        let mut records = recorded(&key, operation).into_iter();
+        assert!(records.any(|r| r["actor"] == "operator"), "{operation}");
     }
     server.finish().unwrap();
 }
@@ -364,24 +346,16 @@ fn keys_and_sessions_of_a_disabled_user_are_refused() {
 fn a_console_on_the_host_of_pages_is_refused_unless_sign_in_is_off() {
     let (mut server, api) = start();
     server.terminate().unwrap();
-    let config = std::fs::read_to_string(server.config_path()).unwrap();
+    let path = server.config_path().to_owned();
+    let config = std::fs::read_to_string(&path).unwrap();
     let write = |more: &str| {
         let config = format!("base_url = \"http://127.0.0.1:8080\"\n{config}{more}");
-        std::fs::write(server.config_path(), config).unwrap();
+        std::fs::write(&path, config).unwrap();
     };
     write("");
-    let serve = || {
-        let mut command = Command::new(wharf_binary());
-        command
-            .args(["serve", "--config"])
-            .arg(server.config_path());
-        command.output().unwrap()
-    };
-    let refused = serve();
-    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success());
+    let message = server.run().unwrap_err().to_string();
     for part in ["`base_url`", "`web.host`", "session.enabled", "cookie"] {
-        assert!(message.contains(part), "{message}");
+        has(&message, part);
     }
     write("\n[session]\nenabled = false\n");
     server.run().unwrap();
@@ -390,11 +364,8 @@ fn a_console_on_the_host_of_pages_is_refused_unless_sign_in_is_off() {
     assert_eq!(options["password"], false);
     let body = json!({ "email": ANN, "password": PASSWORD });
     assert_eq!(browser.send("POST", "/auth/sign-in/", &body).status, 403);
-    let refused = server
-        .cli(&["user", "invite", ANN])
-        .unwrap_err()
-        .to_string();
-    assert!(refused.contains("session.enabled"), "{refused}");
+    let refused = server.cli(&["user", "invite", ANN]).unwrap_err();
+    has(refused.to_string(), "session.enabled");
     assert!(server.again(&api).list().unwrap().is_empty());
     server.finish().unwrap();
 }

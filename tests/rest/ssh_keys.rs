@@ -1,6 +1,6 @@
 //! `/api/ssh-key/`: saved SSH public keys.
 
-use crate::{Expected, kill, start};
+use crate::{Expected, kill, recorded, start};
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Api};
 
@@ -27,15 +27,10 @@ fn keys_are_durable_and_each_change_has_an_audit_record() {
     let third = save(&ann, "laptop", KEY).is(201);
     let ann = kill(&mut server, &ann);
     assert_eq!(list(&ann), [second, third]);
-    let audit = ann.get("/api/audit/").is(200);
-    let of_key = |operation: &str| {
-        let records = audit.as_array().unwrap().iter();
-        let mine = records.filter(|record| record["operation"] == operation);
-        mine.map(|record| record["subject"].clone())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(of_key("ssh-key.save").len(), 3);
-    assert_eq!(of_key("ssh-key.delete"), [first["id"].clone()]);
+    assert_eq!(recorded(&ann, "ssh-key.save").len(), 3);
+    let deleted = recorded(&ann, "ssh-key.delete");
+    assert_eq!(deleted.len(), 1);
+    assert_eq!(deleted[0]["subject"], first["id"]);
     server.finish().unwrap();
 }
 

@@ -1,11 +1,11 @@
 //! Stats of a container on a busy engine, and on a silent one.
 
-use crate::uuid;
+use crate::{running, start_under, uuid};
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use wharf_tests::{Answer, Api, Ports, Server, simulated_node, until};
+use wharf_tests::{Answer, Api, Server, until};
 
 /// A server with a running container, whose node has this fault and a switch that silences its engine.
 struct Watched {
@@ -24,11 +24,8 @@ impl Watched {
             silent.display()
         );
         let limits = "[limits]\nobserve_every_ms = 500\nstats_every_ms = 50\n";
-        let node = simulated_node("one", &settings);
-        let server = Server::start(&format!("{}{limits}{node}", Ports::take().settings())).unwrap();
-        let api = server.user("ann@example.com").unwrap();
-        let created = api.small_container().unwrap();
-        api.wait_for(uuid(&created), "running").unwrap();
+        let (server, api) = start_under(limits, &settings);
+        let created = running(&api);
         let path = format!("/api/instance/{}/stats/", uuid(&created));
         Self {
             server,

@@ -1,19 +1,17 @@
 //! `wharf suspend` and `wharf resume`.
 
-use crate::{Expected, start, start_lasting, uuid, wait_until};
+use crate::{Expected, made, start, start_lasting, until_used, uuid, wait_until};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Server, small};
 
 const ANN: &str = "ann@example.com";
 
 fn running(api: &Api, kind: &str) -> Value {
-    let created = api.create(&small(kind)).is(201);
-    api.wait_for(uuid(&created), "running").unwrap()
+    made(api, &small(kind))
 }
 
 fn resize(api: &Api, id: &str) -> wharf_tests::Answer {
-    let path = format!("/api/instance/{id}/");
-    api.send("PATCH", &path, &json!({ "n_vcpus": 2 })).unwrap()
+    api.patch(id, &json!({ "n_vcpus": 2 })).unwrap()
 }
 
 fn events(server: &Server, id: &str) -> String {
@@ -48,21 +46,12 @@ fn a_suspended_instance_stops_and_its_owner_can_only_delete_it() {
     server.cli(&["suspend", id, "--reason", reason]).unwrap();
     ann.wait_for(id, "exited").unwrap();
     // Its compute is free, its disk is not.
-    wait_until("the compute is free", || {
-        let quota = ann.get("/api/quota/")?.expect(200)?;
-        Ok((quota["n_vcpus"]["used"] == 1).then_some(()))
-    });
+    until_used(&ann, "n_vcpus", 1);
     let quota = ann.get("/api/quota/").is(200);
     assert_eq!(quota["disk_size_gib"]["used"], 20);
     assert_refused(ann.act(id, "restart").unwrap(), "it mines coins");
     assert_refused(resize(&ann, id), "it mines coins");
-    let renamed = ann
-        .send(
-            "PATCH",
-            &format!("/api/instance/{id}/"),
-            &json!({ "name": "renamed" }),
-        )
-        .unwrap();
+    let renamed = ann.patch(id, &json!({ "name": "renamed" })).unwrap();
     assert_eq!(renamed.status, 200);
     // Others are not touched.
     assert_eq!(ann.instance(uuid(&other)).unwrap().body["state"], "running");

@@ -3,7 +3,7 @@
 
 use crate::bill::fake_clock;
 use crate::webhooks::{LOOPBACK, Receiver, create as new_webhook};
-use crate::{Expected, uuid, wait_until};
+use crate::{Expected, millis, time, uuid, wait_until};
 use serde_json::json;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wharf_tests::Api;
@@ -18,12 +18,7 @@ fn seconds() -> i64 {
 /// The seconds from a time to the present.
 #[track_caller]
 fn age(time: &serde_json::Value) -> i64 {
-    let time = time.as_str().unwrap();
-    let output = std::process::Command::new("date")
-        .args(["-u", "-d", time, "+%s"])
-        .output();
-    let text = String::from_utf8(output.unwrap().stdout).unwrap();
-    seconds() - text.trim().parse::<i64>().unwrap()
+    seconds() - millis(time) / 1000
 }
 
 /// Fails unless a time is the present one, up to the duration of a slow test.
@@ -66,21 +61,12 @@ fn a_clock_that_is_set_right_is_followed_at_once_except_by_bills() {
         let audit = ann.get("/api/audit/?order=newest&limit=1").is(200);
         is_now("the audit record", &audit[0]["time"]);
         // A key that is about to expire, by the right clock.
-        let at = |after: i64| {
-            let date = format!("@{}", seconds() + after);
-            let args = ["-u", "-d", date.as_str(), "+%Y-%m-%dT%H:%M:%SZ"];
-            let output = std::process::Command::new("date").args(args).output();
-            String::from_utf8(output.unwrap().stdout)
-                .unwrap()
-                .trim()
-                .to_owned()
-        };
-        let key = |after: i64| {
-            let body = json!({ "expires_at": at(after) });
+        let key = |after: &str| {
+            let body = json!({ "expires_at": time(after) });
             ann.send("POST", "/api/key/", &body)
         };
-        key(-60).is(400);
-        let short = key(3).is(201);
+        key("60 seconds ago").is(400);
+        let short = key("2 seconds").is(201);
         is_now("the key", &short["created_at"]);
         let short = Api::new(server.base_url(), short["key"].as_str().unwrap());
         wait_until("the key expires", || {

@@ -1,5 +1,6 @@
 //! The `[tls]` section of the configuration.
 
+use crate::has;
 use std::path::Path;
 use std::process::Command;
 use wharf_tests::{Authority, Ports, Server, simulated_node};
@@ -66,10 +67,8 @@ fn an_unusable_certificate_is_named() {
         cert.display(),
         key.display()
     );
-    let Err(error) = Server::start(&format!("{tls}{}", simulated_node("one", ""))) else {
-        panic!("started without a certificate");
-    };
-    assert!(format!("{error:#}").contains("cert.pem"), "{error:#}");
+    let refused = Server::refused(&format!("{tls}{}", simulated_node("one", "")));
+    has(refused.unwrap(), "cert.pem");
 }
 
 /// The address of an engine and the name in its certificate differ.

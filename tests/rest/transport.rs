@@ -1,19 +1,8 @@
 //! Requests in the log, and requests in progress at a shutdown.
 
-use crate::hygiene::send;
-use crate::{Expected, start, until_logged, wait_until};
+use crate::{Expected, wait_until};
 use std::io::Write;
 use wharf_tests::metric;
-
-#[test]
-fn the_log_has_the_request_id_of_the_caller() {
-    let (server, _) = start();
-    let request = "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: my-trace-1\r\n\r\n";
-    let heard = send(&server, request.as_bytes());
-    assert!(heard.text().contains("x-request-id: my-trace-1\r\n"));
-    until_logged(&server, "my-trace-1");
-    server.finish().unwrap();
-}
 
 #[test]
 fn the_log_has_requests_of_clients_that_disconnect() {

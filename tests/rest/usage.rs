@@ -2,7 +2,7 @@
 
 use crate::bill::{fake_clock, total_of};
 use crate::snapshots::{plans::pass, ready};
-use crate::{Expected, has, kill, running, until_says, uuid, wait_until, with};
+use crate::{Expected, has, kill, millis, running, until_says, uuid, wait_until, with};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Ports, Server, Shell, simulated_node};
 
@@ -111,8 +111,7 @@ fn a_month_of_all_kinds_costs_what_the_times_of_their_events_say() {
     api.act(uuid(&gpu), "stop").is(200);
     pass(&server, &clock, 330);
     api.act(uuid(&gpu), "restart").is(200);
-    let larger = format!("/api/instance/{}/", uuid(&plain));
-    api.send("PATCH", &larger, &json!({ "n_vcpus": 2 })).is(200);
+    api.patch(uuid(&plain), &json!({ "n_vcpus": 2 })).is(200);
     pass(&server, &clock, 500);
     for (kind, kept) in [("volume", &volume), ("snapshot", &snapshot)] {
         let path = format!("/api/{kind}/{}/", kept["id"].as_str().unwrap());
@@ -129,15 +128,7 @@ fn a_month_of_all_kinds_costs_what_the_times_of_their_events_say() {
         let subjects = ["instance", "volume", "snapshot"];
         let is_of = |event: &&Value| subjects.iter().any(|subject| event[subject] == *id);
         let event = events.find(|event| event["type"] == kind && is_of(event));
-        let time = event.unwrap()["at"].as_str().unwrap().to_owned();
-        let date = std::process::Command::new("date")
-            .args(["-u", "-d", &time, "+%s%3N"])
-            .output();
-        String::from_utf8(date.unwrap().stdout)
-            .unwrap()
-            .trim()
-            .parse::<i128>()
-            .unwrap()
+        i128::from(millis(&event.unwrap()["at"]))
     };
     // In nano-USD of an hour.
     let (vcpu, ram, storage) = (50_000_000, 7_000_000, 300_000);

@@ -187,6 +187,11 @@ impl Api {
         )
     }
 
+    /// Changes an instance.
+    pub fn patch(&self, selector: &str, body: &Value) -> Result<Answer> {
+        self.send("PATCH", &format!("/api/instance/{selector}/"), body)
+    }
+
     /// Sends a `DELETE`.
     pub fn delete(&self, selector: &str) -> Result<Answer> {
         self.send(

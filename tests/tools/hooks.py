@@ -6,6 +6,7 @@ import schemathesis
 
 SHORT = r"(Insufficient resources: not enough [a-z0-9_, ]+ available|Quota exceeded: not enough [a-z0-9_, ]+ left of your quota)\."
 STATE = r"Cannot (stop|restart|resize|read the stats of|open a terminal of|open a tunnel to) an instance that is \w+; it must be [\w ]+\."
+NOT_LOST = r"Only an instance whose host was lost can be created again\."
 SIZES = "(n_vcpus|mem_gib|disk_size_gib)"
 
 # The refusals of create for a reason in its body.
@@ -14,7 +15,7 @@ REFUSED = [
     (400, r"s3_\w+: S3 prefill is not supported by flavor \w+"),
     (400, r"s3_\w+: required when any s3_\* field is given"),
     (400, SIZES + r": must be at least \d+ for flavor \w+"),
-    (400, r"gpu_model: GPUs are available for containers only"),
+    (400, r"(gpu_model: GPUs|volumes: volumes) are available for containers only"),
     (400, r"name: is already taken"),
     # The schema's pattern checks the line; only the parser checks the bytes of the key.
     (400, r"public_key: must be one OpenSSH public key line .*"),
@@ -80,7 +81,8 @@ REASONS = {
     ],
     "stopInstance": [(400, STATE)],
     "restartInstance": [(400, STATE), (422, SHORT)],
-    "recreateInstance": [(400, r"Only an instance whose host was lost can be created again\.")],
+    "recreateInstance": [(400, NOT_LOST), (400, r"backup: this instance has no such backup")],
+    "getRecreation": [(400, NOT_LOST)],
     "addPort": [
         (400, r"Ports can be opened on VMs only; this instance is a container\."),
         (400, r"port: at most 64 ports can be open"),
@@ -132,6 +134,7 @@ REASONS = {
     ],
     "restoreBackup": [(422, r"This Idempotency-Key belongs to a request with another body\.")],
     "createBackup": [(400, r"bucket: you have no such bucket")],
+    "setBackupPlan": [(400, r"bucket: you have no such bucket")],
     "createKey": [
         # A format would exclude `never`; the field's description has both.
         (400, r"expires_at: must be an ISO 8601 time or date, such as 2027-01-01T00:00:00Z, or never"),

@@ -4,10 +4,12 @@ use crate::{python, source};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
+use wharf_tests::lanes::is_whole_run;
 use wharf_tests::succeed;
 
-/// Number of cases for each operation and phase.
-const EXAMPLES: &str = "100";
+/// The number of cases for each operation and phase: in a plain run, and in a whole one. They are the same ones in each
+/// run.
+const EXAMPLES: [&str; 2] = ["25", "100"];
 
 #[test]
 fn schemathesis_finds_nothing() {
@@ -41,7 +43,8 @@ fn schemathesis_finds_nothing() {
             .env("WHARF_HOOKS", source("hooks.py"))
             .arg("--config-file")
             .arg(source("schemathesis.toml"))
-            .args(["run", "--no-color", "--max-examples", EXAMPLES])
+            .args(["run", "--no-color", "--max-examples"])
+            .arg(EXAMPLES[usize::from(is_whole_run())])
             .arg(format!("{}/api/openapi.json", server.base_url())),
     );
     let said = said.unwrap_or_else(|error| panic!("{error:#}"));

@@ -1,26 +1,24 @@
 //! The use cases of buckets. A bucket is reached before it becomes a row, and the backups in it become rows with it.
 
-use crate::rows::{BACKUPS, BUCKETS, MAX_BACKUPS, MAX_BUCKETS, backups_of, bucket, buckets_of};
+use crate::rows::{
+    BACKUP_PLANS, BACKUPS, BUCKETS, MAX_BACKUPS, MAX_BUCKETS, backups_of, bucket, buckets_of,
+};
 use crate::{Backups, secrets};
 use std::collections::BTreeSet;
-use std::time::Duration;
-use tokio::time::timeout;
 use wharf_accounts::recent_sign_in::require_access;
-use wharf_buckets::{BackupKey, BucketClient, BucketError, BucketKeys, Manifest};
-use wharf_db::{Changes, Rows, View};
-use wharf_domain::backup::{BackedUp, Backup, BackupState, Bucket, BucketAddress, StoredBytes};
+use wharf_buckets::{BucketKeys, Manifest};
+use wharf_db::{Changes, Read, Rows, View};
+use wharf_domain::backup::{
+    BackedUp, Backup, BackupState, BackupTask, Bucket, BucketAddress, StoredBytes,
+};
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
 use wharf_domain::ids::{BackupId, BucketId, InstanceId, UserId};
+use wharf_domain::instance::Intent;
 use wharf_domain::name::Name;
 use wharf_domain::secret::SecretText;
-use wharf_ground::apart::apart;
 use wharf_ground::audit::record;
 use wharf_ground::caller::Caller;
 
-/// The time in which a new bucket must answer. Its user waits.
-const REACHED: Duration = Duration::from_secs(8);
-/// The time for the manifests of the backups in it.
-const READ: Duration = Duration::from_secs(45);
 /// The fewest characters of a passphrase.
 const MIN_PASSPHRASE: usize = 12;
 /// The most characters of the other fields.
@@ -44,22 +42,12 @@ pub struct BucketView {
     pub n_backups: usize,
 }
 
-/// The key and the manifests of a bucket that is added.
-struct Found {
-    key: BackupKey,
-    wrapped_key: String,
-    manifests: Vec<Manifest>,
-}
-
 impl Backups {
     /// Adds a bucket of the caller, with the backups that are in it already.
     pub async fn add_bucket(&self, caller: &Caller, new: NewBucket) -> Result<BucketView, Error> {
         self.accounts.require_recent(caller)?;
         let mut errors = FieldErrors::default();
         check(&new, &mut errors);
-        if let Err(message) = self.outbound.check(&new.address.endpoint).await {
-            errors.add("endpoint", message);
-        }
         errors.into_result()?;
         self.db
             .read(|rows| refuse_taken(rows, caller.user, &new.name))?;
@@ -67,7 +55,7 @@ impl Backups {
             access_key_id: new.access_key_id.clone(),
             secret_access_key: new.secret_access_key.clone(),
         };
-        let found = self.find(&new, keys.clone()).await?;
+        let found = self.reach.find(&new, keys.clone()).await?;
         let id = BucketId(self.random.id(self.clock.system())?);
         let joined = secrets::joined(&keys, &found.key);
         let (vault, by) = (self.vault.clone(), caller.clone());
@@ -102,21 +90,6 @@ impl Backups {
         written.await
     }
 
-    /// Reaches a new bucket, and opens what it has with the passphrase.
-    async fn find(&self, new: &NewBucket, keys: BucketKeys) -> Result<Found, Error> {
-        let http = self.http().map_err(|error| refused(&error))?;
-        let client = BucketClient::new(&new.address, keys, http);
-        let client = client.map_err(|error| refused(&error))?.without_retries();
-        within(REACHED, client.probe()).await?;
-        let stored = within(READ, client.manifests()).await?;
-        let passphrase = new.passphrase.clone();
-        // The passphrase takes a second of a core, or of several for forged ones.
-        let found = apart(move || open(&stored, &passphrase));
-        found
-            .await
-            .map_err(|error| Error::caused("a passphrase", error))?
-    }
-
     /// The caller's buckets, by name.
     pub fn buckets(&self, caller: &Caller) -> Result<Vec<BucketView>, Error> {
         self.db.read(|rows| {
@@ -145,10 +118,18 @@ impl Backups {
             require_access(view, &by)?;
             let owner = by.user;
             let bucket = bucket(view.rows, owner, &named)?;
-            let mut changes = Changes::none().remove(&BUCKETS, (owner, bucket.id));
+            let mut changes = end_plans(view.rows, bucket.id)?.remove(&BUCKETS, (owner, bucket.id));
             for backup in backups_of(view.rows, owner)? {
                 if backup.bucket != bucket.id {
                     continue;
+                }
+                if backup
+                    .work
+                    .is_some_and(|work| work.what == BackupTask::Remove && work.failed == 0)
+                {
+                    return Err(Error::NotApplicable(
+                        "a deleted backup is still being removed from this bucket; try again in a moment",
+                    ));
                 }
                 if matches!(backup.state, BackupState::Running(_)) && !backup.is_deleted() {
                     return Err(Error::NotApplicable(
@@ -162,6 +143,26 @@ impl Backups {
         });
         written.await
     }
+}
+
+/// The end of plans that use a bucket. Fails unless their instances are being deleted.
+fn end_plans(rows: &impl Read, id: BucketId) -> Result<Changes, Error> {
+    let mut changes = Changes::none();
+    for row in rows.under(&BACKUP_PLANS, &())? {
+        let (of, plan) = row?;
+        if plan.request.bucket != id {
+            continue;
+        }
+        let instance = rows.instance(of)?;
+        if let Some(instance) = instance.filter(|row| row.intent != Intent::Delete) {
+            return Err(Error::Refused(format!(
+                "the plan of {} makes backups in this bucket; end that plan first",
+                instance.name
+            )));
+        }
+        changes = changes.remove(&BACKUP_PLANS, of);
+    }
+    Ok(changes)
 }
 
 fn counted(bucket: Bucket, backups: &[Backup]) -> BucketView {
@@ -218,66 +219,6 @@ fn refuse_taken(rows: &impl Rows, owner: UserId, name: &Name) -> Result<(), Erro
     Ok(())
 }
 
-/// Does work for a user who waits.
-async fn within<T>(
-    limit: Duration,
-    work: impl Future<Output = Result<T, BucketError>>,
-) -> Result<T, Error> {
-    let late = || BucketError::Unreachable("it does not answer in time".to_owned());
-    let done = timeout(limit, work).await.unwrap_or_else(|_| Err(late()));
-    done.map_err(|error| refused(&error))
-}
-
-/// The error of a new bucket, at the field that is wrong.
-fn refused(error: &BucketError) -> Error {
-    let field = match error {
-        BucketError::Keys | BucketError::Denied(_) => "access_key_id",
-        BucketError::NoBucket => "bucket",
-        _ => "endpoint",
-    };
-    FieldErrors::one(field, error.to_string()).into()
-}
-
-/// Opens the manifests of a bucket. Without any, its key is a new one.
-fn open(stored: &[(String, bytes::Bytes)], passphrase: &SecretText) -> Result<Found, Error> {
-    let wrong = |error: BucketError| Error::from(FieldErrors::one("passphrase", error.to_string()));
-    let parsed = stored.iter();
-    let parsed = parsed.filter_map(|(id, json)| Some((id, Manifest::parse(json).ok()?)));
-    let manifests: Vec<_> = parsed.collect();
-    let mut tried = BTreeSet::new();
-    for (_, manifest) in &manifests {
-        // An attacker could fill a bucket with keys that take long.
-        if tried.len() >= MAX_KEYS || !tried.insert(&manifest.key) {
-            continue;
-        }
-        let Ok(Some(key)) = BackupKey::unwrap(&manifest.key, passphrase) else {
-            continue;
-        };
-        let wrapped_key = manifest.key.clone();
-        let own = manifests.into_iter();
-        let own = own.filter(|(id, manifest)| manifest.check(id, &key).is_ok());
-        return Ok(Found {
-            manifests: own.map(|(_, manifest)| manifest).collect(),
-            key,
-            wrapped_key,
-        });
-    }
-    if !tried.is_empty() {
-        let message = "opens none of the backups that are under this prefix; give the one that they were made with, \
-                       or another prefix";
-        return Err(FieldErrors::one("passphrase", message).into());
-    }
-    let key = BackupKey::generate();
-    Ok(Found {
-        wrapped_key: key.wrap(passphrase).map_err(wrong)?,
-        manifests: Vec::new(),
-        key,
-    })
-}
-
-/// The most keys that are tried with a passphrase.
-const MAX_KEYS: usize = 4;
-
 /// The row of a backup that its bucket has.
 fn adopt(manifest: &Manifest, bucket: &Bucket) -> Option<Backup> {
     Some(Backup {
@@ -301,6 +242,7 @@ fn adopt(manifest: &Manifest, bucket: &Bucket) -> Option<Backup> {
         work: None,
         reason: None,
         verified_at: None,
+        planned: None,
     })
 }
 

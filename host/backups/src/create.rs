@@ -2,74 +2,139 @@
 
 use crate::rows::{BACKUPS, MAX_BACKUPS, backup, backups_of, bucket};
 use crate::{BackupView, Backups};
+use std::collections::BTreeMap;
 use wharf_accounts::recent_sign_in::require_access;
 use wharf_db::{Changes, View};
-use wharf_domain::backup::{BackedUp, Backup, BackupState, BackupTask, BackupWork};
+use wharf_domain::backup::{BackedUp, Backup, BackupEvent, BackupState, BackupTask, BackupWork};
 use wharf_domain::error::Error;
-use wharf_domain::ids::BackupId;
+use wharf_domain::event::EventKind;
+use wharf_domain::ids::{BackupId, BucketId, NodeId};
+use wharf_domain::instance::Instance;
 use wharf_domain::name::Name;
+use wharf_domain::time::Timestamp;
 use wharf_ground::audit::record;
 use wharf_ground::caller::Caller;
-use wharf_instances::{Selector, find, snapshots};
+use wharf_instances::snapshots::{self, Taking};
+use wharf_instances::{Selector, find};
 
 /// The new work on a backup, and the changes with it.
 type Decided = Result<(BackupWork, Changes), Error>;
 
+/// The inputs of a decision about a new backup, beside the rows.
+pub struct Making {
+    id: BackupId,
+    taking: Taking,
+    /// The kinds of engines of the nodes that give content.
+    engines: BTreeMap<NodeId, String>,
+}
+
+impl Making {
+    /// Fails unless a backup of the instance can be made now, whatever the number of others.
+    pub(crate) fn check(&self, view: &View<'_>, of: &Instance) -> Result<(), Error> {
+        self.taking.check(view, of)?;
+        self.engine(of).map(|_| ())
+    }
+
+    fn engine(&self, of: &Instance) -> Result<String, Error> {
+        self.engines.get(&of.node).cloned().ok_or_else(|| {
+            Error::Refused("the engine of this instance makes no backups".to_owned())
+        })
+    }
+
+    /// Decides about a backup, by hand or by a plan: a row, an event, and a snapshot, which is deleted once the backup
+    /// has ended.
+    pub(crate) fn make(
+        &self,
+        view: &View<'_>,
+        of: Instance,
+        bucket: BucketId,
+        is_planned: bool,
+    ) -> Result<(Backup, NodeId, Changes), Error> {
+        let (id, owner) = (self.id, of.owner);
+        let others = backups_of(view.rows, owner)?;
+        if others.len() >= MAX_BACKUPS {
+            return Err(Error::Refused(format!(
+                "a user has at most {MAX_BACKUPS} backups; delete one first"
+            )));
+        }
+        let hex = id.0.simple().to_string();
+        let name = hex.get(hex.len() - 8..).unwrap_or(&hex);
+        let name = Name::parse(&format!("backup-{name}")).map_err(Error::internal)?;
+        let (snapshot, changes) = self.taking.take(view, &of, Some(name), None)?;
+        let engine_kind = self.engine(&of)?;
+        let others = others.iter().filter(|other| other.of.instance == of.id);
+        let last = others.filter_map(|other| other.planned).max();
+        let planned = last.map_or(view.now, |last| view.now.max(Timestamp(last.0 + 1)));
+        let backup = Backup {
+            id,
+            owner,
+            bucket,
+            of: BackedUp {
+                instance: of.id,
+                name: of.name.clone(),
+                flavor: of.flavor.clone(),
+                cpu_tier: of.cpu_tier,
+                size: of.size,
+                engine_kind,
+            },
+            created_at: view.system,
+            state: BackupState::Running(snapshot.id),
+            work: Some(BackupWork::new(BackupTask::Send, view.now)),
+            reason: None,
+            verified_at: None,
+            planned: is_planned.then_some(planned),
+        };
+        let what = if is_planned {
+            BackupEvent::Planned
+        } else {
+            BackupEvent::Created
+        };
+        let changes = changes.put(&BACKUPS, (owner, id), backup.clone()).record(
+            of,
+            view.now,
+            EventKind::Backup(what),
+        );
+        Ok((backup, snapshot.node, changes))
+    }
+}
+
 impl Backups {
-    /// Accepts a backup of one of the caller's instances: one write with a snapshot of it, which is deleted once the
-    /// backup has ended.
+    pub(crate) fn making(&self) -> Result<Making, Error> {
+        Ok(Making {
+            id: BackupId(self.random.id(self.clock.system())?),
+            taking: self.app.taking()?,
+            engines: self.app.content_nodes(),
+        })
+    }
+
+    /// Accepts a backup of one of the caller's instances.
     pub async fn create(
         &self,
         caller: &Caller,
         instance: &Selector,
         into: &str,
     ) -> Result<BackupView, Error> {
-        let id = BackupId(self.random.id(self.clock.system())?);
-        let (taking, nodes) = (self.app.taking()?, self.app.content_nodes());
+        // Right after a start, the features of the nodes are not known yet.
+        self.app.content_nodes_seen().await;
+        let making = self.making()?;
         let (by, selector, into) = (caller.clone(), instance.clone(), into.to_owned());
         let written = self.db.write(move |view| {
             require_access(view, &by)?;
-            let owner = by.user;
-            let bucket = bucket(view.rows, owner, &into)?;
-            let instance = find(view.rows, owner, &selector)?;
-            if backups_of(view.rows, owner)?.len() >= MAX_BACKUPS {
-                return Err(Error::Refused(format!(
-                    "a user has at most {MAX_BACKUPS} backups; delete one first"
-                )));
-            }
-            let hex = id.0.simple().to_string();
-            let name = hex.get(hex.len() - 8..).unwrap_or(&hex);
-            let name = Name::parse(&format!("backup-{name}")).map_err(Error::internal)?;
-            let (snapshot, changes) = taking.take(view, &instance, Some(name), None)?;
-            let engine_kind = nodes.get(&instance.node).cloned().ok_or_else(|| {
-                Error::Refused("the engine of this instance makes no backups".to_owned())
-            })?;
-            let backup = Backup {
-                id,
-                owner,
-                bucket: bucket.id,
-                of: BackedUp {
-                    instance: instance.id,
-                    name: instance.name,
-                    flavor: instance.flavor,
-                    cpu_tier: instance.cpu_tier,
-                    size: instance.size,
-                    engine_kind,
-                },
-                created_at: view.system,
-                state: BackupState::Running(snapshot.id),
-                work: Some(BackupWork::new(BackupTask::Send, view.now)),
-                reason: None,
-                verified_at: None,
-            };
+            let bucket = bucket(view.rows, by.user, &into)?;
+            let instance = find(view.rows, by.user, &selector)?;
+            let (backup, node, changes) = making.make(view, instance, bucket.id, false)?;
             let audited = audited(view, &by, "backup.create", &backup, "running");
-            let changes = changes.put(&BACKUPS, (owner, id), backup).with(audited);
-            Ok((snapshot.node, changes))
+            Ok(((backup.id, node), changes.by(&by.origin()).with(audited)))
         });
-        let node = written.await?;
-        self.app.nodes().work_on_snapshots(&node);
-        self.work.notify_one();
+        let (id, node) = written.await?;
+        self.begin(&node);
         self.get(caller, id)
+    }
+
+    /// Begins the work on a new backup, whose snapshot is on this node.
+    pub(crate) fn begin(&self, node: &NodeId) {
+        self.app.nodes().work_on_snapshots(node);
+        self.work.notify_one();
     }
 
     /// Has the content of a backup read back.

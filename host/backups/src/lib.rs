@@ -2,6 +2,8 @@
 
 mod buckets;
 mod create;
+mod plan;
+mod reach;
 mod read;
 mod receive;
 mod rows;
@@ -10,19 +12,19 @@ mod send;
 mod worker;
 
 pub use buckets::{BucketView, NewBucket};
-pub use read::BackupView;
-pub use rows::TABLES;
+pub use plan::BackupPlanView;
+pub use reach::{Found, Network, Objects, Reach};
+pub use read::{BackupView, Remains};
+pub use rows::{BACKUP_PLANS, BACKUPS, BUCKETS, TABLES};
 pub use secrets::{renew_secrets, unreadable};
 pub use worker::run;
 
 use parking_lot::Mutex;
-use rustls::ClientConfig;
 use std::collections::BTreeMap;
-use std::error::Error as StdError;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use wharf_accounts::Accounts;
-use wharf_buckets::{BackupKey, BucketClient, BucketError};
+use wharf_buckets::{BackupKey, BucketError};
 use wharf_db::Db;
 use wharf_domain::backup::Bucket;
 use wharf_domain::ids::BackupId;
@@ -30,7 +32,6 @@ use wharf_ground::clock::Clock;
 use wharf_ground::random::Random;
 use wharf_ground::vault::Vault;
 use wharf_instances::App;
-use wharf_outbound::{CheckedClient, Outbound};
 
 /// The buckets and backups of all users.
 pub struct Backups {
@@ -40,9 +41,7 @@ pub struct Backups {
     random: Random,
     vault: Vault,
     accounts: Arc<Accounts>,
-    outbound: Outbound,
-    /// None without trusted certificates in the operating system.
-    http: Option<CheckedClient>,
+    reach: Arc<dyn Reach>,
     /// Words about the progress of those under way.
     progress: Mutex<BTreeMap<BackupId, String>>,
     /// Notified of new work.
@@ -50,18 +49,13 @@ pub struct Backups {
 }
 
 impl Backups {
-    /// The backups in the database of an application, which takes content from them. `tls` is that of the requests, or
-    /// the reason for which no bucket can be trusted.
+    /// The backups in the database of an application, which takes content from them.
     pub fn new(
         app: Arc<App>,
         random: Random,
         accounts: Arc<Accounts>,
-        outbound: Outbound,
-        tls: Result<ClientConfig, rustls::Error>,
+        reach: Arc<dyn Reach>,
     ) -> Arc<Self> {
-        let tls = tls.map_err(Box::<dyn StdError>::from);
-        let http = tls.and_then(|tls| CheckedClient::new(outbound.clone(), tls));
-        let http = http.inspect_err(|error| tracing::warn!(%error, "buckets cannot be reached"));
         let backups = Arc::new(Self {
             db: app.db().clone(),
             clock: app.clock().clone(),
@@ -69,8 +63,7 @@ impl Backups {
             app: Arc::clone(&app),
             random,
             accounts,
-            outbound,
-            http: http.ok(),
+            reach,
             progress: Mutex::default(),
             work: Notify::new(),
         });
@@ -78,17 +71,9 @@ impl Backups {
         backups
     }
 
-    /// A client of a bucket, and the key of its backups.
-    fn open(&self, bucket: &Bucket) -> Result<(BucketClient, BackupKey), BucketError> {
+    /// A bucket, and the key of its backups.
+    fn open(&self, bucket: &Bucket) -> Result<(Arc<dyn Objects>, BackupKey), BucketError> {
         let (keys, key) = secrets::open(&self.vault, bucket)?;
-        let client = BucketClient::new(&bucket.address, keys, self.http()?)?;
-        Ok((client, key))
-    }
-
-    fn http(&self) -> Result<CheckedClient, BucketError> {
-        let missing = "the service has no trusted certificates";
-        self.http
-            .clone()
-            .ok_or_else(|| BucketError::Other(missing.to_owned()))
+        Ok((self.reach.bucket(&bucket.address, keys)?, key))
     }
 }

@@ -1,14 +1,15 @@
 //! `GET` of backups.
 
 use crate::Backups;
-use crate::rows::{backup, backups_of, bucket, buckets_of};
+use crate::rows::{backup, backups_of, bucket, buckets_of, complete};
 use std::collections::BTreeMap;
 use wharf_db::Read;
 use wharf_domain::backup::{Backup, BackupState};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{BackupId, BucketId, UserId};
+use wharf_domain::time::Timestamp;
 use wharf_ground::caller::Caller;
-use wharf_instances::{Selector, find};
+use wharf_instances::{Selector, check_lost, find, loss};
 
 /// A backup as its owner sees it.
 #[derive(Debug, Clone)]
@@ -19,7 +20,34 @@ pub struct BackupView {
     pub progress: Option<String>,
 }
 
+/// What is left of an instance that was lost.
+#[derive(Debug, Clone)]
+pub struct Remains {
+    /// Its newest complete backup.
+    pub newest: Option<BackupView>,
+    /// `None` if its events are not kept any more.
+    pub lost_at: Option<Timestamp>,
+    /// Names of the volumes that it had.
+    pub volumes: Vec<String>,
+}
+
 impl Backups {
+    /// What is left of one of the caller's instances that was lost.
+    pub fn remains(&self, caller: &Caller, of: &Selector) -> Result<Remains, Error> {
+        self.db.read(|rows| {
+            let instance = find(rows, caller.user, of)?;
+            check_lost(rows, instance.id)?;
+            let (lost_at, volumes) = loss(rows, instance.id)?;
+            let names = names(rows, caller.user)?;
+            let newest = complete(rows, &instance, None)?;
+            Ok(Remains {
+                newest: newest.map(|backup| self.view(&names, backup)),
+                lost_at,
+                volumes,
+            })
+        })
+    }
+
     /// The caller's backups, those of one instance, or those in one bucket; the newest first. Those of an instance that
     /// was deleted are found by its id.
     pub fn list(

@@ -1,15 +1,16 @@
 //! The content of backups, for instances that are made from them.
 
 use crate::Backups;
-use crate::rows::{BUCKETS, backup};
+use crate::rows::{BUCKETS, backup, complete};
 use async_trait::async_trait;
 use std::io;
 use tokio::sync::{mpsc, watch};
 use wharf_buckets::BucketError;
-use wharf_db::Rows as _;
-use wharf_domain::backup::{Bucket, ContentOf};
+use wharf_db::{Rows as _, View};
+use wharf_domain::backup::{Backup, Bucket, ContentOf};
 use wharf_domain::error::Error;
-use wharf_domain::ids::UserId;
+use wharf_domain::ids::{BackupId, UserId};
+use wharf_domain::instance::Instance;
 use wharf_engine::ObjectSource;
 use wharf_instances::content::{ContentFailure, ContentStore, OpenContent};
 
@@ -31,6 +32,15 @@ impl Backups {
 
 #[async_trait]
 impl ContentStore for Backups {
+    fn backup(
+        &self,
+        view: &View<'_>,
+        of: &Instance,
+        wanted: Option<BackupId>,
+    ) -> Result<Option<Backup>, Error> {
+        complete(view.rows, of, wanted)
+    }
+
     async fn open(&self, owner: UserId, of: &ContentOf) -> Result<OpenContent, ContentFailure> {
         let bucket = self.bucket_of(owner, of).map_err(|error| ContentFailure {
             words: error.chain().to_string(),

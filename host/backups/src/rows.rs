@@ -1,9 +1,11 @@
 //! The rows of buckets and backups.
 
-use wharf_db::{Findings, ReadRows, Rows, Table, tables};
-use wharf_domain::backup::{Backup, Bucket};
+use wharf_db::{Findings, INSTANCES, Read as _, ReadRows, Rows, Table, tables};
+use wharf_domain::backup::{Backup, BackupPlan, Bucket};
 use wharf_domain::error::Error;
-use wharf_domain::ids::{BackupId, BucketId, UserId};
+use wharf_domain::ids::{BackupId, BucketId, InstanceId, UserId};
+use wharf_domain::instance::Instance;
+use wharf_instances::plans::PlanRow;
 
 /// The most buckets of a user.
 pub const MAX_BUCKETS: usize = 20;
@@ -22,6 +24,9 @@ tables! {
         Table::bounded(b'w', 3, "1000 of a user", "Until the user deletes it, or forgets its bucket")
             .wakes_user("backups")
             .checked(check);
+    /// The plans of instances.
+    pub const BACKUP_PLANS: Table<(), InstanceId, PlanRow<BackupPlan>> =
+        Table::part_of(&INSTANCES, b'x', 11);
 }
 
 /// The buckets of a user.
@@ -52,7 +57,25 @@ pub fn backup(rows: &impl Rows, owner: UserId, id: BackupId) -> Result<Backup, E
     found.filter(|backup| !backup.is_deleted()).ok_or(BACKUP)
 }
 
-/// Each backup has its bucket.
+/// The newest complete backup of an instance, or the one with this id.
+pub fn complete(
+    rows: &impl Rows,
+    of: &Instance,
+    wanted: Option<BackupId>,
+) -> Result<Option<Backup>, Error> {
+    let mut found = backups_of(rows, of.owner)?;
+    found.retain(|backup| {
+        backup.of.instance == of.id
+            && backup.stored().is_some()
+            && !backup.is_deleted()
+            && wanted.is_none_or(|id| id == backup.id)
+    });
+    Ok(found
+        .into_iter()
+        .max_by_key(|backup| (backup.created_at, backup.id)))
+}
+
+/// Each backup and each plan has its bucket.
 fn check(rows: &ReadRows, wrong: &mut Findings) -> Result<(), Error> {
     for row in rows.all(&BACKUPS)? {
         let Ok((owner, id, backup)) = row else {
@@ -60,6 +83,18 @@ fn check(rows: &ReadRows, wrong: &mut Findings) -> Result<(), Error> {
         };
         if rows.get(&BUCKETS, (owner, backup.bucket))?.is_none() {
             wrong.push(format!("backup {id}: its bucket does not exist"));
+        }
+    }
+    for row in rows.under(&BACKUP_PLANS, &())? {
+        let Ok((id, plan)) = row else {
+            continue;
+        };
+        let Ok(Some(instance)) = rows.instance(id) else {
+            continue;
+        };
+        let bucket = (instance.owner, plan.request.bucket);
+        if rows.get(&BUCKETS, bucket)?.is_none() {
+            wrong.push(format!("{id}: the bucket of its plan does not exist"));
         }
     }
     Ok(())

@@ -51,6 +51,7 @@ impl Backups {
         });
         let mut drive = pin!(self.drive(backup, driver, source_of(&row)));
         let sent = tokio::select! {
+            biased;
             sent = &mut upload => {
                 let source_ended = matches!(&sent, Ok(_) | Err(BucketError::BrokenOff));
                 // The driver tidies up, and knows why the content broke off. If it cannot, the end of the snapshot

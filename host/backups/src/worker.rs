@@ -1,6 +1,7 @@
 //! The worker: it sends, verifies and removes backups, a few at a time, and repeats what failed for a while.
 
 use crate::Backups;
+use crate::plan::{BackupPlans, retire_for};
 use crate::rows::{BACKUPS, BUCKETS, backups_of};
 use crate::send::is_settled;
 use std::collections::HashMap;
@@ -8,13 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use wharf_buckets::BucketError;
-use wharf_db::{Changes, Rows as _, SNAPSHOTS, View};
-use wharf_domain::backup::{Backup, BackupState, BackupTask, Bucket, StoredBytes};
+use wharf_db::{Changes, Read as _, Rows as _, SNAPSHOTS, View};
+use wharf_domain::backup::{Backup, BackupEvent, BackupState, BackupTask, Bucket, StoredBytes};
 use wharf_domain::error::Error;
+use wharf_domain::event::{EventKind, Initiator};
 use wharf_domain::ids::{BackupId, UserId};
+use wharf_domain::instance::Intent;
 use wharf_domain::time::Timestamp;
+use wharf_instances::plans::carry_out;
 use wharf_instances::snapshots;
 
 /// The most backups that are worked on at once: each takes a core and a disk.
@@ -24,10 +28,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The longest pause between two looks. The clock may step.
 const LONGEST: Duration = Duration::from_secs(60);
 /// The pause after the first attempt that failed; each later one is twice as long, up to an hour.
-const FIRST_PAUSE: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 /// The attempts after which a backup has failed: after about eight hours.
-const MAX_ATTEMPTS: u32 = 14;
+const MAX_ATTEMPTS: u32 = 20;
+/// The time for a removal, which is repeated. Its bucket cannot be forgotten before one has ended.
+const REMOVED: Duration = Duration::from_secs(10);
 /// The pause between two looks for uploads that an earlier process has left.
 const CLEAN_EVERY: Duration = Duration::from_secs(24 * 3600);
 
@@ -87,6 +93,7 @@ struct Due {
 /// Runs until `stop` changes. The next start begins again what was under way.
 pub async fn run(backups: Arc<Backups>, mut stop: watch::Receiver<bool>) {
     let mut tasks = JoinSet::new();
+    tasks.spawn(carry_out(BackupPlans(Arc::clone(&backups))));
     let mut running: HashMap<Id, BackupId> = HashMap::new();
     let mut cleaned: Option<Instant> = None;
     loop {
@@ -162,15 +169,28 @@ impl Backups {
         let Some(work) = begun else {
             return;
         };
-        let result = match (work.what, &backup.state) {
-            (BackupTask::Send, BackupState::Running(snapshot)) => {
-                self.send(&backup, &bucket, *snapshot).await
+        let working = async {
+            match (work.what, &backup.state) {
+                (BackupTask::Send, BackupState::Running(snapshot)) => {
+                    self.send(&backup, &bucket, *snapshot).await
+                }
+                (BackupTask::Send, _) => Err(Trouble::last("it does not run any more")),
+                (BackupTask::Verify, _) => self.read_back(&backup, &bucket).await,
+                (BackupTask::Remove, _) => self.remove(&backup, &bucket).await,
             }
-            (BackupTask::Send, _) => Err(Trouble::last("it does not run any more")),
-            (BackupTask::Verify, _) => self.read_back(&backup, &bucket).await,
-            (BackupTask::Remove, _) => self.remove(&backup, &bucket).await,
+        };
+        let result = tokio::select! {
+            biased;
+            result = working => Some(result),
+            () = self.other_work(&backup) => None,
         };
         self.progress.lock().remove(&id);
+        let Some(result) = result else {
+            if let BackupState::Running(snapshot) = backup.state {
+                self.app.plugins().offers().drop_object(snapshot);
+            }
+            return;
+        };
         if let Err(trouble) = &result {
             let (why, failed) = (&trouble.words, work.failed);
             tracing::info!(backup = %id, task = ?work.what, why, failed, "a backup met trouble");
@@ -195,6 +215,18 @@ impl Backups {
         }
     }
 
+    /// Returns once the user has given a backup other work.
+    async fn other_work(&self, begun: &Backup) {
+        let present = || {
+            let key = (begun.owner, begun.id);
+            self.db.read(|rows| rows.get(&BACKUPS, key))
+        };
+        // A row that cannot be read is no other work.
+        while present().map_or(true, |row| row.is_some_and(|row| row.work == begun.work)) {
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
     async fn read_back(&self, backup: &Backup, bucket: &Bucket) -> Result<Attempted, Trouble> {
         let (client, key) = self.open(bucket)?;
         let manifest = client.manifest(&backup.id.to_string(), &key).await?;
@@ -204,7 +236,10 @@ impl Backups {
 
     async fn remove(&self, backup: &Backup, bucket: &Bucket) -> Result<Attempted, Trouble> {
         let (client, _) = self.open(bucket)?;
-        client.delete(&backup.id.to_string()).await?;
+        let id = backup.id.to_string();
+        let removed = timeout(REMOVED, client.delete(&id));
+        let late = |_| Trouble::now("the bucket does not answer in time");
+        removed.await.map_err(late)??;
         Ok(Attempted::Removed)
     }
 
@@ -260,22 +295,20 @@ fn changed(
             row.reason = None;
         }
         Ok(Attempted::Sent(stored)) => {
-            if let BackupState::Running(snapshot) = row.state {
-                changes = snapshots::delete_one(view, snapshot)?;
-            }
+            changes = ended(view, &row, BackupEvent::Done)?.with(retire_for(view, &row)?);
             row.state = BackupState::Done(*stored);
             row.reason = None;
         }
         // A bucket that is gone for good can be forgotten.
         Err(trouble) if work.what != BackupTask::Remove && is_last(trouble, work.failed) => {
-            if let BackupState::Running(snapshot) = row.state {
-                changes = snapshots::delete_one(view, snapshot)?;
+            if matches!(row.state, BackupState::Running(_)) {
+                changes = ended(view, &row, BackupEvent::Failed(trouble.words.clone()))?;
                 row.state = BackupState::Failed;
             }
             row.reason = Some(trouble.words.clone());
         }
         Err(trouble) => {
-            let pause = FIRST_PAUSE * (1 << work.failed.min(7));
+            let pause = FIRST_PAUSE * (1 << work.failed.min(12));
             work.failed = work.failed.saturating_add(1);
             work.due = view.now.plus(pause.min(LONGEST_PAUSE));
             row.reason = Some(trouble.words.clone());
@@ -283,4 +316,17 @@ fn changed(
         }
     }
     Ok(changes.put(&BACKUPS, key, row))
+}
+
+/// The changes with the end of a backup that runs: its snapshot goes, and its instance has an event if it is there.
+fn ended(view: &View<'_>, row: &Backup, what: BackupEvent) -> Result<Changes, Error> {
+    let mut changes = Changes::none();
+    if let BackupState::Running(snapshot) = row.state {
+        changes = snapshots::delete_one(view, snapshot)?;
+    }
+    let instance = view.rows.instance(row.of.instance)?;
+    if let Some(instance) = instance.filter(|instance| instance.intent != Intent::Delete) {
+        changes = changes.record(instance, view.now, EventKind::Backup(what));
+    }
+    Ok(changes.initiated(&Initiator::System))
 }

@@ -7,12 +7,14 @@ use super::manifest::hex;
 use super::request::Call;
 use super::seal::BackupKey;
 use bytes::Bytes;
+use rustix::process::setpriority_process;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::thread;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, OwnedPermit, Sender};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::sync::oneshot;
 use wharf_engine::Piece;
 use wharf_outbound::reqwest::Method;
 use wharf_outbound::reqwest::header::{CONTENT_LENGTH, ETAG};
@@ -23,6 +25,8 @@ const PART: usize = 16 << 20;
 const MAX_PARTS: usize = 10_000;
 /// The parts of one size. The first size has twice as many.
 const PARTS_OF_SIZE: usize = 2000;
+/// The niceness of the threads that compress and encrypt: users wait for other work.
+const NICENESS: i32 = 10;
 
 /// The content of a backup to be made.
 pub type ContentReceiver = mpsc::Receiver<Piece>;
@@ -66,7 +70,7 @@ impl BucketClient {
         object: &str,
         upload: &str,
         mut parts: mpsc::Receiver<Bytes>,
-        sealed: JoinHandle<Result<Sent, BucketError>>,
+        sealed: oneshot::Receiver<Result<Sent, BucketError>>,
     ) -> Result<Sent, BucketError> {
         let mut list = String::from("<CompleteMultipartUpload>");
         let mut number = 0;
@@ -115,7 +119,10 @@ impl BucketClient {
 fn seal(
     key: BackupKey,
     mut content: ContentReceiver,
-) -> (mpsc::Receiver<Bytes>, JoinHandle<Result<Sent, BucketError>>) {
+) -> (
+    mpsc::Receiver<Bytes>,
+    oneshot::Receiver<Result<Sent, BucketError>>,
+) {
     // The one place is taken before a part is filled, so there are two parts: that, and the one on its way.
     let (sender, receiver) = mpsc::channel(1);
     let runtime = Handle::current();
@@ -154,7 +161,15 @@ fn seal(
         sent.sha256 = hex(&hash.finalize());
         Ok(sent)
     };
-    (receiver, spawn_blocking(sealing))
+    let (ended, sealed) = oneshot::channel();
+    // Without a thread, the channel tells that the encryption failed.
+    let _ = thread::Builder::new()
+        .name("backup".to_owned())
+        .spawn(move || {
+            let _ = setpriority_process(None, NICENESS);
+            let _ = ended.send(sealing());
+        });
+    (receiver, sealed)
 }
 
 /// The error of a writer: that of a part, or that the upload ended first.

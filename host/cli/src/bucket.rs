@@ -1,17 +1,20 @@
 //! `wharf bucket`: backups of instances in object stores of the user.
 
 use crate::ask_password::of_terminal;
-use crate::connection::Connection;
+use crate::connection::{Connection, InstanceArgs};
 use crate::create::{ACCESS_KEY, Recover, SECRET_KEY};
 use crate::failure::Failure;
 use crate::names;
 use crate::output::Column::{Number, Text, Whole};
 use crate::output::{note, or_none, table, time};
+use crate::snapshot::{PlanTimes, print_plan};
 use crate::wait::{Look, WaitLimit, Words, until};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use std::env;
-use wharf_client::types::{Backup, BackupRequest, BackupState, Bucket, BucketRequest};
+use wharf_client::types::{
+    Backup, BackupPlanRequest, BackupRequest, BackupState, Bucket, BucketRequest,
+};
 use wharf_client::{Client, Reply, Secret};
 
 /// The variable with the passphrase of backups.
@@ -45,6 +48,9 @@ pub enum BucketCommand {
     },
     Verify(Verify),
     Recover(Box<Recover>),
+    /// Make backups of an instance by the clock
+    #[command(subcommand)]
+    Plan(PlanCommand),
     /// Delete a backup, or end one that runs
     Discard {
         /// UUID of the backup
@@ -106,6 +112,30 @@ pub struct Verify {
     connection: Connection,
 }
 
+#[derive(Subcommand)]
+pub enum PlanCommand {
+    /// Show the plan of an instance
+    Show(InstanceArgs),
+    Set(SetPlan),
+    /// End the plan of an instance; its backups stay
+    #[command(visible_alias = "delete")]
+    Rm(InstanceArgs),
+}
+
+/// Set the plan of an instance, in place of an earlier one
+///
+/// The plan deletes its oldest backups, and only after a newer one is done. Those that you send yourself stay.
+#[derive(Args)]
+pub struct SetPlan {
+    #[command(flatten)]
+    of: InstanceArgs,
+    /// Name or UUID of the bucket
+    #[arg(add = names::buckets())]
+    bucket: String,
+    #[command(flatten)]
+    times: PlanTimes,
+}
+
 #[derive(Args)]
 struct Waiting {
     /// Wait for the end
@@ -140,9 +170,34 @@ impl BucketCommand {
             }
             Self::Verify(verify) => verify.run().await,
             Self::Recover(recover) => recover.run().await,
+            Self::Plan(plan) => plan.run().await,
             Self::Discard { backup, connection } => {
                 connection.client()?.delete_backup(&backup).send().await?;
                 note(&format!("{backup} is deleted."));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl PlanCommand {
+    async fn run(self) -> Result<()> {
+        match self {
+            Self::Show(InstanceArgs { name, connection }) => {
+                let plan = connection.client()?.get_backup_plan(&name).send().await?;
+                connection.print(&plan, |_| print_plan(&plan))
+            }
+            Self::Set(SetPlan { of, bucket, times }) => {
+                let mut body = BackupPlanRequest::new(bucket, times.every, times.keep);
+                body.keep_days = times.keep_days;
+                let client = of.connection.client()?;
+                let plan = client.set_backup_plan(&of.name, &body).send().await?;
+                of.connection.print(&plan, |_| print_plan(&plan))
+            }
+            Self::Rm(InstanceArgs { name, connection }) => {
+                let client = connection.client()?;
+                client.remove_backup_plan(&name).send().await?;
+                note(&format!("The plan of {name} has ended; its backups stay."));
                 Ok(())
             }
         }
@@ -259,6 +314,7 @@ fn print(backups: &[Backup]) -> Result<()> {
         Text("BUCKET"),
         Number("SIZE"),
         Text("TAKEN"),
+        Text("BY"),
         Text("VERIFIED"),
         Text("REASON"),
     ];
@@ -271,6 +327,7 @@ fn print(backups: &[Backup]) -> Result<()> {
             backup.bucket_name.clone(),
             or_none(mib.map(|mib| format!("{mib} MiB"))),
             time(Some(&backup.created_at)),
+            if backup.planned { "plan" } else { "hand" }.to_owned(),
             time(backup.verified_at.as_ref()),
             or_none(backup.reason.as_ref().or(backup.progress.as_ref())),
         ]

@@ -1,6 +1,7 @@
 //! `wharf console`: a terminal through the server, which needs no SSH port and no key.
 
 use crate::connection::InstanceArgs;
+use crate::events::is_temporary;
 use crate::failure::Failure;
 use crate::output::note;
 use anyhow::{Context, Result, bail};
@@ -71,9 +72,7 @@ async fn attach_again(
     let begin = Instant::now();
     loop {
         match client.open_terminal(name, size(), Some(session)).await {
-            Err(ClientError::Unreachable(_) | ClientError::TimedOut(_))
-                if begin.elapsed() < KEPT =>
-            {
+            Err(error) if is_temporary(&error) && begin.elapsed() < KEPT => {
                 tokio::time::sleep(PAUSE).await;
             }
             attached => return Ok(attached?),

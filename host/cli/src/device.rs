@@ -1,5 +1,6 @@
 //! Signing in with a browser: the user confirms a code that this program shows.
 
+use crate::events::is_temporary;
 use crate::failure::Failure;
 use crate::output::{note, progress};
 use anyhow::{Result, bail};
@@ -46,8 +47,8 @@ async fn poll(client: &Client, device: &Device) -> Result<Secret> {
         tokio::time::sleep(interval).await;
         let refusal = match client.fetch_device_key(&body).fetch().await {
             Ok(approved) => return Ok(approved.key),
+            Err(error) if is_temporary(&error) => continue,
             Err(ClientError::Refused(refusal)) => refusal,
-            Err(ClientError::Unreachable(_) | ClientError::TimedOut(_)) => continue,
             Err(error) => return Err(error.into()),
         };
         match refusal.body.get("error").and_then(Value::as_str) {

@@ -114,8 +114,8 @@ pub async fn each_page(
     }
 }
 
-/// Whether a later attempt may succeed: the server restarts, or has too many streams.
-fn is_temporary(error: &ClientError) -> bool {
+/// Whether a later attempt may succeed: the server restarts, or has too many streams or terminals.
+pub fn is_temporary(error: &ClientError) -> bool {
     match error {
         ClientError::Unreachable(_) | ClientError::TimedOut(_) => true,
         ClientError::Refused(refusal) => [429, 503].contains(&refusal.status),

@@ -25,6 +25,7 @@ mod names;
 mod open;
 pub mod output;
 mod profiles;
+mod recreate;
 mod remove;
 mod resize;
 mod share;
@@ -74,8 +75,7 @@ pub enum UserCommand {
     Stop(InstanceArgs),
     /// Start a stopped instance again
     Restart(InstanceArgs),
-    /// Create an instance again whose host was lost, with an empty disk
-    Recreate(InstanceArgs),
+    Recreate(recreate::Recreate),
     Resize(resize::Resize),
     Rename(resize::Rename),
     Rm(remove::Remove),
@@ -131,7 +131,7 @@ impl UserCommand {
                 Self::Wait(wait) => wait.run().await,
                 Self::Stop(named) => lifecycle::stop(&named).await,
                 Self::Restart(named) => lifecycle::restart(&named).await,
-                Self::Recreate(named) => lifecycle::recreate(&named).await,
+                Self::Recreate(recreate) => recreate.run().await,
                 Self::Resize(resize) => resize.run().await,
                 Self::Rename(rename) => rename.run().await,
                 Self::Rm(remove) => remove.run().await,

@@ -1,9 +1,8 @@
-//! `wharf stop`, `restart`, `recreate` and `port`.
+//! `wharf stop`, `restart` and `port`.
 
 use crate::connection::{Connection, InstanceArgs};
 use crate::output::{line, progress};
 use crate::shortage;
-use crate::show::instance_as;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::de::DeserializeOwned;
@@ -24,16 +23,6 @@ pub async fn restart(InstanceArgs { name, connection }: &InstanceArgs) -> Result
     let started = waited(&format!("Starting {name}"), client.restart_instance(name)).await;
     let started = started.map_err(|error| shortage::of_instance(name, error))?;
     connection.print(&started, |started| line(&action(started)))
-}
-
-pub async fn recreate(InstanceArgs { name, connection }: &InstanceArgs) -> Result<()> {
-    let client = connection.client()?;
-    let request = client.recreate_instance(name);
-    let created = waited(&format!("Creating {name} again"), request).await;
-    instance_as(
-        connection,
-        &created.map_err(|error| shortage::of_instance(name, error))?,
-    )
 }
 
 #[derive(Subcommand)]

@@ -96,6 +96,17 @@ pub struct Confirmation {
     pub connection: Connection,
 }
 
+/// Asks for a name.
+pub fn confirm_by_name(question: &str, name: &str, done: &str) -> Result<()> {
+    eprint!("{question} Type its name to confirm: ");
+    let mut answer = String::new();
+    stdin().read_line(&mut answer)?;
+    if answer.trim() != name {
+        bail!("{:?} is not {name:?}; nothing is {done}", answer.trim());
+    }
+    Ok(())
+}
+
 impl Confirmation {
     /// Asks for a name, unless it is told not to.
     pub fn ask(&self, question: &str, name: &str, done: &str) -> Result<()> {
@@ -106,13 +117,7 @@ impl Confirmation {
             let message = "there is no terminal to confirm on; give --yes to go on without asking";
             return Err(Failure::Usage(message.to_owned()).into());
         }
-        eprint!("{question} Type its name to confirm: ");
-        let mut answer = String::new();
-        stdin().read_line(&mut answer)?;
-        if answer.trim() != name {
-            bail!("{:?} is not {name:?}; nothing is {done}", answer.trim());
-        }
-        Ok(())
+        confirm_by_name(question, name, done)
     }
 
     /// Deletes things of a kind, each after its name was typed.

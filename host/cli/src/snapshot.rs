@@ -15,7 +15,7 @@ use crate::wait::{Look, NewestEvent, WaitLimit, Words, until};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use wharf_client::types::{
-    RestoreRequest, Snapshot, SnapshotEstimate, SnapshotOrState, SnapshotPlan, SnapshotPlanRequest,
+    RestoreRequest, Snapshot, SnapshotEstimate, SnapshotOrState, SnapshotPlanRequest,
     SnapshotRequest, SnapshotState,
 };
 use wharf_client::{Client, Reply};
@@ -111,17 +111,24 @@ pub enum PlanCommand {
 /// The plan deletes its oldest snapshots, and only after a newer one is ready. Those that you take yourself stay.
 #[derive(Args)]
 pub struct SetPlan {
-    /// Hours between two snapshots
-    #[arg(long, value_name = "HOURS")]
-    every: u16,
-    /// Number of snapshots of the plan that are kept
-    #[arg(long, value_name = "NUMBER")]
-    keep: u64,
-    /// Days after which a snapshot of the plan is deleted, unless it is the newest
-    #[arg(long, value_name = "DAYS")]
-    keep_days: Option<u16>,
+    #[command(flatten)]
+    times: PlanTimes,
     #[command(flatten)]
     of: InstanceArgs,
+}
+
+/// The times of a plan, and what it keeps.
+#[derive(Args)]
+pub struct PlanTimes {
+    /// Hours between two runs of the plan
+    #[arg(long, value_name = "HOURS")]
+    pub every: u16,
+    /// Number of those of the plan that are kept
+    #[arg(long, value_name = "NUMBER")]
+    pub keep: u64,
+    /// Days after which one of the plan is deleted, unless it is the newest
+    #[arg(long, value_name = "DAYS")]
+    pub keep_days: Option<u16>,
 }
 
 impl SnapshotCommand {
@@ -273,13 +280,11 @@ impl PlanCommand {
                 connection.print(&plan, |_| print_plan(&plan))
             }
             Self::Set(SetPlan {
-                every,
-                keep,
-                keep_days,
+                times,
                 of: InstanceArgs { name, connection },
             }) => {
-                let mut body = SnapshotPlanRequest::new(every, keep);
-                body.keep_days = keep_days;
+                let mut body = SnapshotPlanRequest::new(times.every, times.keep);
+                body.keep_days = times.keep_days;
                 let client = connection.client()?;
                 let plan = client.set_snapshot_plan(&name, &body).send().await?;
                 connection.print(&plan, |_| print_plan(&plan))
@@ -296,7 +301,7 @@ impl PlanCommand {
     }
 }
 
-fn print_plan(plan: &Reply<SnapshotPlan>) -> Result<()> {
+pub fn print_plan<T>(plan: &Reply<T>) -> Result<()> {
     print_list(&fields(plan).collect::<Vec<_>>())
 }
 

@@ -1,7 +1,7 @@
 //! `wharf wait`, and the waits of other commands.
 
 use crate::connection::InstanceArgs;
-use crate::events::each_page;
+use crate::events::{each_page, is_temporary};
 use crate::failure::Failure;
 use crate::output::{note, or_none, progress};
 use crate::show::instance_as;
@@ -226,8 +226,5 @@ pub async fn until<T>(
 }
 
 fn is_away(error: &Error) -> bool {
-    matches!(
-        error.downcast_ref(),
-        Some(ClientError::Unreachable(_) | ClientError::TimedOut(_))
-    )
+    error.downcast_ref().is_some_and(is_temporary)
 }

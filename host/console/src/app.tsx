@@ -5,6 +5,7 @@ import { useEffect } from "preact/hooks";
 import { Help, listen } from "./keyboard";
 import { Account } from "./pages/account";
 import { Audit } from "./pages/audit";
+import { BucketPage, Buckets } from "./pages/buckets";
 import { Create } from "./pages/create";
 import { Device } from "./pages/device";
 import { Events } from "./pages/events";
@@ -53,6 +54,11 @@ const FIXED: Record<string, () => ComponentChild> = {
       <Webhooks />
     </Settings>
   ),
+  "/settings/buckets": () => (
+    <Settings>
+      <Buckets />
+    </Settings>
+  ),
   "/audit": () => <Audit />,
 };
 
@@ -63,6 +69,14 @@ function page(at: string): ComponentChild {
   if (name && rest) return <TerminalPage key={name} name={decodeURIComponent(name)} />;
   const volume = at.match(/^\/volumes\/([^/]+)$/)?.[1];
   if (volume) return <VolumePage key={volume} name={decodeURIComponent(volume)} />;
+  const bucket = at.match(/^\/settings\/buckets\/([^/]+)$/)?.[1];
+  if (bucket) {
+    return (
+      <Settings>
+        <BucketPage key={bucket} name={decodeURIComponent(bucket)} />
+      </Settings>
+    );
+  }
   if (name) return <InstancePage key={name} name={decodeURIComponent(name)} />;
   return <Nowhere />;
 }

@@ -21,6 +21,10 @@ function options(body: CloneRequest): string {
   return parts.join(" ");
 }
 
+/** The options of a plan. */
+const planned = (every: string, keep: string, days: string) =>
+  `--every ${quote(every || "24")} --keep ${quote(keep || "7")}${days && ` --keep-days ${quote(days)}`}`;
+
 export const commands = {
   list: "wharf ls",
   show: (name: string) => `wharf show ${name}`,
@@ -58,7 +62,20 @@ export const commands = {
   clone: (s: Snapshot, body: CloneRequest) =>
     `wharf snapshot clone ${snapshot(s)}${body.name ? ` ${body.name}` : ""} ${options(body)}`,
   plan: (name: string, every: string, keep: string, days: string) =>
-    `wharf snapshot plan set ${name} --every ${quote(every || "24")} --keep ${quote(keep || "7")}${days && ` --keep-days ${quote(days)}`}`,
+    `wharf snapshot plan set ${name} ${planned(every, keep, days)}`,
+  backups: (name: string) => `wharf bucket contents --instance ${name}`,
+  backup: (name: string, bucket: string) => `wharf bucket send ${name} ${bucket} --wait`,
+  backupPlan: (name: string, bucket: string, every: string, keep: string, days: string) =>
+    `wharf bucket plan set ${name} ${bucket} ${planned(every, keep, days)}`,
+  removeBackup: (id: string) => `wharf bucket discard ${id}`,
+  recover: (id: string, body: CloneRequest) =>
+    `wharf bucket recover ${id}${body.name ? ` ${body.name}` : ""} ${options(body)}`,
+  buckets: "wharf bucket ls",
+  newBucket: ({ name, endpoint, bucket, region, prefix }: Record<string, string>) =>
+    `wharf bucket add ${quote(name || "NAME")} --endpoint ${quote(endpoint || "URL")} --bucket ${quote(bucket || "BUCKET")}${region ? ` --region ${quote(region)}` : ""}${prefix ? ` --prefix ${quote(prefix)}` : ""}`,
+  bucketContents: (name: string) => `wharf bucket contents --bucket ${name}`,
+  forgetBucket: (name: string) => `wharf bucket forget ${name}`,
+  recreate: (name: string, backup: string | null) => `wharf recreate ${name} ${backup ? `--backup ${backup}` : "--empty"}`,
   audit: "wharf api GET /api/audit/",
   keys: "wharf keys ls",
   newKey: (name: string, scopes: string[], expires: string | null) => {

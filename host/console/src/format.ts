@@ -69,6 +69,9 @@ const STATES: Record<string, string> = {
   creating: "Creating",
   ready: "Ready",
   deleting: "Deleted",
+  sending: "Sending",
+  done: "Done",
+  failed: "Failed",
 };
 
 /** Names with commas and an "and" between. */
@@ -98,6 +101,15 @@ export function isStopped(state: string): boolean {
 /** An amount of GiB without needless decimals. */
 export function gib(amount: number): string {
   return `${Number.isInteger(amount) ? amount : amount.toFixed(1)} GiB`;
+}
+
+const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+
+/** A number of bytes, such as "1.4 GiB". */
+export function bytes(n: number): string {
+  const step = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, n)) / 10));
+  const amount = n / 1024 ** step;
+  return `${step === 0 || amount >= 100 ? Math.round(amount) : amount.toFixed(1)}\u00a0${UNITS[step]}`;
 }
 
 /** The short form of an id: its end, since ids begin with the time of their creation. */

@@ -5,6 +5,9 @@ import type { Event } from "./generated";
 export type {
   Amounts,
   AuditRecord,
+  Backup,
+  BackupPlan,
+  Bucket,
   CloneRequest,
   CreateRequest,
   CreatedKey,
@@ -23,6 +26,7 @@ export type {
   PasskeyOptions,
   Preferences,
   Quota,
+  Recreation,
   Scope,
   Session,
   Share,

@@ -87,6 +87,7 @@ function Connection() {
 const SETTINGS: [string, string][] = [
   ["/settings/keys", "API Key"],
   ["/settings/ssh-keys", "SSH keys"],
+  ["/settings/buckets", "Buckets"],
   ["/settings/webhooks", "Webhooks"],
   ["/settings/account", "Account"],
 ];
@@ -97,7 +98,7 @@ export function Settings({ children }: { children: ComponentChildren }) {
     <>
       <nav class="tabs" aria-label="Settings">
         {SETTINGS.map(([to, word]) => (
-          <a key={to} href={to} aria-current={path.value === to ? "page" : undefined}>
+          <a key={to} href={to} aria-current={path.value.startsWith(to) ? "page" : undefined}>
             {word}
           </a>
         ))}

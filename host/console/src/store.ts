@@ -192,19 +192,19 @@ export function onEvent(listener: (event: Happening) => void): () => void {
 
 const changedLists = new Set<List>();
 let listing: ReturnType<typeof setTimeout> | undefined;
-const listListeners = new Map<() => void, List>();
+const listListeners = new Map<() => void, List[]>();
 
-/** Runs `listener` when a list has changed, until the returned function is called. */
-export function onChange(list: List, listener: () => void): () => void {
-  listListeners.set(listener, list);
+/** Runs `listener` when one of `lists` has changed, until the returned function is called. */
+export function onChange(lists: List[], listener: () => void): () => void {
+  listListeners.set(listener, lists);
   return () => void listListeners.delete(listener);
 }
 
 function tellOfLists(): void {
   listing = undefined;
-  const lists = new Set(changedLists);
+  const changed = new Set(changedLists);
   changedLists.clear();
-  for (const [listener, list] of [...listListeners]) if (lists.has(list)) listener();
+  for (const [listener, lists] of [...listListeners]) if (lists.some((list) => changed.has(list))) listener();
 }
 
 function learn(event: Happening): void {

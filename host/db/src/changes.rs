@@ -285,10 +285,15 @@ impl Changes {
     }
 
     /// Names the actor of all events.
-    pub fn by(mut self, origin: &Origin) -> Self {
+    pub fn by(self, origin: &Origin) -> Self {
+        self.initiated(&Initiator::Actor(origin.actor.clone()))
+    }
+
+    /// Names the initiator of all events.
+    pub fn initiated(mut self, by: &Initiator) -> Self {
         for change in &mut self.0 {
             if let Change::Event(_, row) = change {
-                row.initiator = Initiator::Actor(origin.actor.clone());
+                row.initiator = by.clone();
             }
         }
         self

@@ -4,8 +4,9 @@ use super::capacity::{CpuTier, Size};
 use super::ids::{BackupId, BucketId, InstanceId, SnapshotId, UserId};
 use super::name::Name;
 use super::secret::Encrypted;
+use super::snapshot::PlanRequest;
 use super::time::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A bucket of a user in an S3-compatible object store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +50,14 @@ pub struct Backup {
     pub reason: Option<String>,
     /// The last time at which its content was read back and was right, by the system's clock.
     pub verified_at: Option<Timestamp>,
+    /// Time of the run of a plan that made it, by Wharf's own clock. A later one of the instance has a later time.
+    // Rows of an earlier version end before it.
+    #[serde(deserialize_with = "or_none")]
+    pub planned: Option<Timestamp>,
+}
+
+fn or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
+    Ok(Option::deserialize(from).unwrap_or_default())
 }
 
 /// The instance that a backup is of, as it was then.
@@ -146,4 +155,36 @@ pub struct ContentOf {
     pub backup: BackupId,
     /// The kind of engine that the content is of. No other one takes it.
     pub engine_kind: String,
+}
+
+/// The times at which Wharf makes backups of an instance, their bucket, and those that it keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupPlan {
+    pub bucket: BucketId,
+    pub times: PlanRequest,
+}
+
+impl AsRef<PlanRequest> for BackupPlan {
+    fn as_ref(&self) -> &PlanRequest {
+        &self.times
+    }
+}
+
+/// The kind of an event of an instance that is about its backups.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BackupEvent {
+    /// The user requested one.
+    Created,
+    /// The plan requested one.
+    Planned,
+    /// One is complete.
+    Done,
+    /// There is none, for this reason.
+    Failed(String),
+    /// The user set a plan, in these words.
+    PlanSet(String),
+    /// The user removed the plan.
+    PlanRemoved,
+    /// The plan was due and made none, for this reason.
+    PlanFailed(String),
 }

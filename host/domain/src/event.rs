@@ -1,6 +1,7 @@
 //! The event log of an instance, in the order of the writes. The ledger is derived from it.
 
 use super::audit::Actor;
+use super::backup::BackupEvent;
 use super::capacity::Size;
 use super::ids::{InstanceId, VolumeId};
 use super::kept::{KeptEvent, KeptFailure, KeptStatus};
@@ -169,6 +170,10 @@ pub enum EventKind {
     PlanRemoved,
     /// The plan was due and took no snapshot, for this reason.
     PlanFailed(String),
+    /// An event of the backups of the instance.
+    Backup(BackupEvent),
+    /// A lost instance is created again, with the disk of its backup of this time.
+    RecreatedFrom(Timestamp),
 }
 
 /// The addresses of an instance.
@@ -189,12 +194,16 @@ impl EventKind {
             | Self::Restarted
             | Self::Renamed
             | Self::Recreated
+            | Self::RecreatedFrom(_)
             | Self::PortsChanged
             | Self::ShareCreated(_)
             | Self::ShareChanged(_)
             | Self::ShareRemoved(_)
             | Self::PlanSet(_)
             | Self::PlanRemoved
+            | Self::Backup(
+                BackupEvent::Created | BackupEvent::PlanSet(_) | BackupEvent::PlanRemoved,
+            )
             | Self::Volume(
                 _,
                 KeptEvent::Created

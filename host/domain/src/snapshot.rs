@@ -99,6 +99,12 @@ pub struct PlanRequest {
     pub keep_days: Option<u32>,
 }
 
+impl AsRef<PlanRequest> for PlanRequest {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl fmt::Display for PlanRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { every_h, keep, .. } = self;

@@ -129,6 +129,7 @@ impl EngineAccess {
         let target = TransferTarget {
             transport: node.transport.clone(),
             write,
+            image: targets.image,
             kept: targets.kept,
         };
         node.transfers.transfer(&key, source, target)

@@ -146,11 +146,13 @@ impl HttpTransport {
         ended(status, headers, body).await
     }
 
-    /// Sends the archive of an answer to an object, unchanged. It must be one that [`Self::fill`] can send.
+    /// Sends the archive of an answer to an object, unchanged but for its root. It must be one that [`Self::fill`] can
+    /// send.
     pub async fn drain(
         &self,
         from: Outgoing,
         to: &ObjectTarget,
+        rewrite: &Rewrite,
         transferred: &TransferProgress,
     ) -> Result<EngineResponse, EngineError> {
         let (status, headers, mut source) = self.open(from).await?;
@@ -159,12 +161,17 @@ impl HttpTransport {
         }
         let broke = |malformed| EngineError::Unreachable(transferred.broke(malformed).to_string());
         let mut rewritten = Vec::new();
-        let mut stream = TarStream::begin(&Rewrite::default(), &mut rewritten).map_err(broke)?;
+        let mut stream = TarStream::begin(rewrite, &mut rewritten).map_err(broke)?;
         while let Some(data) = next(&mut source).await? {
             rewritten.clear();
             stream.push(&data, &mut rewritten).map_err(broke)?;
             let length = data.len();
-            to.put(Piece::Data(data)).await?;
+            let sent = if rewrite.root.is_some() {
+                std::mem::take(&mut rewritten).into()
+            } else {
+                data
+            };
+            to.put(Piece::Data(sent)).await?;
             transferred.read(length, stream.is_whole());
         }
         let lacking = stream.lacking().map(str::to_owned).collect();

@@ -9,6 +9,7 @@ mod connect;
 mod contact;
 mod crypt;
 mod endpoint;
+mod image_form;
 
 mod job;
 mod message;
@@ -19,6 +20,8 @@ mod outgoing;
 mod tar_header;
 mod tar_path;
 mod tar_pipe;
+mod tar_records;
+mod tar_root;
 mod tar_stream;
 #[cfg(test)]
 mod tests;
@@ -31,7 +34,7 @@ pub use access::EngineAccess;
 pub use endpoint::{EndpointError, EngineEndpoint};
 pub use message::{EngineError, EngineRequest, EngineResponse, JobState, WrittenRequest};
 pub use node::{EngineNode, EngineOpenError};
-pub use objects::{ObjectContent, ObjectSource, Piece};
+pub use objects::{ObjectContent, ObjectSource, ObjectTarget, Piece};
 pub use offers::Offers;
 pub use outgoing::Outgoing;
 pub use transport::{InProcessEngine, Transport};

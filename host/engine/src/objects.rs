@@ -47,12 +47,12 @@ impl ObjectTarget {
     }
 
     /// Hands the next piece over.
-    pub(super) async fn put(&self, piece: Piece) -> Result<(), EngineError> {
+    pub async fn put(&self, piece: Piece) -> Result<(), EngineError> {
         self.pieces.send(piece).await.map_err(|_| not_stored())
     }
 
     /// Ends the content, and waits until it is stored.
-    pub(super) async fn complete(self) -> Result<(), EngineError> {
+    pub async fn complete(self) -> Result<(), EngineError> {
         self.put(Piece::Whole).await?;
         self.stored.await.map_err(|_| not_stored())
     }

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use wharf_domain::ids::{InstanceId, SnapshotId};
 
-/// How long an offer may be taken.
+/// How long the offer of an engine may be taken. The content of an object is offered until its owner withdraws it.
 const FRESH: Duration = Duration::from_secs(10 * 60);
 /// Most offers at a time. Drains move four instances of each node at once.
 const MAX_OFFERS: usize = 1024;
@@ -33,6 +33,12 @@ struct Offer {
     at: Instant,
 }
 
+impl Offer {
+    fn is_fresh(&self) -> bool {
+        matches!(self.source, ContentSource::Object(_)) || self.at.elapsed() < FRESH
+    }
+}
+
 impl Offers {
     /// Offers the content of an object for an instance, in place of an earlier offer.
     pub fn put_object(
@@ -43,6 +49,11 @@ impl Offers {
     ) -> Result<(), EngineError> {
         let source = ContentSource::Object(object);
         self.offer(instance.to_string(), kind.to_owned(), source)
+    }
+
+    /// Withdraws the content for an instance, if no engine has taken it.
+    pub fn withdraw(&self, instance: InstanceId) {
+        self.by_instance.lock().remove(&instance.to_string());
     }
 
     /// Makes an object that takes the content of a snapshot, in place of an earlier object.
@@ -58,9 +69,22 @@ impl Offers {
     }
 
     /// Takes the object for a snapshot.
-    pub(super) fn take_object(&self, snapshot: SnapshotId) -> Result<ObjectTarget, EngineError> {
+    pub fn take_object(&self, snapshot: SnapshotId) -> Result<ObjectTarget, EngineError> {
         let object = self.by_snapshot.lock().remove(&snapshot);
         object.ok_or_else(|| EngineError::Unreachable("nothing takes the content".to_owned()))
+    }
+
+    /// Takes the object with the content for an instance. A simulation without engines calls this.
+    pub fn take_source(&self, instance: InstanceId) -> Option<ObjectSource> {
+        match self
+            .by_instance
+            .lock()
+            .remove(&instance.to_string())?
+            .source
+        {
+            ContentSource::Object(object) => Some(object),
+            ContentSource::Engine(_) => None,
+        }
     }
 
     /// Offers the content of an instance on another node, in place of an earlier offer.
@@ -80,7 +104,7 @@ impl Offers {
         source: ContentSource,
     ) -> Result<(), EngineError> {
         let mut offers = self.by_instance.lock();
-        offers.retain(|_, offer| offer.at.elapsed() < FRESH);
+        offers.retain(|_, offer| offer.is_fresh());
         if offers.len() >= MAX_OFFERS && !offers.contains_key(&instance) {
             let why = format!("{MAX_OFFERS} instances are on their way between engines");
             return Err(EngineError::Unreachable(why));
@@ -97,7 +121,7 @@ impl Offers {
     /// Takes the offer of an instance for an engine of this kind.
     pub(super) fn take(&self, instance: &str, kind: &str) -> Result<ContentSource, EngineError> {
         let offer = self.by_instance.lock().remove(instance);
-        let offer = offer.filter(|offer| offer.at.elapsed() < FRESH);
+        let offer = offer.filter(Offer::is_fresh);
         let offer =
             offer.ok_or_else(|| EngineError::Unreachable("nothing offers the content".into()))?;
         if offer.kind != kind {

@@ -21,11 +21,15 @@ pub fn leaves(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').any(|part| part == b"..")
 }
 
-/// Whether a record has an attribute of a file that an engine or its storage interprets. Users set those of `user`, and
-/// capabilities.
+/// Whether a record has an attribute of a file that an engine or its storage interprets. Users set those of `user`,
+/// capabilities and lists of access.
 pub fn is_attribute_of_engines(key: &[u8]) -> bool {
     let name = key.strip_prefix(b"SCHILY.xattr.");
-    name.is_some_and(|name| name != b"security.capability" && !name.starts_with(b"user."))
+    name.is_some_and(|name| {
+        name != b"security.capability"
+            && !name.starts_with(b"user.")
+            && !name.starts_with(b"system.posix_acl_")
+    })
 }
 
 /// Whether a path is one of [`MOUNTED`], or below it.

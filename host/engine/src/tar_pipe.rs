@@ -93,6 +93,8 @@ pub struct TarPipe {
     source: Archive,
     stream: TarStream,
     first: Vec<u8>,
+    /// What follows the archive.
+    last: Vec<u8>,
     transferred: Arc<TransferProgress>,
 }
 
@@ -103,12 +105,15 @@ impl TarPipe {
         rewrite: &Rewrite,
         transferred: Arc<TransferProgress>,
     ) -> Result<Self, Malformed> {
-        let mut first = Vec::new();
+        let form = rewrite.form.as_ref();
+        let mut first = form.map_or_else(Vec::new, |form| form.before.clone());
+        let last = form.map_or_else(Vec::new, |form| form.after.clone());
         let stream = TarStream::begin(rewrite, &mut first)?;
         Ok(Self {
             source,
             stream,
             first,
+            last,
             transferred,
         })
     }
@@ -126,8 +131,9 @@ impl Body for TarPipe {
         // A piece of the source may yield nothing to send.
         while out.is_empty() {
             let Some(data) = ready!(self.source.poll_next(cx)).transpose()? else {
+                let last = std::mem::take(&mut self.last);
                 return Poll::Ready(if self.stream.is_whole() {
-                    None
+                    (!last.is_empty()).then(|| Ok(Frame::data(last.into())))
                 } else {
                     Some(Err(io::ErrorKind::UnexpectedEof.into()))
                 });

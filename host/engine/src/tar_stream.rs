@@ -7,8 +7,11 @@
 #[cfg(test)]
 mod tests;
 
+use super::image_form::ImageForm;
 use super::tar_header::{BLOCK, entry, is_header, link};
 use super::tar_path::{at_the_top, below_root, is_attribute_of_engines, is_mounted, leaves};
+use super::tar_records::records;
+use super::tar_root;
 use std::collections::HashSet;
 use tar::{EntryType, Header};
 
@@ -64,6 +67,12 @@ pub struct Rewrite {
     pub kept: Vec<String>,
     /// Whether the archive comes from outside, so that its entries may be forged.
     pub is_foreign: bool,
+    /// The directory of the archive that has the content. All other entries are left out.
+    pub root: Option<String>,
+    /// Whether the target is empty. It has no mounts yet.
+    pub into_empty: bool,
+    /// The form that the target takes.
+    pub form: Option<ImageForm>,
 }
 
 /// The kind of the next bytes.
@@ -98,6 +107,8 @@ pub struct TarStream {
     /// Without the first slash.
     kept: Vec<Vec<u8>>,
     is_foreign: bool,
+    root: Option<Vec<u8>>,
+    into_empty: bool,
     zero_blocks: u8,
 }
 
@@ -110,6 +121,8 @@ impl TarStream {
                 .map(|path| below_root(path.as_bytes()).to_vec())
                 .collect(),
             is_foreign: rewrite.is_foreign,
+            root: rewrite.root.clone().map(String::into_bytes),
+            into_empty: rewrite.into_empty,
             ..Self::default()
         };
         for name in &rewrite.gone {
@@ -204,6 +217,10 @@ impl TarStream {
             if size > MAX_EXTENSION || self.held.len() as u64 > 2 * MAX_EXTENSION {
                 return Err(Malformed::TooLong);
             }
+            // Programs differ in what two of them mean.
+            if self.is_foreign && kind.is_pax_local_extensions() && !self.held.is_empty() {
+                return Err(Malformed::Foreign);
+            }
             self.held.extend_from_slice(block);
             self.content(size, Part::Extension(kind));
             if size == 0 {
@@ -215,9 +232,6 @@ impl TarStream {
             .path
             .take()
             .unwrap_or_else(|| header.path_bytes().into_owned());
-        if self.is_foreign && leaves(&path) {
-            return Err(Malformed::Foreign);
-        }
         let size = self.size.take().unwrap_or(size);
         let header_only = kind.is_dir()
             || kind.is_hard_link()
@@ -226,7 +240,36 @@ impl TarStream {
             || kind.is_character_special()
             || kind.is_block_special();
         let has_content = !header_only && size > 0;
-        if is_mounted(&path) || self.is_kept(&path) {
+        // Programs differ in where the next header is after others, and in what names with a slash at the end are.
+        let is_plain = if header_only {
+            size == 0
+        } else {
+            kind.is_file() && !path.ends_with(b"/")
+        };
+        if self.is_foreign && (leaves(&path) || !is_plain) {
+            return Err(Malformed::Foreign);
+        }
+        let mut header = header.clone();
+        let mut is_elsewhere = false;
+        let path = match &self.root {
+            None => path,
+            Some(root) => match tar_root::below(root, &path) {
+                Some(path) => {
+                    tar_root::strip(root, &mut header, &mut self.held)?;
+                    path.to_vec()
+                }
+                None => {
+                    is_elsewhere = true;
+                    path
+                }
+            },
+        };
+        let is_left_out = if self.into_empty {
+            self.is_foreign && is_device(&header)
+        } else {
+            is_mounted(&path)
+        };
+        if is_elsewhere || is_left_out || self.is_kept(&path) {
             self.held.clear();
             if has_content {
                 self.content(size, Part::Dropped);
@@ -239,7 +282,7 @@ impl TarStream {
             None => false,
         };
         out.append(&mut self.held);
-        out.extend_from_slice(block);
+        out.extend_from_slice(header.as_bytes());
         if emptied && name == Some(b"etc") {
             out.extend_from_slice(&link(MTAB.0, MTAB.1));
         }
@@ -263,11 +306,19 @@ impl TarStream {
             let end = own.iter().position(|byte| *byte == 0).unwrap_or(own.len());
             self.path = own.get(..end).map(<[u8]>::to_vec);
         } else if kind.is_pax_local_extensions() {
-            for record in tar::PaxExtensions::new(own).flatten() {
-                match record.key_bytes() {
-                    b"path" => self.path = Some(record.value_bytes().to_vec()),
-                    b"size" => self.size = record.value().ok().and_then(|n| n.parse().ok()),
-                    key if self.is_foreign && is_attribute_of_engines(key) => {
+            for (key, value) in records(own).ok_or(Malformed::NoHeader)? {
+                match key {
+                    b"path" => self.path = Some(value.to_vec()),
+                    b"size" => {
+                        let number = std::str::from_utf8(value).ok();
+                        let number = number.and_then(|number| number.parse().ok());
+                        self.size = Some(number.ok_or(Malformed::NoHeader)?);
+                    }
+                    // Those of an own engine are left out with the root.
+                    key if self.is_foreign
+                        && self.root.is_none()
+                        && is_attribute_of_engines(key) =>
+                    {
                         return Err(Malformed::Foreign);
                     }
                     _ => {}
@@ -304,7 +355,18 @@ impl TarStream {
             return Err(Malformed::Crowded);
         }
         self.emptied.insert(name.to_vec());
+        if self.into_empty {
+            return Ok(false);
+        }
         out.extend_from_slice(&entry(name, EntryType::Regular, 0o600));
         Ok(true)
     }
+}
+
+/// Whether an entry is a device. Users make none but the one with two zeros, which no driver has.
+fn is_device(header: &Header) -> bool {
+    let kind = header.entry_type();
+    let is_none = |number: std::io::Result<Option<u32>>| number.is_ok_and(|n| n.unwrap_or(0) == 0);
+    (kind.is_character_special() || kind.is_block_special())
+        && !(is_none(header.device_major()) && is_none(header.device_minor()))
 }

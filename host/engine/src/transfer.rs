@@ -2,6 +2,7 @@
 //! between a container and an object. It passes through the host in pieces; no guest, file or image stores it.
 
 use super::changes::ChangeListReader;
+use super::image_form::ImageForm;
 use super::message::{EngineError, EngineResponse};
 use super::objects::{ObjectSource, ObjectTarget, Piece};
 use super::outgoing::{Outgoing, ProgressSink};
@@ -9,6 +10,7 @@ use super::tar_pipe::TransferProgress;
 use super::tar_stream::{Malformed, Rewrite};
 use super::transport::Transport;
 use http::Method;
+use http::header::CONTENT_TYPE;
 use std::sync::Arc;
 use std::time::Duration;
 use wharf_requests::SourceTargets;
@@ -38,8 +40,10 @@ pub struct TransferSource {
 #[derive(Debug)]
 pub struct TransferTarget {
     pub transport: Transport,
-    /// Of the PUT.
+    /// Of the request that writes.
     pub write: String,
+    /// The files of the image as which the content is written, if there are any.
+    pub image: Vec<(String, String)>,
     /// Paths with mounts, whose content stays.
     pub kept: Vec<String>,
 }
@@ -52,7 +56,7 @@ pub async fn carry(
     progress: Arc<dyn ProgressSink>,
 ) -> Result<EngineResponse, EngineError> {
     let transferred = Arc::new(TransferProgress::new(progress));
-    let write = Outgoing {
+    let mut write = Outgoing {
         method: Method::PUT,
         ..get(to.write)
     };
@@ -60,6 +64,13 @@ pub async fn carry(
         kept: to.kept,
         ..Rewrite::default()
     };
+    if !to.image.is_empty() {
+        let form = ImageForm::new(&to.image)?;
+        write.method = Method::POST;
+        write.headers = vec![(CONTENT_TYPE.to_string(), form.media_type.clone())];
+        rewrite.into_empty = true;
+        rewrite.form = Some(form);
+    }
     let piped = async {
         match from {
             ContentSource::Engine(from) => {
@@ -68,6 +79,7 @@ pub async fn carry(
                     Err(answer) => return Ok(answer),
                 };
                 let read = get(from.targets.read);
+                rewrite.root = from.targets.root;
                 let transferred = Arc::clone(&transferred);
                 let (from, to) = (&from.transport, &to.transport);
                 from.pipe(read, to, write, &rewrite, transferred).await
@@ -99,7 +111,15 @@ pub async fn carry_out(
             Err(answer) => return Ok(answer),
         }
         let read = get(from.targets.read);
-        let answer = from.transport.drain(read, &to, &transferred).await?;
+        let rewrite = Rewrite {
+            into_empty: true,
+            root: from.targets.root,
+            ..Rewrite::default()
+        };
+        let answer = from
+            .transport
+            .drain(read, &to, &rewrite, &transferred)
+            .await?;
         if answer.is_success() && transferred.is_whole() {
             to.complete().await?;
         }
@@ -110,8 +130,10 @@ pub async fn carry_out(
 
 /// The top-level entries of the image that a container no longer has, or the engine's refusal.
 async fn gone(from: &TransferSource) -> Result<Result<Vec<String>, EngineResponse>, EngineError> {
-    let changes = ChangeListReader::default();
-    let list = get(from.targets.changes.clone());
+    let Some(list) = from.targets.changes.clone() else {
+        return Ok(Ok(Vec::new()));
+    };
+    let (list, changes) = (get(list), ChangeListReader::default());
     let answer = from.transport.stream(list, &changes).await?;
     if !answer.is_success() {
         return Ok(Err(answer));

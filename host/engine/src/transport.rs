@@ -184,10 +184,11 @@ impl Transport {
         &self,
         from: Outgoing,
         to: &ObjectTarget,
+        rewrite: &Rewrite,
         transferred: &TransferProgress,
     ) -> Result<EngineResponse, EngineError> {
         match &self.link {
-            Link::Http(own) => own.drain(from, to, transferred).await,
+            Link::Http(own) => own.drain(from, to, rewrite, transferred).await,
             Link::InProcess(_) => {
                 let mut answer = self.send(from).await?;
                 if answer.is_success() {

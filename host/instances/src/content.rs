@@ -4,12 +4,20 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::sync::watch;
-use wharf_db::{INSTANCES, Rows, Table, tables};
-use wharf_domain::backup::ContentOf;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::timeout;
+use wharf_db::{INSTANCES, Rows, Table, View, tables};
+use wharf_domain::backup::{Backup, ContentOf};
 use wharf_domain::error::Error;
-use wharf_domain::ids::{InstanceId, NodeId, UserId};
-use wharf_engine::ObjectSource;
+use wharf_domain::ids::{BackupId, InstanceId, NodeId, UserId};
+use wharf_domain::instance::{Instance, Intent};
+use wharf_engine::{ObjectSource, Offers};
+
+/// The most contents of backups that come to nodes at once.
+pub(crate) const AT_ONCE: usize = 4;
+/// The time for the first look at nodes, right after a start of the server.
+const FIRST_LOOK: Duration = Duration::from_secs(3);
 
 tables! {
     /// The content of instances that were made from backups.
@@ -29,9 +37,31 @@ pub(crate) fn content(rows: &impl Rows, id: InstanceId) -> Result<Option<Content
     rows.get(&CONTENT, id)
 }
 
+/// Whether an instance that is being made waits for the content of a backup.
+pub fn is_awaited(rows: &impl Rows, backup: BackupId) -> Result<bool, Error> {
+    for row in rows.under(&CONTENT, &())? {
+        let (id, content) = row?;
+        if content.of.backup == backup && !content.has_come {
+            let instance = rows.get(&INSTANCES, id)?;
+            if instance.is_some_and(|row| !row.failed && row.intent == Intent::Run) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
 /// The place where content is until a node takes it.
 #[async_trait]
 pub trait ContentStore: Send + Sync {
+    /// The newest complete backup of an instance, or the one with this id.
+    fn backup(
+        &self,
+        view: &View<'_>,
+        of: &Instance,
+        wanted: Option<BackupId>,
+    ) -> Result<Option<Backup>, Error>;
+
     /// Opens the content of a new instance of a user.
     async fn open(&self, owner: UserId, content: &ContentOf)
     -> Result<OpenContent, ContentFailure>;
@@ -42,6 +72,41 @@ pub struct OpenContent {
     pub source: ObjectSource,
     /// Why the content ended early.
     pub failure: ContentFailures,
+}
+
+/// Content that a node takes. It is offered until this is dropped.
+pub(crate) struct IncomingContent {
+    pub instance: InstanceId,
+    pub failure: ContentFailures,
+    pub offers: Arc<Offers>,
+    /// The place among those that come at once.
+    pub _place: OwnedSemaphorePermit,
+}
+
+impl Drop for IncomingContent {
+    fn drop(&mut self) {
+        self.offers.withdraw(self.instance);
+    }
+}
+
+/// The nodes whose engines give and take content.
+#[derive(Default)]
+pub struct ContentNodes {
+    kinds: BTreeMap<NodeId, String>,
+    /// No other node may turn out to be one.
+    all_seen: bool,
+}
+
+impl ContentNodes {
+    /// Those that take content of this kind of engine.
+    pub(crate) fn of_kind(&self, engine_kind: &str) -> Result<Vec<NodeId>, Error> {
+        let nodes = self.kinds.iter().filter(|(_, kind)| *kind == engine_kind);
+        let nodes: Vec<_> = nodes.map(|(node, _)| node.clone()).collect();
+        if nodes.is_empty() && !self.all_seen {
+            return Err(Error::Overloaded);
+        }
+        Ok(nodes)
+    }
 }
 
 /// The failure of content, once there is one.
@@ -75,10 +140,19 @@ impl super::App {
             .collect()
     }
 
-    /// The nodes that take content of this kind of engine.
-    pub(crate) fn takes_content(&self, engine_kind: &str) -> Vec<NodeId> {
-        let nodes = self.content_nodes().into_iter();
-        let nodes = nodes.filter(|(_, kind)| kind == engine_kind);
-        nodes.map(|(node, _)| node).collect()
+    /// These nodes, after a moment for those that were not looked at since the start of the server.
+    pub async fn content_nodes_seen(&self) -> ContentNodes {
+        let looks = async {
+            for (node, driver) in &self.drivers {
+                if driver.has_content() {
+                    self.nodes.first_look(node).await;
+                }
+            }
+        };
+        let all_seen = timeout(FIRST_LOOK, looks).await.is_ok();
+        ContentNodes {
+            kinds: self.content_nodes(),
+            all_seen,
+        }
     }
 }

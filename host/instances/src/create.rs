@@ -102,6 +102,10 @@ impl App {
             let token = SecretText::new(self.random.text::<WEB_TOKEN>()?);
             secrets.0.push((SecretKind::WebToken, token));
         }
+        let nodes = match &request.content {
+            Some(of) => Some(self.content_nodes_seen().await.of_kind(&of.engine_kind)?),
+            None => None,
+        };
         Ok(InstanceDraft {
             id,
             vault: self.vault.clone(),
@@ -119,10 +123,7 @@ impl App {
                     .iter()
                     .map(|i| i.reference.clone())
                     .collect(),
-                nodes: request
-                    .content
-                    .as_ref()
-                    .map(|content| self.takes_content(&content.engine_kind)),
+                nodes,
             },
             reader: caller.into(),
             volumes: request.volumes,

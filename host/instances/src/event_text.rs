@@ -1,5 +1,6 @@
 //! The words for events.
 
+use wharf_domain::backup::BackupEvent;
 use wharf_domain::event::EventKind;
 use wharf_domain::kept::KeptEvent;
 use wharf_domain::money::usd;
@@ -37,6 +38,7 @@ pub fn describe(what: &EventKind) -> (&'static str, Option<String>) {
         EventKind::MoveFailed(why) => ("move-failed", Some(why.clone())),
         EventKind::Lost => ("lost", None),
         EventKind::Recreated => ("recreated", None),
+        EventKind::RecreatedFrom(at) => ("recreated", Some(at.to_rfc3339())),
         EventKind::AllocationLost(lost, addresses) => {
             let kind = match addresses {
                 Some(_) => "reallocated",
@@ -59,6 +61,7 @@ pub fn describe(what: &EventKind) -> (&'static str, Option<String>) {
         EventKind::PlanSet(plan) => ("snapshot-plan-set", Some(plan.to_string())),
         EventKind::PlanRemoved => ("snapshot-plan-removed", None),
         EventKind::PlanFailed(why) => ("snapshot-plan-failed", Some(why.clone())),
+        EventKind::Backup(what) => describe_backup(what),
         EventKind::VolumeAttached {
             name,
             path,
@@ -100,6 +103,39 @@ fn describe_snapshot(what: &KeptEvent) -> (&'static str, Option<String>) {
         // The others are of volumes alone, or alike.
         other => describe_volume(other),
     }
+}
+
+fn describe_backup(what: &BackupEvent) -> (&'static str, Option<String>) {
+    match what {
+        BackupEvent::Created => ("backup-created", None),
+        BackupEvent::Planned => ("backup-created", Some("by the plan".to_owned())),
+        BackupEvent::Done => ("backup-done", None),
+        BackupEvent::Failed(why) => ("backup-failed", Some(why.clone())),
+        BackupEvent::PlanSet(plan) => ("backup-plan-set", Some(plan.clone())),
+        BackupEvent::PlanRemoved => ("backup-plan-removed", None),
+        BackupEvent::PlanFailed(why) => ("backup-plan-failed", Some(why.clone())),
+    }
+}
+
+/// The words for the owner of the instance.
+pub(super) fn backup_message(what: &BackupEvent) -> String {
+    let text = match what {
+        BackupEvent::Created => "A backup was requested and is being made.",
+        BackupEvent::Planned => "The plan requested a backup, which is being made.",
+        BackupEvent::Done => "The backup is done.",
+        BackupEvent::Failed(why) => {
+            let why = why.trim_end_matches('.');
+            return format!("The backup failed: {why}.");
+        }
+        BackupEvent::PlanSet(plan) => return format!("Backups are made {plan}."),
+        BackupEvent::PlanRemoved => "No more backups are made by a plan. Those that it made stay.",
+        BackupEvent::PlanFailed(why) => {
+            return format!(
+                "The plan was due and made no backup: {why}. It tries again when it is due next."
+            );
+        }
+    };
+    text.to_owned()
 }
 
 fn bill_corrected(nano_usd: i128, reason: &str) -> (&'static str, Option<String>) {

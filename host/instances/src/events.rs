@@ -1,7 +1,7 @@
 //! The events of an owner's instances, in words for the owner.
 
 use super::App;
-use super::event_text::{describe, held, shortages};
+use super::event_text::{backup_message, describe, held, shortages};
 use super::find::Selector;
 use super::growing::Work;
 use super::reconciler::LATE;
@@ -19,7 +19,7 @@ use wharf_domain::volume::OfVolume;
 use wharf_ground::caller::Caller;
 
 /// The types of events.
-pub const KINDS: [&str; 42] = [
+pub const KINDS: [&str; 48] = [
     "created",
     "ready",
     "failed",
@@ -62,6 +62,12 @@ pub const KINDS: [&str; 42] = [
     "restoring",
     "restored",
     "restore-failed",
+    "backup-created",
+    "backup-done",
+    "backup-failed",
+    "backup-plan-set",
+    "backup-plan-removed",
+    "backup-plan-failed",
 ];
 
 /// An event as its owner sees it.
@@ -382,6 +388,10 @@ fn message(what: &EventKind) -> String {
              nothing. Create it again with an empty disk, under its name and with its settings, or delete it."
         }
         EventKind::Recreated => "The instance is being created again, with an empty disk.",
+        EventKind::RecreatedFrom(at) => {
+            let at = at.to_rfc3339();
+            return format!("The instance is being created again, with its backup of {at}.");
+        }
         EventKind::Volume(_, what) => return kept_message::<OfVolume>(what),
         EventKind::Snapshot(_, _, what) => return kept_message::<OfSnapshot>(what),
         EventKind::Restoring(progress) => {
@@ -400,6 +410,7 @@ fn message(what: &EventKind) -> String {
                 "The plan was due and took no snapshot: {why}. It tries again when it is due next."
             );
         }
+        EventKind::Backup(what) => return backup_message(what),
         EventKind::VolumeAttached {
             name,
             path,

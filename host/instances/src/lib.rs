@@ -25,6 +25,7 @@ pub mod moves;
 pub mod nodes;
 mod offer;
 mod pages;
+pub mod plans;
 mod ports;
 mod private_ports;
 pub mod quota;
@@ -57,6 +58,7 @@ pub use nodes::{NodeState, Nodes, Outage};
 pub use offer::Offered;
 pub use pages::{NamedPage, password_digest};
 pub use read::InstanceView;
+pub use recreate::{NewDisk, check_lost, loss};
 pub use shares::{Share, ShareUpdate};
 pub use stats::InstanceStats;
 pub use stop::Stopped;
@@ -71,7 +73,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 use wharf_config::Config;
@@ -156,6 +158,8 @@ pub struct App {
     samples: stats::Samples,
     in_flight: idempotency::InFlight,
     content_store: OnceLock<Arc<dyn content::ContentStore>>,
+    /// The places of contents that come to nodes, in the order in which instances wait for them.
+    content_places: Arc<Semaphore>,
 }
 
 /// The arguments of [`App::new`].
@@ -213,6 +217,7 @@ impl App {
             samples: stats::Samples::default(),
             in_flight: idempotency::InFlight::default(),
             content_store: OnceLock::new(),
+            content_places: Arc::new(Semaphore::new(content::AT_ONCE)),
         };
         (Arc::new(app), nudged)
     }

@@ -255,6 +255,21 @@ impl Nodes {
             .collect()
     }
 
+    /// Completes once a node was looked at.
+    pub async fn first_look(&self, node: &NodeId) {
+        let Some(node) = self.0.get(node) else {
+            return;
+        };
+        loop {
+            // Registered before the check, or a change in between would be lost.
+            let changed = node.changed.notified();
+            if node.seen.lock().state != NodeState::Unknown {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     /// Notes that a look begins.
     pub fn begin_look(&self, node: &NodeId) {
         if let Some(node) = self.0.get(node) {

@@ -10,6 +10,7 @@ pub mod history;
 pub mod lost;
 pub mod move_instance;
 pub mod node_list;
+pub mod restore_node;
 pub mod schema;
 pub mod secrets;
 pub mod suspend;

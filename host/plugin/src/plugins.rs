@@ -22,14 +22,12 @@ use wharf_engine::{EngineNode, Offers};
 
 /// The loaded plugins. Cheap to clone.
 #[derive(Clone)]
-pub struct Plugins(pub(super) Arc<LoadedPlugins>);
+pub struct Plugins(pub(super) Arc<LoadedPlugins>, Arc<Offers>);
 
 pub(super) struct LoadedPlugins {
     pub(super) runner: Arc<CallRunner>,
     pub(super) drivers: BTreeMap<String, Arc<DriverPlugin>>,
     request_files: RequestFiles,
-    /// Content on its way between nodes.
-    offers: Arc<Offers>,
     flavors: Flavors,
 }
 
@@ -97,18 +95,23 @@ impl Plugins {
         for flavor in config.flavors {
             flavors.add_own(flavor)?;
         }
-        Ok(Self(Arc::new(LoadedPlugins {
+        let loaded = LoadedPlugins {
             runner: Arc::new(runner),
             drivers,
             request_files,
-            offers: Arc::default(),
             flavors,
-        })))
+        };
+        Ok(Self(Arc::new(loaded), Arc::default()))
     }
 
     /// Content on its way to and from the engines of nodes.
-    pub fn offers(&self) -> &Offers {
-        &self.0.offers
+    pub fn offers(&self) -> &Arc<Offers> {
+        &self.1
+    }
+
+    /// The same plugins, with no content on its way.
+    pub fn without_offers(&self) -> Self {
+        Self(Arc::clone(&self.0), Arc::default())
     }
 
     /// The drivers that have a request file. No node can have another one.
@@ -169,7 +172,7 @@ impl Plugins {
         let node = config.name.0.clone();
         let file = inner.request_files.of(&plugin.name, &plugin.engine_kind)?;
         let file = &file.file;
-        let offers = Arc::clone(&inner.offers);
+        let offers = Arc::clone(&self.1);
         let engine = EngineNode::open(
             config.name,
             config.transport,

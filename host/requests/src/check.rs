@@ -189,8 +189,25 @@ impl Document {
             transfer.calls,
         );
         here.arguments(&transfer.arguments)?;
-        if transfer.read.is_some() != transfer.changes.is_some() {
+        // What a backup reads is all of a snapshot, and never changed.
+        let is_sent = Calls::SEND.includes(transfer.calls);
+        let tells_all = transfer.changes.is_some() || transfer.root.is_some() || is_sent;
+        if transfer.read.is_some() != tells_all {
             return Err("changes: comes with read, and read with it".to_owned());
+        }
+        let is_name =
+            |text: &String| !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase());
+        if transfer.changes.is_some() && transfer.root.is_some()
+            || !transfer.root.iter().all(is_name)
+        {
+            return Err("root: the name of a directory, in place of changes".to_owned());
+        }
+        if !transfer.image.is_empty() && (transfer.write.is_none() || transfer.read.is_some()) {
+            return Err("image: for a transfer that writes alone".to_owned());
+        }
+        for (path, node) in transfer.nodes() {
+            here.node(node)
+                .map_err(|why| format!("image.{path:?}.{why}"))?;
         }
         if transfer.targets().next().is_none() {
             return Err("read: a transfer needs an end to read or to write".to_owned());

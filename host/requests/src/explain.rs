@@ -4,7 +4,7 @@ use super::RequestFile;
 use super::argument::{Argument, Form};
 use super::body_node::{BodyNode, Case, Member};
 use super::call::Calls;
-use super::file::{DeclaredBody, Document, RequestDeclaration, Transfer};
+use super::file::{DeclaredBody, Document, ImageFile, RequestDeclaration, Transfer};
 use super::setting::shown;
 use super::show::escaped;
 use super::template::Template;
@@ -153,6 +153,19 @@ impl Lines {
         self.add(DETAIL, format!("from {from} to {to}"));
         if let Some(changes) = &transfer.changes {
             self.add(DETAIL, format!("by the list of changes at {changes}"));
+        }
+        if let Some(root) = &transfer.root {
+            self.add(DETAIL, format!("what is below {root} in the archive"));
+        }
+        for (path, file) in &transfer.image {
+            match file {
+                ImageFile::Text(text) => {
+                    self.add(DETAIL, format!("as an image with {path}: {text:?}"));
+                }
+                ImageFile::Json(node) => {
+                    self.node(DETAIL, &format!("as an image with {path}"), node)
+                }
+            }
         }
         self.add(DETAIL, format!("only in {}", transfer.calls.described()));
         self.arguments(&transfer.arguments);

@@ -89,12 +89,18 @@ pub struct Transfer {
     /// The path and query of the GET for the content.
     #[serde(default)]
     pub read: Option<Template>,
-    /// Those of the GET for the changes to the image; present with `read`.
+    /// Those of the GET for the changes to the image; present with `read`, unless `root` is or a backup reads.
     #[serde(default)]
     pub changes: Option<Template>,
+    /// The directory of the archive that has the content, which is then all of it.
+    #[serde(default)]
+    pub root: Option<String>,
     /// Those of the PUT that writes the content.
     #[serde(default)]
     pub write: Option<Template>,
+    /// The files of the image as which the content is written, by a POST.
+    #[serde(default)]
+    pub image: BTreeMap<String, ImageFile>,
     /// The calls that may begin it.
     pub calls: Calls,
     /// Its arguments.
@@ -113,6 +119,34 @@ impl Transfer {
         targets
             .into_iter()
             .filter_map(|(key, target)| Some((key, target.as_ref()?)))
+    }
+
+    /// The parts of its image.
+    pub fn nodes(&self) -> impl Iterator<Item = (&String, &BodyNode)> {
+        self.image.iter().filter_map(|(path, file)| match file {
+            ImageFile::Json(node) => Some((path, node)),
+            ImageFile::Text(_) => None,
+        })
+    }
+}
+
+/// A file beside the content of an image.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "toml::Value")]
+pub enum ImageFile {
+    /// This text, in which braces have no meaning.
+    Text(String),
+    Json(BodyNode),
+}
+
+impl TryFrom<toml::Value> for ImageFile {
+    type Error = String;
+
+    fn try_from(value: toml::Value) -> Result<Self, String> {
+        match value {
+            toml::Value::String(text) => Ok(Self::Text(text)),
+            value => BodyNode::try_from(value).map(Self::Json),
+        }
     }
 }
 

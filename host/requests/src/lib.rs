@@ -78,8 +78,10 @@ pub struct Rendered {
 pub struct SourceTargets {
     /// Of the content.
     pub read: String,
-    /// Of the changes to the image.
-    pub changes: String,
+    /// Of the changes to the image, unless the content has a root.
+    pub changes: Option<String>,
+    /// The directory of the archive that has the content.
+    pub root: Option<String>,
 }
 
 /// The targets of a transfer.
@@ -87,8 +89,10 @@ pub struct SourceTargets {
 pub struct Targets {
     /// The end that is read; none if it is on another engine.
     pub source: Option<SourceTargets>,
-    /// Of the PUT that writes the content; none if another engine gets it.
+    /// Of the request that writes the content; none if another engine gets it.
     pub write: Option<String>,
+    /// The files of the image as which it is written, with their paths. Without one, a PUT unpacks it.
+    pub image: Vec<(String, String)>,
     /// Paths in the destination that have mounts of the instance's volumes. Their content stays.
     pub kept: Vec<String>,
 }

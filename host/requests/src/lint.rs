@@ -55,9 +55,11 @@ fn lint(document: &Document) -> Vec<String> {
             document,
             arguments: &transfer.arguments,
         };
+        let mut image = transfer.nodes();
+        let has_tied_image = image.any(|(_, node)| ties.node(node, &mut Vec::new()));
         for (_, target) in transfer.targets() {
             ties.path(target, &mut add);
-            if !ties.text(target, &mut Vec::new()) {
+            if !has_tied_image && !ties.text(target, &mut Vec::new()) {
                 add(format!("nothing ties {target} to the instance of the call"));
             }
         }
@@ -208,6 +210,7 @@ pub(super) fn names(document: &Document, request: &RequestDeclaration) -> BTreeS
 fn names_of_transfer(document: &Document, transfer: &Transfer) -> BTreeSet<String> {
     let templates = transfer.targets().map(|(_, target)| target);
     let mut names: BTreeSet<String> = templates.flat_map(Template::names).collect();
+    names.extend(transfer.nodes().flat_map(|(_, node)| node.names()));
     names.extend(names_of_arguments(&transfer.arguments));
     with_values(document, names, BodyNode::names)
 }

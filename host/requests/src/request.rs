@@ -2,7 +2,7 @@
 
 use super::argument::{self, Form, Members};
 use super::fault::Fault;
-use super::file::{DeclaredBody, RequestDeclaration, Transfer};
+use super::file::{DeclaredBody, ImageFile, RequestDeclaration, Transfer};
 use super::path;
 use super::template::Template;
 use super::values::CallValues;
@@ -164,10 +164,31 @@ impl Transfer {
             path::check(&target).map_err(|why| Fault::refused(why).at(key))?;
             Ok::<_, Fault>(Some(target))
         };
-        let source = target("read", &self.read)?.zip(target("changes", &self.changes)?);
+        let (read, changes) = (
+            target("read", &self.read)?,
+            target("changes", &self.changes)?,
+        );
+        let root = self.root.clone();
+        let source = read.map(|read| SourceTargets {
+            read,
+            changes,
+            root,
+        });
+        let write = target("write", &self.write)?;
+        let image = self.image.iter().map(|(path, file)| {
+            let text = match file {
+                ImageFile::Text(text) => text.clone(),
+                ImageFile::Json(node) => {
+                    let at = |fault: Fault| fault.required().at(&format!("image.{path:?}"));
+                    writer.node(node).map_err(at)?.to_string()
+                }
+            };
+            Ok((path.clone(), text))
+        });
         Ok(Targets {
-            source: source.map(|(read, changes)| SourceTargets { read, changes }),
-            write: target("write", &self.write)?,
+            source,
+            write,
+            image: image.collect::<Result<_, Fault>>()?,
             kept: {
                 let mounts = scope.subject.iter().filter_map(|one| one.mounts.as_ref());
                 mounts.flatten().map(|mount| mount.path.clone()).collect()

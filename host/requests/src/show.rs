@@ -31,10 +31,14 @@ impl fmt::Display for Targets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(source) = &self.source {
             writeln!(f, "GET {}", source.read)?;
-            writeln!(f, "GET {}", source.changes)?;
+            let mut changes = source.changes.iter();
+            changes.try_for_each(|changes| writeln!(f, "GET {changes}"))?;
         }
+        let method = if self.image.is_empty() { "PUT" } else { "POST" };
         let mut write = self.write.iter();
-        write.try_for_each(|write| writeln!(f, "PUT {write}"))
+        write.try_for_each(|write| writeln!(f, "{method} {write}"))?;
+        let mut image = self.image.iter();
+        image.try_for_each(|(path, text)| writeln!(f, "{path}: {}", text.trim_end()))
     }
 }
 

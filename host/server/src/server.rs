@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wharf_accounts::Accounts;
-use wharf_backups::Backups;
+use wharf_backups::{Backups, Network};
 use wharf_config::Config;
 use wharf_db::{Db, DbBounds, DbOpenError, Inspected, Read, inspect};
 use wharf_domain::audit::Actor;
@@ -217,13 +217,11 @@ pub async fn serve(
     let deliveries = wharf_hooks::run(Arc::clone(&webhooks), tls.clone(), ended.clone());
     background.spawn("the delivery to webhooks", deliveries);
     let outbound = Outbound::new(shared.clone(), |config| &config.buckets);
-    let random = Random::kernel();
     let backups = Backups::new(
         Arc::clone(&app),
-        random,
+        Random::kernel(),
         Arc::clone(&accounts),
-        outbound,
-        tls,
+        Arc::new(Network::new(outbound, tls)),
     );
     let sending = wharf_backups::run(Arc::clone(&backups), ended.clone());
     background.spawn("the work on backups", sending);

@@ -1,13 +1,16 @@
 //! The bodies of the fuzz targets under `host/fuzz/`, on stable Rust: every committed seed, and a
-//! bounded number of inputs made from them, the same ones at each run.
+//! bounded number of inputs made from them, the same ones at each run. Also the table of routes: among the library's
+//! own tests, it would have every handler compiled and optimized a second time.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 #[path = "../../fuzz/src/lib.rs"]
 mod checks;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use wharf::http::routes;
 
 /// Inputs for each target, beside the seeds.
 const INPUTS: usize = 40_000;
@@ -107,4 +110,19 @@ fn name() {
 #[test]
 fn public_key() {
     run("public_key", checks::public_key);
+}
+
+/// Methods are held against the document by `tests/contract/routes.rs`.
+#[test]
+fn the_document_has_every_route() {
+    let document: serde_json::Value = serde_json::from_str(wharf_client::DOCUMENT).unwrap();
+    let documented: BTreeSet<_> = document["paths"].as_object().unwrap().keys().collect();
+    let undocumented = ["/api/openapi.json", "/api/docs/", "/api/docs/{file}"];
+    let undocumented: BTreeSet<_> = undocumented
+        .into_iter()
+        .chain(routes::console_paths())
+        .collect();
+    let paths: BTreeSet<_> = routes::paths().map(str::to_owned).collect();
+    let routed = paths.iter().filter(|p| !undocumented.contains(&p.as_str()));
+    assert!(documented.into_iter().eq(routed));
 }

@@ -2,10 +2,11 @@
 //! follows the last instance.
 
 use crate::api::Outcome;
+use crate::content::{self, Of};
 use crate::context::Context;
 use crate::found::{Found, Place};
 use crate::settings::Mode;
-use crate::{forward, found, lifecycle, names, owner_network};
+use crate::{forward, found, lifecycle, names, owner_network, phase};
 use std::collections::BTreeSet;
 use wharf_guest::{Error, Phase, Report, Target};
 
@@ -26,6 +27,9 @@ pub fn delete(ctx: &Context, target: &Target) -> Result<Report, Error> {
     if let Some(found) = &found {
         remove(ctx, found)?;
     }
+    // Only the content of one that is not made yet may be on its way.
+    let is_made = found.is_some_and(|found| phase::is_complete(&found.details));
+    content::end(ctx, Of::Instance(&target.tag), !is_made)?;
     for network in &networks {
         owner_network::remove(ctx, network)?;
     }

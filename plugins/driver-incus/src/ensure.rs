@@ -24,13 +24,13 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         let reason = format!("the flavor has no image for engines of kind {ENGINE_KIND}");
         return Ok(failed(spec, reason));
     };
-    if spec.fetched {
-        return Err(Error::Unsupported("content of backups".into()));
-    }
-    if spec.may_exist
+    if (spec.may_exist || spec.fetched)
         && let Some(found) = found::find(ctx, &spec.tag)?
     {
         return adopt(ctx, spec, &found, &BTreeSet::new());
+    }
+    if spec.fetched {
+        return Err(Error::NotFound);
     }
     owner_network::ensure(ctx, &spec.network)?;
     let running = id_range::running(ctx)?;
@@ -145,7 +145,10 @@ fn adopt(
 
 /// Waits for a creation in progress. If the engine was killed during the creation, it never completes
 /// the instance, which has no data then.
-fn unfinished(ctx: &Context, spec: &Spec, name: &str) -> Result<Report, Error> {
+///
+/// # Errors
+/// When the engine refuses.
+pub fn unfinished(ctx: &Context, spec: &Spec, name: &str) -> Result<Report, Error> {
     let operated = ctx
         .api
         .is_operated(name)?

@@ -8,7 +8,7 @@
 //!
 //! Reading order: `requests.toml` and [`names`] (the objects on the engine), [`ensure`] (their creation),
 //! [`owner_network`] and [`forward`] (those of OVN mode), [`lifecycle`], [`resize`], [`relocate`],
-//! [`delete`], [`volumes`], [`snapshots`], then the queries: [`inspect`], [`stats`], [`probe`], [`identity`], [`survey`]. Only [`api`]
+//! [`content`], [`delete`], [`volumes`], [`snapshots`], then the queries: [`inspect`], [`stats`], [`probe`], [`identity`], [`survey`]. Only [`api`]
 //! names requests.
 //!
 //! A request rarely makes a member ask another one, which takes many seconds while that one is out of
@@ -17,6 +17,7 @@
 //! forwards of OVN mode, which all members have.
 
 pub mod api;
+pub mod content;
 pub mod context;
 pub mod delete;
 pub mod digest;
@@ -48,7 +49,7 @@ pub mod volumes;
 use context::Context;
 use wharf_guest::HostEngine;
 use wharf_guest::{
-    Driver, Error, Health, Identity, Limits, Moves, Node, Observed, ObservedSnapshot,
+    ContentMoves, Driver, Error, Health, Identity, Limits, Moves, Node, Observed, ObservedSnapshot,
     ObservedVolume, Report, SnapshotReport, Snapshots, Spec, Surroundings, Survey, Tag, Target,
     Usage, Volume, VolumeReport, Volumes,
 };
@@ -107,6 +108,20 @@ impl Moves for Incus {
     }
 }
 
+impl ContentMoves for Incus {
+    fn offer(node: &Node, target: &Target) -> Result<Report, Error> {
+        content::offer(&Context::new(node, &HostEngine)?, target)
+    }
+
+    fn fetch(node: &Node, spec: &Spec) -> Result<Report, Error> {
+        content::fetch(&Context::new(node, &HostEngine)?, spec)
+    }
+
+    fn send(node: &Node, _: &Tag, snapshot: &str) -> Result<SnapshotReport, Error> {
+        content::send(&Context::new(node, &HostEngine)?, snapshot)
+    }
+}
+
 impl Identity for Incus {
     fn identify(node: &Node) -> Result<Option<String>, Error> {
         identity::identify(&Context::new(node, &HostEngine)?)
@@ -150,8 +165,8 @@ impl Snapshots for Incus {
         snapshots::take(&Context::new(node, &HostEngine)?, target, id)
     }
 
-    fn drop(node: &Node, _: &Tag, _: &str) -> Result<SnapshotReport, Error> {
-        snapshots::drop(&Context::new(node, &HostEngine)?)
+    fn drop(node: &Node, _: &Tag, id: &str) -> Result<SnapshotReport, Error> {
+        snapshots::drop(&Context::new(node, &HostEngine)?, id)
     }
 
     fn restore(node: &Node, spec: &Spec, id: &str) -> Result<Report, Error> {
@@ -163,4 +178,4 @@ impl Snapshots for Incus {
     }
 }
 
-wharf_guest::export!(Incus: Driver + Identity + Survey + Moves + Volumes + Snapshots);
+wharf_guest::export!(Incus: Driver + Identity + Survey + Moves + ContentMoves + Volumes + Snapshots);

@@ -1,6 +1,7 @@
 //! Start and stop of an existing instance.
 
 use crate::api::Outcome;
+use crate::content::{self, Of};
 use crate::context::Context;
 use crate::found::{self, Place};
 use crate::start::{self, Started};
@@ -20,7 +21,11 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
         }
     };
     let started = match found.phase() {
-        Phase::Stopped(_) => start::start_sized(ctx, &found)?,
+        Phase::Stopped(_) => {
+            // An image for a move that was given up.
+            content::forget(ctx, Of::Instance(&target.tag))?;
+            start::start_sized(ctx, &found)?
+        }
         phase @ (Phase::Ready | Phase::Booting) => {
             match start::repeat_interrupted(ctx, &found)? {
                 Some(started) => started,

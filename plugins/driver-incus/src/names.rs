@@ -25,6 +25,10 @@ pub const RESTORE: &str = "user.wharf.restore";
 pub const LEFT_OVER: &str = "user.wharf.left-over";
 /// Key of the image: whether instances from snapshots have secrets of their own.
 pub const CLONABLE: &str = "image.io.wharf.clonable";
+/// Key: `1` for an instance that has run on the node from which it has come.
+pub const MOVED: &str = "user.wharf.moved";
+/// Key of an image: the instance or the snapshot whose content it has.
+pub const CONTENT: &str = "wharf.content";
 /// Key: the mark of the store, on a volume that holds no data.
 pub const MARK: &str = "user.wharf.mark";
 
@@ -62,6 +66,11 @@ pub fn volume<'a>(installation: &str, name: &'a str) -> Option<&'a str> {
     let prefix = prefix(installation).replacen("wh-", "wv-", 1);
     let id = name.strip_prefix(&prefix)?;
     (id.len() == UUID).then_some(id)
+}
+
+/// The name of a snapshot.
+pub fn of_snapshot(id: &str) -> String {
+    format!("wharf-{id}")
 }
 
 /// The id of the snapshot with a name; none if it is not one of Wharf.

@@ -1,6 +1,7 @@
 //! Conversion of an instance's state to a phase.
 
 use crate::api::model::Instance;
+use crate::names::MOVED;
 use wharf_guest::Phase;
 
 const STOPPED: u16 = 102;
@@ -31,12 +32,19 @@ pub fn of(instance: &Instance) -> Phase {
 }
 
 fn has_run(instance: &Instance) -> bool {
+    let has_moved = instance.config.get(MOVED).is_some_and(|moved| moved == "1");
+    has_run_here(instance) || has_moved && instance.config.contains_key(UNSTARTED)
+}
+
+fn has_run_here(instance: &Instance) -> bool {
     !instance.last_used_at.is_empty() && !instance.last_used_at.starts_with(NEVER)
 }
 
 /// Whether the engine has made the instance's disk. If the creation was interrupted, it has not.
 pub fn is_complete(instance: &Instance) -> bool {
-    instance.status_code != STOPPED || has_run(instance) || instance.config.contains_key(UNSTARTED)
+    instance.status_code != STOPPED
+        || has_run_here(instance)
+        || instance.config.contains_key(UNSTARTED)
 }
 
 #[cfg(test)]
@@ -63,6 +71,15 @@ mod tests {
         assert!(matches!(of(&unfinished), Phase::Creating) && !is_complete(&unfinished));
         let ran = instance(102, "2026-11-25T01:13:46.19Z", false);
         assert!(matches!(of(&ran), Phase::Stopped(None)) && is_complete(&ran));
+    }
+
+    #[test]
+    fn an_instance_that_has_come_complete_has_run() {
+        let mut moved = instance(102, "1970-01-01T00:00:00Z", true);
+        moved.config.insert(super::MOVED.into(), "1".into());
+        assert!(matches!(of(&moved), Phase::Stopped(None)) && is_complete(&moved));
+        moved.config.remove(super::UNSTARTED);
+        assert!(matches!(of(&moved), Phase::Creating) && !is_complete(&moved));
     }
 
     #[test]

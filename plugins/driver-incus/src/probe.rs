@@ -81,7 +81,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             kvm: false,
             volumes: volumes::are_made(&server, &pool),
             late_attach: true,
-            content: false,
+            content: true,
             snapshots: snapshots::kind(&pool, &project),
         },
         n_vcpus: u32::try_from(resources.cpu.total).unwrap_or(u32::MAX),

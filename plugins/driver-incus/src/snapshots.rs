@@ -6,6 +6,7 @@
 
 use crate::api::model::{Pool, Project};
 use crate::api::{Outcome, Reply};
+use crate::content::{self, Of};
 use crate::context::Context;
 use crate::found::{self, Found, Place};
 use crate::{digest, ensure, id_range, names, owner_network};
@@ -95,7 +96,7 @@ fn begun(
 }
 
 /// The bytes in the note of a snapshot.
-fn noted(config: &BTreeMap<String, String>, id: &str) -> Option<u64> {
+pub fn noted(config: &BTreeMap<String, String>, id: &str) -> Option<u64> {
     let note = config.get(names::SNAPSHOT)?;
     note.strip_prefix(id)?.trim_start().parse().ok()
 }
@@ -128,20 +129,23 @@ fn has_snapshots(ctx: &Context) -> Result<bool, Error> {
     Ok(!listed.is_empty())
 }
 
-fn ready(config: &BTreeMap<String, String>, bytes: u64) -> SnapshotState {
+/// The state of a complete snapshot, whose data takes at most these bytes.
+pub fn ready(config: &BTreeMap<String, String>, bytes: u64) -> SnapshotState {
     SnapshotState::Ready(Complete {
         bytes,
         clonable: is_clonable(config),
     })
 }
 
-fn is_clonable(config: &BTreeMap<String, String>) -> bool {
+/// Whether the image of an instance or a snapshot has clones.
+pub fn is_clonable(config: &BTreeMap<String, String>) -> bool {
     config.get(names::CLONABLE).is_some_and(|is| is == "1")
 }
 
 /// See the `snapshots` interface.
-pub fn drop(ctx: &Context) -> Result<SnapshotReport, Error> {
+pub fn drop(ctx: &Context, id: &str) -> Result<SnapshotReport, Error> {
     remove(ctx)?;
+    content::end(ctx, Of::Snapshot(id), true)?;
     Ok(settled(SnapshotState::Absent))
 }
 
@@ -221,6 +225,8 @@ pub fn restore(ctx: &Context, spec: &Spec, id: &str) -> Result<Report, Error> {
     }
     let says = |key: &str, value: &str| found.details.config.get(key).is_some_and(|is| is == value);
     let has_begun = says(names::RESTORE, id);
+    // An image for a move that was given up has another disk.
+    content::forget(ctx, Of::Instance(&spec.tag))?;
     // The engine refuses each restore after a left-over, and a note would then tell of a restored disk.
     if !has_begun && !says(names::LEFT_OVER, "1") {
         sized(ctx.api.note_restore()?)?;
@@ -305,7 +311,8 @@ fn sized(reply: Reply<()>) -> Result<(), Error> {
     }
 }
 
-fn settled(state: SnapshotState) -> SnapshotReport {
+/// A snapshot whose state does not change by itself.
+pub fn settled(state: SnapshotState) -> SnapshotReport {
     SnapshotReport {
         state,
         again_ms: None,

@@ -95,6 +95,10 @@ pub fn unmake(ctx: &Context) -> Result<VolumeReport, Error> {
         Ok(()) => {}
         Err(refusal) if refusal.is_not_found() => {}
         Err(refusal) if refusal.is_in_use() => return Ok(settled(VolumeState::InUse)),
+        // The removal of an interrupted call goes on.
+        Err(refusal) if refusal.is_being_removed() => {
+            return Err(Error::RetryLater(BUSY_AGAIN_MS));
+        }
         Err(refusal) => return Err(refusal.during("removing the volume")),
     }
     Ok(settled(VolumeState::Absent))

@@ -285,13 +285,13 @@ fn the_remains_of_an_ended_restore_are_not_taken_for_another_one() {
     let fake = Fake::new();
     taken(&fake, ONE);
     taken(&fake, TWO);
-    // The restore itself is the fourth call.
-    fake.killed_at.set(Some(fake.calls.get() + 3));
+    // The restore itself is the fifth call.
+    fake.killed_at.set(Some(fake.calls.get() + 4));
     let ended = (0..3)
         .any(|_| restore(&fake, ONE).is_ok_and(|report| matches!(report.phase, Phase::Stopped(_))));
     assert!(ended && fake.left_over.get());
     *fake.disk.borrow_mut() = "later".into();
-    for at in 0..6 {
+    for at in 0..7 {
         fake.killed_at.set(Some(fake.calls.get() + at));
         for _ in 0..3 {
             let restored = restore(&fake, TWO);

@@ -61,9 +61,9 @@ pub struct Sent {
 pub struct Transfer {
     /// Path of the GET for the archive of the content; none if another engine has it.
     pub read: Option<String>,
-    /// Path of the GET for the changes to the image, with `read`.
+    /// Path of the GET for the changes to the image, if `read` does not tell all.
     pub changes: Option<String>,
-    /// Path of the PUT that unpacks the archive; none if another engine gets it.
+    /// Path of the request that writes the archive; none if another engine gets it.
     pub write: Option<String>,
 }
 
@@ -341,7 +341,7 @@ impl Engine for Host<'_> {
             .unzip();
         self.engine.begin_transfer(&Transfer {
             read,
-            changes,
+            changes: changes.flatten(),
             write: targets.write,
         })
     }

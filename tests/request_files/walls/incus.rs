@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 const BRIDGE_NET: &str = "10.80.1.7/32 10.80.0.1 192.0.2.53";
 const OVN_NET: &str = "10.80.1.7/24 10.80.1.1 192.0.2.53";
+const IMAGE: &str = "c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0";
 const INSTANCE: &str = "0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f";
 
 fn config(net: &str) -> Value {
@@ -159,12 +160,43 @@ fn ovn_settings() -> Value {
     })
 }
 
+/// An instance from content has what any other one has.
+pub fn fetched() -> Creation {
+    let made = |mut call: Call| {
+        call.arguments = vec![DIGEST, ("image", IMAGE), ("bytes", "5")];
+        call.sample["learnt"] = json!({ "image": [IMAGE] });
+        call.walls[2].1 = json!({ "type": "image", "fingerprint": IMAGE });
+        let mut own = json!({ "user.wharf.base": "5" });
+        // One of them has run elsewhere.
+        if call.name == "bridge" {
+            call.arguments.push(("moved", "true"));
+            own = merged(
+                own,
+                json!({ "user.wharf.start": "done", "user.wharf.moved": "1" }),
+            );
+        }
+        let config = call.walls[4].1.clone();
+        call.walls[4].1 = merged(config, own);
+        call
+    };
+    let create = create();
+    Creation {
+        request: "create-fetched",
+        calls: create.calls.into_iter().map(made).collect(),
+        doors: vec![(
+            "request/create-fetched/body/config/security.privileged",
+            "true".into(),
+        )],
+        ..create
+    }
+}
+
 /// A clone has none of the devices of its source, and no limit that is the source's.
 pub fn clone() -> Creation {
     let none = json!({ "type": "none" });
     let root = json!({ "type": "disk", "path": "/", "pool": "default", "size": "10256MiB" });
     let call = |name, settings: Value, net| {
-        let own = json!({ "user.wharf.base": "5", "user.wharf.snapshot": "none" });
+        let own = json!({ "user.wharf.base": "5", "user.wharf.snapshot": "none", "user.wharf.moved": "none" });
         let body = json!({
             "name": "wh-240a1045-0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-3",
             "type": "container",

@@ -41,6 +41,7 @@ fn creations() -> Vec<Creation> {
         podman::podman(),
         incus::create(),
         incus::clone(),
+        incus::fetched(),
         incus::furnishing(),
         simulated::create(),
         volumes::holder(),

@@ -1,13 +1,13 @@
 //! Commands for flavors, costs, saved SSH keys, and the user.
 
-use crate::{has, start};
+use super::{refused, signed_in};
+use crate::has;
 use serde_json::json;
-use wharf_tests::{KeyPair, Shell};
+use wharf_tests::KeyPair;
 
 #[test]
 fn flavors_costs_and_the_user() {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     let flavors = shell
         .json(&["flavors"], "GET", "/api/flavor/", 200)
         .unwrap();
@@ -29,9 +29,7 @@ fn flavors_costs_and_the_user() {
     let past = ["cost", "--from", "2020-01-01", "--to", "2020-02-01"];
     let past = shell.json(&past, "GET", "/api/usage/", 200).unwrap();
     assert_eq!(past["total_usd"], 0.0);
-    let wrong = shell.run(&["cost", "--from", "yesterday"]).unwrap();
-    assert_eq!(wrong.code, Some(1));
-    assert!(wrong.stderr.contains("--from (from)"), "{wrong:?}");
+    refused(&shell, &["cost", "--from", "yesterday"], 1, "--from (from)");
 
     let shown = shell.ok(&["show", "box"]).unwrap();
     let hourly = usage["instances"][0]["hourly_usd"].to_string();
@@ -59,8 +57,7 @@ fn flavors_costs_and_the_user() {
 
 #[test]
 fn saved_ssh_keys_are_listed_used_and_removed() {
-    let (server, _) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("");
     let pair = KeyPair::new().unwrap();
     std::fs::write(shell.home().join("key.pub"), &pair.public).unwrap();
     let add = ["ssh-keys", "add", "laptop", "key.pub"];
@@ -72,14 +69,20 @@ fn saved_ssh_keys_are_listed_used_and_removed() {
     has(&table, saved["fingerprint"].as_str().unwrap());
 
     shell.ok(&["create", "box", "--ssh-key", "laptop"]).unwrap();
-    let unknown = shell.run(&["create", "--ssh-key", "desktop"]).unwrap();
-    assert_eq!(unknown.code, Some(3));
-    assert!(unknown.stderr.contains("saved are laptop"), "{unknown:?}");
+    refused(
+        &shell,
+        &["create", "--ssh-key", "desktop"],
+        3,
+        "saved are laptop",
+    );
     let private = shell.home().join("key");
     std::fs::write(&private, "-----BEGIN OPENSSH PRIVATE KEY-----\n").unwrap();
-    let refused = shell.run(&["ssh-keys", "add", "wrong", "key"]).unwrap();
-    assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("is a private key"), "{refused:?}");
+    refused(
+        &shell,
+        &["ssh-keys", "add", "wrong", "key"],
+        2,
+        "is a private key",
+    );
 
     shell.ok(&["ssh-keys", "rm", "laptop"]).unwrap();
     let keys = shell.json(&["ssh-keys", "ls"], "GET", "/api/ssh-key/", 200);

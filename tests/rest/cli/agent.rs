@@ -1,11 +1,12 @@
 //! Logins with OpenSSH while its agent has many keys: a server ends the connection after six failures.
 
+use super::signed_in;
+use crate::Expected;
 use crate::terminal::ssh_server::SshServer;
-use crate::{Expected, start};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use wharf_testkit::child::KilledOnDrop;
-use wharf_tests::{Shell, end, until};
+use wharf_tests::{end, until};
 
 /// An agent with eight keys.
 struct Agent {
@@ -47,8 +48,7 @@ impl Agent {
 
 #[test]
 fn many_keys_of_an_agent_leave_the_password_its_turn() {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     shell.ok(&["create", "box", "--wait"]).unwrap();
     let instance = api.instance("box").is(200);
     let ssh = SshServer::of(&instance).unwrap();

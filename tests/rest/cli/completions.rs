@@ -1,6 +1,6 @@
 //! Completion, by the shell itself.
 
-use crate::start;
+use super::signed_in;
 use wharf_tests::{Shell, end, wharf_binary};
 
 /// The completions of bash after these words.
@@ -18,8 +18,7 @@ fn completed(shell: &Shell, words: &str, number: usize) -> String {
 
 #[test]
 fn bash_completes_commands_and_the_names_of_instances() {
-    let (server, _) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("");
     for name in ["first-box", "second-box"] {
         shell.ok(&["create", name]).unwrap();
     }

@@ -1,14 +1,12 @@
 //! `wharf config-ssh`, read back by OpenSSH itself.
 
-use crate::start;
+use super::signed_in;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use wharf_tests::Shell;
 
 #[test]
 fn openssh_knows_the_instances_until_they_are_removed() {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     shell.ok(&["create", "box"]).unwrap();
     shell
         .ok(&["create", "notebook", "--flavor", "jupyterlab"])
@@ -77,8 +75,7 @@ fn openssh_knows_the_instances_until_they_are_removed() {
 
 #[test]
 fn a_configuration_that_people_live_in_stays_theirs() {
-    let (server, _) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("");
     shell.ok(&["create", "box"]).unwrap();
     let directory = shell.home().join(".ssh");
     fs::create_dir(&directory).unwrap();

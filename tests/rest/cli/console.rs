@@ -1,7 +1,8 @@
 //! `wharf console` on a terminal, with an SSH server of the tests in place of the instance.
 
+use super::{refused, signed_in};
 use crate::terminal::SshServer;
-use crate::{Expected, has, start, start_on};
+use crate::{Expected, start, start_on};
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -75,8 +76,7 @@ fn ends(mut console: OnTerminal, code: u8) {
 
 #[test]
 fn a_console_passes_keys_and_sizes_and_ends_with_the_code_of_the_shell() {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     let ssh = create(&shell, &api);
 
     let mut console = open(&shell, &format!("stty cols 101 rows 37; {CONSOLE}"));
@@ -150,7 +150,5 @@ fn a_console_opens_a_new_terminal_after_a_restart_of_the_server() {
 #[test]
 fn a_console_needs_a_terminal() {
     let shell = Shell::new().unwrap();
-    let refused = shell.run(&["console", "box"]).unwrap();
-    assert_eq!(refused.code, Some(2));
-    has(&refused.stderr, "wharf ssh box -- COMMAND");
+    refused(&shell, &["console", "box"], 2, "wharf ssh box -- COMMAND");
 }

@@ -1,15 +1,13 @@
 //! Exit codes tell the kind of a failure, and messages what would be right.
 
-use crate::{has, start, start_with};
-use std::net::TcpListener;
+use super::{refused, signed_in};
+use crate::{free_port, has};
 use wharf_tests::{Shell, end};
 
 #[test]
 fn each_kind_of_failure_has_its_code() {
-    let (server, _) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
-    let closed = format!("http://{}", { closed }.local_addr().unwrap());
+    let (server, _, shell) = signed_in("");
+    let closed = format!("http://127.0.0.1:{}", free_port());
     let elsewhere = [
         ("WHARF_URL", closed.as_str()),
         ("WHARF_API_KEY", "wharf_x_y"),
@@ -68,15 +66,14 @@ fn each_kind_of_failure_has_its_code() {
 /// The shell runs the command that the message of the first one shows.
 #[test]
 fn a_shortage_shows_the_command_that_fits() {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     let create = [
         "create", "large", "--vcpus", "2", "--mem", "512", "--disk", "600",
     ];
-    let refused = shell.run(&create).unwrap();
-    assert_eq!(refused.code, Some(5), "{refused:?}");
-    has(&refused.stderr, "mem_gib: requested 512, available 32");
-    let mut lines = refused.stderr.lines();
+    let short = shell.run(&create).unwrap();
+    assert_eq!(short.code, Some(5), "{short:?}");
+    has(&short.stderr, "mem_gib: requested 512, available 32");
+    let mut lines = short.stderr.lines();
     let command = lines
         .find_map(|line| line.strip_prefix("This would fit: "))
         .unwrap();
@@ -89,10 +86,10 @@ fn a_shortage_shows_the_command_that_fits() {
     let made = api.wait_for("large", "running").unwrap();
     assert_eq!(made["mem_gib"], 32.0);
 
-    let refused = shell.run(&["resize", "large", "--vcpus", "200"]).unwrap();
-    assert_eq!(refused.code, Some(5), "{refused:?}");
-    has(
-        refused.stderr,
+    refused(
+        &shell,
+        &["resize", "large", "--vcpus", "200"],
+        5,
         "This would fit: wharf resize large --vcpus 16",
     );
     server.finish().unwrap();
@@ -100,20 +97,20 @@ fn a_shortage_shows_the_command_that_fits() {
 
 #[test]
 fn a_wait_ends_when_the_instance_fails() {
-    let (server, _) = start_with("faults = [{ call = \"ensure\", nth = 1, error = \"failed\" }]");
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
-    let failed = shell
-        .run(&["create", "box", "--wait", "--timeout", "60"])
-        .unwrap();
-    assert_eq!(failed.code, Some(1), "{failed:?}");
-    assert!(failed.stderr.contains("wharf events box"), "{failed:?}");
+    let (server, _, shell) =
+        signed_in("faults = [{ call = \"ensure\", nth = 1, error = \"failed\" }]");
+    refused(
+        &shell,
+        &["create", "box", "--wait", "--timeout", "60"],
+        1,
+        "wharf events box",
+    );
     server.finish().unwrap();
 }
 
 #[test]
 fn a_reader_that_closes_early_is_no_failure() {
-    let (server, _) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("");
     let script = "set -o pipefail; \"$0\" ls | true";
     let wharf = wharf_tests::wharf_binary();
     let mut bash = shell.own("bash".as_ref(), &["-c", script, wharf.to_str().unwrap()]);

@@ -1,5 +1,6 @@
 //! `wharf events`, and commands that run until they are ended.
 
+use super::signed_in;
 use crate::start;
 use serde_json::Value;
 use std::fs;
@@ -79,8 +80,7 @@ fn events_are_shown_and_followed_across_a_restart_of_the_server() {
 
 #[test]
 fn stats_are_watched_one_object_in_each_line() {
-    let (server, _) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("");
     shell.ok(&["create", "box", "--wait"]).unwrap();
     let watch = ["stats", "box", "--watch", "-o", "json"];
     let mut watching = Following::start(shell.command(&watch));

@@ -49,7 +49,7 @@ const RUNS: [&str; 38] = [
 ];
 
 /// The commands without a result, in an order in which they succeed. The others are for terminals,
-/// `recreate` is for instances that are lost, shares need pages by name, and `backups.rs` has those of buckets.
+/// `recreate` is for instances that are lost, shares need pages by name, and `backups/commands.rs` has those of buckets.
 const SILENT: [(&str, &[&str]); 6] = [
     ("volume unshare", &["reference", "bob@example.com"]),
     ("volume rm", &["--yes", "reference"]),
@@ -58,12 +58,15 @@ const SILENT: [(&str, &[&str]); 6] = [
     ("snapshot rm", &["--yes", "crate/before"]),
     ("rm", &["--yes", "crate", "copy", "machine"]),
 ];
-const OTHERS: [&str; 22] = [
+const OTHERS: [&str; 25] = [
     "bucket add",
     "bucket contents",
     "bucket discard",
     "bucket forget",
     "bucket ls",
+    "bucket plan rm",
+    "bucket plan set",
+    "bucket plan show",
     "bucket recover",
     "bucket send",
     "bucket verify",

@@ -1,7 +1,8 @@
 //! Signing in, and the file of profiles.
 
+use super::refused;
 use crate::sign_in::ConsoleBrowser;
-use crate::{Expected, has, start};
+use crate::{Expected, start};
 use serde_json::json;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
@@ -14,10 +15,10 @@ fn a_key_is_read_from_stdin_checked_and_kept_for_the_owner_only() {
     let (server, api) = start();
     let shell = Shell::new().unwrap();
     let login = ["login", server.base_url(), "--with-key"];
-    let refused = shell
+    let wrong = shell
         .run_with(&login, &[], "wharf_0123456789abcdef_wrong\n")
         .unwrap();
-    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert_eq!(wrong.code, Some(4), "{wrong:?}");
     assert_eq!(shell.run_with(&login, &[], "\n").unwrap().code, Some(2));
     assert!(!shell.config().exists(), "a refused key is not kept");
 
@@ -34,9 +35,7 @@ fn a_key_is_read_from_stdin_checked_and_kept_for_the_owner_only() {
     assert!(shell.ok(&["whoami"]).unwrap().contains(address));
 
     fs::set_permissions(shell.config(), Permissions::from_mode(0o644)).unwrap();
-    let open = shell.run(&["ls"]).unwrap();
-    assert_eq!(open.code, Some(1));
-    assert!(open.stderr.contains("chmod 0600"), "{open:?}");
+    refused(&shell, &["ls"], 1, "chmod 0600");
     server.finish().unwrap();
 }
 
@@ -109,9 +108,12 @@ fn a_url_that_is_no_server_is_refused_before_the_key_is_read() {
         "https://user:pass@example.org",
         "https://",
     ] {
-        let refused = shell.run(&["login", url, "--with-key"]).unwrap();
-        assert_eq!(refused.code, Some(2), "{url}: {refused:?}");
-        has(&refused.stderr, "https://wharf.example.org");
+        refused(
+            &shell,
+            &["login", url, "--with-key"],
+            2,
+            "https://wharf.example.org",
+        );
     }
 }
 
@@ -134,8 +136,7 @@ fn begin(shell: &Shell, server: &Server) -> (Child, BufReader<std::process::Chil
 fn a_sign_in_with_a_browser_waits_for_the_confirmation() {
     let (server, _) = start();
     let shell = Shell::new().unwrap();
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, "bob@example.com");
+    let browser = ConsoleBrowser::accepted(&server, "bob@example.com");
     let answer = |code: &str, deny: bool| {
         let body = json!({ "user_code": code, "deny": deny });
         let answer = browser.send("POST", "/auth/device/approve/", &body);

@@ -1,7 +1,8 @@
 //! Commands about instances whose names do not exist, change, or are taken again.
 
-use crate::{Expected, has, start, start_with};
-use wharf_tests::{Server, Shell, small, until};
+use super::signed_in;
+use crate::{Expected, has};
+use wharf_tests::{Server, small, until};
 
 /// Waits until a command looks at an instance after this moment.
 fn looked(server: &Server) {
@@ -18,8 +19,7 @@ fn looked(server: &Server) {
 
 #[test]
 fn an_unknown_name_does_not_keep_the_others() {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     for name in ["one", "two"] {
         shell.ok(&["create", name]).unwrap();
     }
@@ -36,8 +36,7 @@ fn an_unknown_name_does_not_keep_the_others() {
 
 #[test]
 fn a_wait_follows_the_instance_and_not_its_name() {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     shell.ok(&["create", "box", "--wait"]).unwrap();
     std::thread::scope(|scope| {
         let wait = ["wait", "box", "--for", "stopped", "--timeout", "60"];
@@ -45,7 +44,7 @@ fn a_wait_follows_the_instance_and_not_its_name() {
         // The first look is before the new name.
         looked(&server);
         let body = serde_json::json!({ "name": "crate" });
-        api.send("PATCH", "/api/instance/box/", &body).is(200);
+        api.patch("box", &body).is(200);
         let mut second = small("container");
         second["name"] = "box".into();
         api.create(&second).is(201);
@@ -60,8 +59,7 @@ fn a_wait_follows_the_instance_and_not_its_name() {
 
 #[test]
 fn a_creation_waits_for_its_own_instance() {
-    let (server, api) = start_with("ready_after_ms = 4000");
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("ready_after_ms = 4000");
     std::thread::scope(|scope| {
         let create = scope.spawn(|| shell.run(&["create", "box", "--wait"]).unwrap());
         until("the instance exists", || Ok(api.list()?.pop())).unwrap();
@@ -79,8 +77,7 @@ fn a_creation_waits_for_its_own_instance() {
 
 #[test]
 fn the_name_is_printed_before_the_wait() {
-    let (server, api) = start_with("ready_after_ms = 60000");
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("ready_after_ms = 60000");
     let mut create = shell.command(&["create", "--wait", "-o", "json"]);
     let mut child = create
         .stdout(std::process::Stdio::null())

@@ -1,15 +1,14 @@
 //! Files of public keys in the forms in which people have them.
 
-use crate::{Expected, has, start};
-use wharf_tests::Shell;
+use super::signed_in;
+use crate::{Expected, has};
 
 const TYPE: &str = "ssh-ed25519";
 const DATA: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIFIkGWuBbBTx9nTEHwsrBJV4jF7lFQyMDmE6pDnoO4Yg";
 
 #[test]
 fn tabs_are_taken_and_other_forms_are_refused_with_the_way_to_the_right_one() {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     let add = |name: &str, bytes: &[u8]| {
         std::fs::write(shell.home().join("key"), bytes).unwrap();
         shell.run(&["ssh-keys", "add", name, "key"]).unwrap()
@@ -48,8 +47,7 @@ fn tabs_are_taken_and_other_forms_are_refused_with_the_way_to_the_right_one() {
 
 #[test]
 fn no_color_wins() {
-    let (server, _) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("");
     let forced = [("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")];
     let colours = |variables: &[(&str, &str)]| {
         let listed = shell.run_with(&["ls"], variables, "").unwrap();

@@ -1,9 +1,9 @@
 //! Secrets are in no arguments, and in no output but the JSON of the interface.
 
-use crate::{Expected, start};
+use super::{refused, signed_in};
+use crate::Expected;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use wharf_tests::Shell;
 
 /// Records its arguments and variables, and asks for the password as OpenSSH does.
 const SSH: &str = r#"#!/bin/sh
@@ -14,8 +14,7 @@ env >"$HOME/variables"
 
 #[test]
 fn openssh_gets_the_password_through_a_pipe_only() {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     shell.ok(&["create", "box", "--wait"]).unwrap();
     let instance = api.instance("box").is(200);
     let programs = shell.home().join("bin");
@@ -65,8 +64,7 @@ fn openssh_gets_the_password_through_a_pipe_only() {
 
 #[test]
 fn secrets_of_an_instance_come_from_variables_and_stdin() {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     let s3 = [
         "create",
         "box",
@@ -77,9 +75,7 @@ fn secrets_of_an_instance_come_from_variables_and_stdin() {
         "--s3-bucket",
         "data",
     ];
-    let missing = shell.run(&s3).unwrap();
-    assert_eq!(missing.code, Some(2));
-    assert!(missing.stderr.contains("AWS_ACCESS_KEY_ID"), "{missing:?}");
+    refused(&shell, &s3, 2, "AWS_ACCESS_KEY_ID");
     let keys = [
         ("AWS_ACCESS_KEY_ID", "AKIDsecret"),
         ("AWS_SECRET_ACCESS_KEY", "s3secret"),

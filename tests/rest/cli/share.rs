@@ -1,19 +1,14 @@
 //! `wharf share`, and `wharf open` with a port.
 
-use crate::{Expected, has, with};
+use crate::{Expected, has, start_under, with};
 use serde_json::{Value, json};
-use wharf_tests::{Ports, Server, Shell, simulated_node};
+use wharf_tests::Shell;
 
 #[test]
 fn pages_and_ports_are_shared_listed_opened_and_taken_back() {
-    let settings = format!(
-        "[pages]\ndomain = \"apps.localhost\"\nlisten = \"127.0.0.1:0\"\n{}{}",
-        Ports::take().settings(),
-        simulated_node("one", "")
-    );
-    let server = Server::start(&settings).unwrap();
+    let pages = "[pages]\ndomain = \"apps.localhost\"\nlisten = \"127.0.0.1:0\"\n";
+    let (server, api) = start_under(pages, "");
     let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
-    let api = server.user("ann@example.com").unwrap();
     let body = with("container", json!({ "flavor": "marimo", "name": "demo" }));
     api.create(&body).is(201);
     api.wait_for("demo", "running").unwrap();

@@ -1,7 +1,8 @@
 //! `wharf snapshot`, and snapshots in other commands.
 
-use crate::{has, start, start_with};
-use wharf_tests::{Ended, Shell};
+use super::signed_in;
+use crate::has;
+use wharf_tests::Ended;
 
 fn refused(ended: &Ended, code: i32, text: &str) {
     assert_eq!(ended.code, Some(code), "{ended:?}");
@@ -10,8 +11,7 @@ fn refused(ended: &Ended, code: i32, text: &str) {
 
 #[test]
 fn a_snapshot_is_taken_restored_cloned_and_removed() {
-    let (server, _) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("");
     let run = |words: &str| shell.run(&words.split(' ').collect::<Vec<_>>()).unwrap();
     let ok = |words: &str| run(words).succeeded().unwrap();
     ok("create box --vcpus 2 --wait");
@@ -100,8 +100,7 @@ fn a_snapshot_is_taken_restored_cloned_and_removed() {
 
 #[test]
 fn a_plan_is_set_shown_and_ended() {
-    let (server, _) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("");
     let run = |words: &str| shell.run(&words.split(' ').collect::<Vec<_>>()).unwrap();
     let ok = |words: &str| run(words).succeeded().unwrap();
     ok("create box --wait");
@@ -119,14 +118,12 @@ fn a_plan_is_set_shown_and_ended() {
 
 #[test]
 fn a_copied_snapshot_says_that_the_instance_stands_still() {
-    let (server, _) = start_with("snapshots = \"copied\"");
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("snapshots = \"copied\"");
     shell.ok(&["create", "box", "--wait"]).unwrap();
     let taken = shell.run(&["snapshot", "create", "box"]).unwrap();
     has(&taken.stderr, "and box stands still meanwhile");
     server.finish().unwrap();
-    let (server, _) = start_with("snapshots = \"none\"");
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("snapshots = \"none\"");
     shell.ok(&["create", "box", "--wait"]).unwrap();
     let none = shell.run(&["snapshot", "create", "box"]).unwrap();
     refused(&none, 1, "snapshots");

@@ -1,12 +1,11 @@
 //! Commands on a terminal: questions and progress.
 
-use crate::start;
-use wharf_tests::Shell;
+use super::signed_in;
+use crate::has;
 
 #[test]
 fn a_deletion_asks_for_the_name_on_a_terminal() {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     shell.ok(&["create", "box", "--wait"]).unwrap();
     let mut refused = shell
         .on_terminal("wharf rm box; echo ended with $?")
@@ -14,11 +13,7 @@ fn a_deletion_asks_for_the_name_on_a_terminal() {
     refused.wait_for("Type its name to confirm: ").unwrap();
     refused.type_in("y\r").unwrap();
     refused.wait_for("ended with 1").unwrap();
-    assert!(
-        refused.output().contains("nothing is deleted"),
-        "{}",
-        refused.output()
-    );
+    has(refused.output(), "nothing is deleted");
     refused.end().unwrap();
     assert_eq!(api.list().unwrap().len(), 1);
 
@@ -36,17 +31,12 @@ fn a_deletion_asks_for_the_name_on_a_terminal() {
 
 #[test]
 fn progress_is_shown_on_a_terminal_only() {
-    let (server, _) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("");
     let mut create = shell
         .on_terminal("wharf create box --wait >shown; echo ended with $?")
         .unwrap();
     create.wait_for("ended with 0").unwrap();
-    assert!(
-        create.output().contains("Waiting until box is running"),
-        "{}",
-        create.output()
-    );
+    has(create.output(), "Waiting until box is running");
     create.end().unwrap();
     let shown = std::fs::read_to_string(shell.home().join("shown")).unwrap();
     assert!(

@@ -1,8 +1,9 @@
 //! Tunnels of the command line: `tunnel`, `forward`, `open`, and OpenSSH with the entry of `config-ssh`.
 
+use super::{refused, signed_in};
 use crate::terminal::SshServer;
-use crate::{Expected, start, uuid, wait_until};
-use serde_json::{Value, json};
+use crate::{Expected, free_port, has, uuid, wait_until};
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -14,8 +15,7 @@ use wharf_tests::{Api, Server, Shell, end};
 
 /// A user, and an instance that runs.
 fn with_instance() -> (Server, Api, Shell, Value) {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     shell.ok(&["create", "box", "--wait"]).unwrap();
     let instance = api.instance("box").is(200);
     (server, api, shell, instance)
@@ -39,29 +39,48 @@ fn server_inside() -> u16 {
     port
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 #[test]
-fn a_port_is_on_stdin_and_stdout() {
+fn a_port_is_on_stdin_and_stdout_or_a_port_of_this_computer() {
     let (server, _api, shell, instance) = with_instance();
     let _ssh = SshServer::of(&instance).unwrap();
-    let port = server_inside().to_string();
+    let (inside, local) = (server_inside(), free_port());
+    let port = inside.to_string();
     let sent = "x".repeat(1_000_000);
     for name in ["box", uuid(&instance)] {
         let ended = shell.run_with(&["tunnel", name, &port, "--stdio"], &[], &sent);
         assert_eq!(ended.unwrap().succeeded().unwrap().stdout, "1000000 bytes");
     }
     let closed = free_port().to_string();
-    let refused = shell.run(&["tunnel", "box", &closed, "--stdio"]).unwrap();
-    assert_eq!(refused.code, Some(1));
     let words = "Nothing in the instance accepts connections on this port.";
-    assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    refused(&shell, &["tunnel", "box", &closed, "--stdio"], 1, words);
+    let mut forward = shell.command(&["forward", "box", &format!("{local}:{inside}")]);
+    let mut forward = KilledOnDrop(forward.stderr(Stdio::piped()).spawn().unwrap());
+    let mut notes = BufReader::new(forward.0.stderr.take().unwrap());
+    let mut note = String::new();
+    notes.read_line(&mut note).unwrap();
+    let expected = format!("127.0.0.1:{local} leads to port {inside} of box.\n");
+    assert_eq!(note, expected);
+    let mut streams: Vec<_> = (0..4)
+        .map(|_| TcpStream::connect(("127.0.0.1", local)).unwrap())
+        .collect();
+    for (n, stream) in streams.iter_mut().enumerate() {
+        stream.write_all(&vec![b'x'; n + 1]).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, format!("{} bytes", n + 1));
+    }
+    // The port is in use now.
+    let local = local.to_string();
+    refused(&shell, &["forward", "box", &local], 2, "is in use");
+    drop(forward);
     shell.ok(&["stop", "box"]).unwrap();
-    let refused = shell.run(&["tunnel", "box", &port, "--stdio"]).unwrap();
-    assert!(refused.stderr.contains("it must be running"), "{refused:?}");
+    refused(
+        &shell,
+        &["tunnel", "box", &port, "--stdio"],
+        1,
+        "it must be running",
+    );
     server.finish().unwrap();
 }
 
@@ -83,37 +102,6 @@ fn a_lost_connection_is_no_end_of_the_bytes() {
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
     let words = String::from_utf8(ended.stderr).unwrap();
     assert!(words.contains("has broken its connection"), "{words}");
-    server.finish().unwrap();
-}
-
-#[test]
-fn ports_of_an_instance_are_ports_of_this_computer() {
-    let (server, _api, shell, instance) = with_instance();
-    let _ssh = SshServer::of(&instance).unwrap();
-    let (inside, local) = (server_inside(), free_port());
-    let mut forward = shell.command(&["forward", "box", &format!("{local}:{inside}")]);
-    let mut forward = KilledOnDrop(forward.stderr(Stdio::piped()).spawn().unwrap());
-    let mut notes = BufReader::new(forward.0.stderr.take().unwrap());
-    let mut note = String::new();
-    notes.read_line(&mut note).unwrap();
-    let expected = format!("127.0.0.1:{local} leads to port {inside} of box.\n");
-    assert_eq!(note, expected);
-    let mut streams: Vec<_> = (0..4)
-        .map(|_| TcpStream::connect(("127.0.0.1", local)).unwrap())
-        .collect();
-    for (n, stream) in streams.iter_mut().enumerate() {
-        stream.write_all(&vec![b'x'; n + 1]).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert_eq!(answer, format!("{} bytes", n + 1));
-    }
-    // The port is in use now.
-    let local = local.to_string();
-    let refused = shell.run(&["forward", "box", &local]).unwrap();
-    assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("is in use"), "{refused:?}");
-    drop(forward);
     server.finish().unwrap();
 }
 
@@ -218,18 +206,12 @@ fn openssh_reaches_instances_by_one_entry_and_verifies_their_host_keys() {
 #[test]
 fn a_link_leads_to_the_page_or_to_the_editor() {
     let (server, _api, shell, _instance) = with_instance();
-    let refused = shell.run(&["open", "box"]).unwrap();
-    assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("box has no page"), "{refused:?}");
+    refused(&shell, &["open", "box"], 2, "box has no page");
     let ended = shell.run(&["open", "--code", "box"]).unwrap();
     let ended = ended.succeeded().unwrap();
     let link = "vscode://vscode-remote/ssh-remote+box.wharf/home/user\n";
     assert_eq!(ended.stdout, link);
-    assert!(
-        ended.stderr.contains("wharf config-ssh"),
-        "{}",
-        ended.stderr
-    );
+    has(&ended.stderr, "wharf config-ssh");
     shell
         .ok(&["create", "notebook", "--flavor", "marimo", "--wait"])
         .unwrap();
@@ -241,13 +223,13 @@ fn a_link_leads_to_the_page_or_to_the_editor() {
 #[test]
 fn the_key_of_the_entry_is_made_once_and_given_to_new_instances() {
     let (server, api, shell, _instance) = with_instance();
+    shell.ok(&["create", "second", "--wait"]).unwrap();
     for _ in 0..2 {
         let ended = shell.run(&["config-ssh"]).unwrap().succeeded().unwrap();
-        // The simulated instance has no SSH server.
-        assert!(
-            ended.stderr.contains("box did not get the key"),
-            "{ended:?}"
-        );
+        // The simulated instances have no SSH server.
+        for name in ["box", "second"] {
+            has(&ended.stderr, format!("{name} did not get the key"));
+        }
     }
     let file = shell.home().join(".config/wharf/id_ed25519");
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
@@ -260,15 +242,7 @@ fn the_key_of_the_entry_is_made_once_and_given_to_new_instances() {
     let material: Vec<_> = public.split(' ').take(2).collect();
     let given = saved["public_key"].as_str().unwrap();
     assert!(given.starts_with(&material.join(" ")), "{given}");
-    shell.ok(&["create", "second", "--wait"]).unwrap();
-    assert_eq!(api.instance("second").is(200)["name"], json!("second"));
-    server.finish().unwrap();
-}
 
-#[test]
-fn an_instance_made_later_gets_the_key_with_the_link_to_the_editor() {
-    let (server, api, shell, _instance) = with_instance();
-    shell.ok(&["config-ssh"]).unwrap();
     shell.ok(&["create", "later", "--wait"]).unwrap();
     let later = api.instance("later").is(200);
     let ssh = SshServer::of(&later).unwrap();
@@ -277,23 +251,14 @@ fn an_instance_made_later_gets_the_key_with_the_link_to_the_editor() {
     shell.ok(&["tunnel", "later", &port, "--stdio"]).unwrap();
     let link = "vscode://vscode-remote/ssh-remote+later.wharf/home/user\n";
     assert_eq!(shell.ok(&["open", "--code", "later"]).unwrap(), link);
-    let public = shell.home().join(".config/wharf/id_ed25519.pub");
-    let public = std::fs::read_to_string(public).unwrap();
-    let commands = ssh.commands();
-    assert!(commands.concat().contains(public.trim()), "{commands:?}");
-    server.finish().unwrap();
-}
-
-#[test]
-fn each_instance_that_does_not_get_the_key_is_told_of() {
-    let (server, _api, shell, _instance) = with_instance();
-    shell.ok(&["create", "second", "--wait"]).unwrap();
+    has(ssh.commands().concat(), public.trim());
     // No host keys can be noted in a directory.
-    std::fs::create_dir(shell.home().join(".config/wharf/known_hosts")).unwrap();
+    let noted = shell.home().join(".config/wharf/known_hosts");
+    drop(std::fs::remove_file(&noted));
+    std::fs::create_dir(&noted).unwrap();
     let ended = shell.run(&["config-ssh"]).unwrap().succeeded().unwrap();
-    for name in ["box", "second"] {
-        let words = format!("{name} did not get the key");
-        assert!(ended.stderr.contains(&words), "{ended:?}");
+    for name in ["box", "second", "later"] {
+        has(&ended.stderr, format!("{name} did not get the key"));
     }
     server.finish().unwrap();
 }

@@ -1,6 +1,7 @@
 //! Proxies of the environment, and servers that are not reached: messages name the server and the reason.
 
-use crate::{has, start};
+use super::signed_in;
+use crate::{free_port, has, start};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -27,15 +28,9 @@ fn proxy(status: &'static str) -> (String, Arc<Mutex<Vec<u8>>>) {
     (url, seen)
 }
 
-fn closed() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().to_string()
-}
-
 #[test]
 fn a_server_on_this_machine_is_reached_without_a_proxy() {
-    let (server, _) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("");
     let (url, seen) = proxy("502 Bad Gateway");
     for variable in ["http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"] {
         let listed = shell.run_with(&["ls"], &[(variable, &url)], "").unwrap();
@@ -57,7 +52,7 @@ fn failures_name_the_proxy() {
         let variables = [far[0], far[1], ("http_proxy", proxy)];
         shell.run_with(&["ls"], &variables, "").unwrap()
     };
-    let gone = closed();
+    let gone = format!("127.0.0.1:{}", free_port());
     let refused = run(&format!("http://ann:secret@{gone}"));
     assert_eq!(refused.code, Some(6), "{refused:?}");
     has(&refused.stderr, "http://wharf.invalid:81/");
@@ -95,7 +90,7 @@ fn each_failure_names_the_server_and_what_is_wrong() {
         has(&ended.stderr, format!("{url}/"));
         has(&ended.stderr, words);
     };
-    let url = format!("http://{}", closed());
+    let url = format!("http://127.0.0.1:{}", free_port());
     fails(&url, None, "nothing accepts connections there");
     fails("http://wharf.invalid", None, "its host name has no address");
 

@@ -1,8 +1,9 @@
 //! Every command does its work, and `-o json` prints the objects of the interface.
 
-use crate::{Expected, has, start, start_with, until_says};
+use super::{refused, signed_in};
+use crate::{Expected, has, start, until_says};
 use serde_json::{Value, json};
-use wharf_tests::{KeyPair, Shell};
+use wharf_tests::KeyPair;
 
 const LIST: &str = "/api/instance/";
 
@@ -12,8 +13,7 @@ fn of(name: &str) -> String {
 
 #[test]
 fn the_life_of_a_container() {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     let pair = KeyPair::new().unwrap();
     std::fs::write(shell.home().join("key.pub"), format!("{}\n", pair.public)).unwrap();
 
@@ -119,8 +119,7 @@ fn the_life_of_a_container() {
 
 #[test]
 fn ports_of_a_virtual_machine() {
-    let (server, _) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("");
     shell
         .ok(&["create", "machine", "--type", "vm", "--wait"])
         .unwrap();
@@ -139,16 +138,13 @@ fn ports_of_a_virtual_machine() {
         200,
     );
     assert_eq!(removed.unwrap()["wan_ports"], json!([22]));
-    let refused = shell.run(&["port", "rm", "machine", "22"]).unwrap();
-    assert_eq!(refused.code, Some(1));
-    assert!(refused.stderr.contains("PORT (port)"), "{refused:?}");
+    refused(&shell, &["port", "rm", "machine", "22"], 1, "PORT (port)");
     server.finish().unwrap();
 }
 
 #[test]
 fn keys_are_created_listed_and_revoked() {
-    let (server, _) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("");
     let create = ["keys", "create", "reader", "--scope", "read"];
     let created = shell.json(&create, "POST", "/api/key/", 201).unwrap();
     assert_eq!(created["scopes"], json!(["read"]));
@@ -184,8 +180,7 @@ fn keys_are_created_listed_and_revoked() {
 
 #[test]
 fn requests_of_any_kind() {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     let body =
         r#"{"resource_type":"container","n_vcpus":1,"mem_gib":1,"disk_size_gib":10,"name":"raw"}"#;
     let created = shell.ok(&["api", "POST", LIST, "--data", body]).unwrap();
@@ -244,8 +239,7 @@ fn the_operators_events_stay_the_operators() {
 
 #[test]
 fn an_instance_in_error_shows_the_reason() {
-    let (server, _) = start_with("faults = [{ call = \"ensure\", error = \"failed\" }]");
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("faults = [{ call = \"ensure\", error = \"failed\" }]");
     shell.ok(&["create", "box"]).unwrap();
     shell.ok(&["wait", "box", "--for", "error"]).unwrap();
     until_says(&server, &["events", "box"], "compute-released");

@@ -1,6 +1,7 @@
 //! `wharf volume`, `wharf create --volume`, and the words of refusals.
 
-use crate::{Expected, has, start, start_with};
+use super::{refused, signed_in};
+use crate::{Expected, has, start};
 use serde_json::{Value, json};
 use wharf_tests::{Shell, until};
 
@@ -9,11 +10,6 @@ fn a_volume_is_shared_read_and_removed() {
     let (server, api) = start();
     let ann = Shell::signed_in(&server, "ann@example.com").unwrap();
     let bob = Shell::signed_in(&server, "bob@example.com").unwrap();
-    let refused = |shell: &Shell, words: &[&str], code: i32, text: &str| {
-        let ended = shell.run(words).unwrap();
-        assert_eq!(ended.code, Some(code), "{words:?}: {ended:?}");
-        has(&ended.stderr, text);
-    };
     let made = ann.ok(&["volume", "create", "genome", "--size", "40"]);
     has(made.unwrap(), "40 GiB");
     let wrong = ["volume", "create", "genome", "--size", "0"];
@@ -128,14 +124,11 @@ fn a_volume_is_shared_read_and_removed() {
 
 #[test]
 fn a_deletion_asks_for_the_name_of_the_volume() {
-    let (server, api) = start();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, api, shell) = signed_in("");
     shell
         .ok(&["volume", "create", "genome", "--size", "1"])
         .unwrap();
-    let pipe = shell.run(&["volume", "rm", "genome"]).unwrap();
-    assert_eq!(pipe.code, Some(2), "{pipe:?}");
-    has(&pipe.stderr, "give --yes");
+    refused(&shell, &["volume", "rm", "genome"], 2, "give --yes");
     let mut terminal = shell.on_terminal("wharf volume rm genome").unwrap();
     terminal.wait_for("Type its name to confirm").unwrap();
     terminal.type_in("genom\n").unwrap();
@@ -155,8 +148,7 @@ fn a_deletion_asks_for_the_name_of_the_volume() {
 
 #[test]
 fn volumes_are_attached_and_detached_later() {
-    let (server, _) = start_with("late_attach = true");
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let (server, _, shell) = signed_in("late_attach = true");
     shell
         .ok(&["volume", "create", "genome", "--size", "1"])
         .unwrap();

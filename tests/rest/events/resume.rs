@@ -1,7 +1,8 @@
 //! Many clients, and a server that is killed.
 
 use super::{Stream, page, start_roomy};
-use crate::wait_until;
+use crate::hygiene::resident_kib;
+use crate::{until_used, wait_until};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wharf_tests::{Api, Server, metric, small, until};
@@ -56,15 +57,6 @@ fn made(api: &Api, count: usize) {
     });
 }
 
-/// Resident memory of the server.
-fn resident_mib(server: &Server) -> u64 {
-    let path = format!("/proc/{}/status", server.process_id().unwrap());
-    let status = std::fs::read_to_string(path).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.unwrap().trim().trim_end_matches(" kB");
-    kib.parse::<u64>().unwrap() / 1024
-}
-
 /// Follows from the number 0 until `end` is reached. Returns the number of events.
 fn follow(mut stream: Stream, end: &AtomicU64) -> u64 {
     assert_eq!(stream.ready(), 0);
@@ -102,12 +94,9 @@ fn a_hundred_clients_miss_no_event_of_an_hour() {
                     scope.spawn(|| follow(stream, &end))
                 })
                 .collect();
-            let before = resident_mib(server);
+            let before = resident_kib(server.process_id().unwrap()) / 1024;
             churn(&|| ann.clone(), MADE, &over);
-            wait_until("all are purged", || {
-                let quota = ann.get("/api/quota/")?.expect(200)?;
-                Ok((quota["n_instances"]["used"] == 0).then_some(()))
-            });
+            until_used(&ann, "n_instances", 0);
             // The last event wakes clients that have all the others already.
             let mut last = ann.get("/api/event/?limit=1000").unwrap();
             let mut after = 0;
@@ -129,7 +118,7 @@ fn a_hundred_clients_miss_no_event_of_an_hour() {
             for client in clients {
                 assert_eq!(client.join().unwrap(), after + 1);
             }
-            let now = resident_mib(server);
+            let now = resident_kib(server.process_id().unwrap()) / 1024;
             println!(
                 "{CLIENTS} clients, {after} events: {before} MiB resident before, {now} MiB after"
             );

@@ -71,6 +71,8 @@ fn requests_share_a_connection() {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_io().build().unwrap();
     let answers = runtime.block_on(all_at_once(&server, api.key(), &asked));
+    // A shutdown would wait for its connection.
+    drop(runtime);
     assert_eq!(answers.len(), asked.len());
     for (path, answer) in asked.into_iter().zip(answers) {
         agrees_with_document("GET", path, &answer, true).unwrap();
@@ -155,6 +157,7 @@ fn an_extended_connect_is_refused_and_its_connection_serves_on() {
     let answers = runtime.block_on(all_at_once(&server, api.key(), &[&path]));
     assert_eq!(answers[0].status, 426, "{answers:?}");
     assert_eq!(answers[0].header("upgrade"), None);
+    drop((runtime, stream));
     server.finish().unwrap();
 }
 

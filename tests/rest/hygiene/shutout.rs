@@ -2,18 +2,14 @@
 
 use super::http2::{PREFACE, SETTINGS, frame, head, read_frame};
 use super::wire::{connect, listen};
-use crate::{start, wait_until};
+use crate::{start, start_under, wait_until};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-use wharf_tests::{Api, Ports, Server, metric, simulated_node};
+use wharf_tests::{Api, Server, metric};
 
 pub(super) fn start_limited(limits: &str) -> (Server, Api) {
-    let ports = Ports::take().settings();
-    let node = simulated_node("one", "");
-    let server = Server::start(&format!("{ports}[limits]\n{limits}\n{node}")).unwrap();
-    let api = server.user("ann@example.com").unwrap();
-    (server, api)
+    start_under(&format!("[limits]\n{limits}\n"), "")
 }
 
 /// Opens an HTTP/2 connection and sends these requests.
@@ -70,7 +66,7 @@ fn open_streams_do_not_block_health_checks() {
 fn endless_bodies_do_not_count_as_in_flight_and_unused_ones_are_not_read() {
     let (server, api) = start_limited("max_connections = 20");
     let begin = Instant::now();
-    let _waiting = requests(&server, 60, |n| {
+    let waiting = requests(&server, 60, |n| {
         head(n, "POST", "/api/instance/", api.key(), false)
     });
     let mut ignored = requests(&server, 1, |n| {
@@ -81,6 +77,8 @@ fn endless_bodies_do_not_count_as_in_flight_and_unused_ones_are_not_read() {
     assert!(api.list().unwrap().is_empty());
     // The bodies have 20 s.
     assert!(begin.elapsed() < Duration::from_secs(15));
+    // A shutdown would wait for them.
+    drop((waiting, ignored));
     server.finish().unwrap();
 }
 

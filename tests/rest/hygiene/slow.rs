@@ -1,11 +1,10 @@
-//! Slow clients, one and many.
+//! Slow clients, all at once: the server gives a head 10 s and a body 20 s.
 
-use super::start_with_short_timeouts;
 use super::wire::{Answers, connect, listen};
+use crate::start_under;
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-use wharf_tests::Server;
 
 /// Far above the server's own limits, far below a hang.
 const BOUND: Duration = Duration::from_secs(60);
@@ -27,70 +26,65 @@ fn trickle(mut stream: TcpStream, start: &str, byte: &[u8]) -> (Duration, Answer
     (begin.elapsed(), all)
 }
 
-fn slow_body(server: &Server, key: &str, framing: &str, byte: &[u8]) {
-    let head = format!(
-        "POST /api/instance/ HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\
-         Content-Type: application/json\r\n{framing}\r\n\r\n"
-    );
-    let (time, heard) = trickle(connect(server), &head, byte);
-    assert_eq!(heard.statuses, [408], "{framing}");
-    assert!(time < BOUND, "{framing}: {time:?}");
-}
-
 #[test]
-fn slow_heads_and_bodies_end_in_time() {
-    let (server, api) = start_with_short_timeouts();
-    for start in [
-        "",
-        "GET /healthz HTTP/1.1\r\n",
-        "GET /healthz HTTP/1.1\r\nHost: x\r\nX: ",
-        "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\nX: ",
-    ] {
-        let (time, heard) = trickle(connect(&server), start, b"y");
-        assert!(time < BOUND, "{start:?}: {time:?}");
-        assert!(
-            heard.statuses.iter().all(|s| *s < 500),
-            "{start:?}: {heard:?}"
-        );
-    }
-    slow_body(&server, api.key(), "Content-Length: 1000", b"x");
-    slow_body(
-        &server,
-        api.key(),
-        "Transfer-Encoding: chunked",
-        b"1\r\nx\r\n",
-    );
-    server.finish().unwrap();
-}
-
-#[test]
-fn many_slow_clients_do_not_delay_others() {
-    let (server, api) = start_with_short_timeouts();
-    let streams: Vec<_> = (0..300)
-        .map(|n| {
-            let mut stream = connect(&server);
-            let start = if n % 2 == 0 {
-                "GET /healthz HT".to_owned()
-            } else {
-                format!(
-                    "POST /api/instance/ HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
-                     Content-Type: application/json\r\nContent-Length: 60000\r\n\r\n{{",
-                    api.key()
-                )
-            };
-            stream.write_all(start.as_bytes()).unwrap();
-            (stream, start)
-        })
-        .collect();
-    assert_eq!(api.get("/healthz").unwrap().status, 200);
-    assert!(api.list().unwrap().is_empty());
-    for (mut stream, start) in streams {
-        let heard = listen(&mut stream, BOUND);
-        heard.agrees_with(start.as_bytes());
-        assert!(
-            heard.closed && heard.statuses.iter().all(|s| *s < 500),
-            "{heard:?}"
-        );
-    }
+fn slow_clients_end_in_time_and_delay_no_others() {
+    let (server, api) = start_under("[limits]\nidle_timeout_ms = 500\n", "");
+    let post = |rest: &str| {
+        let key = api.key();
+        format!(
+            "POST /api/instance/ HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\
+             Content-Type: application/json\r\n{rest}"
+        )
+    };
+    let get = "GET /healthz HTTP/1.1\r\nHost: x\r\n";
+    let clients = [
+        (String::new(), "y", None),
+        ("GET /healthz HTTP/1.1\r\n".to_owned(), "y", None),
+        (format!("{get}X: "), "y", None),
+        (format!("{get}\r\n{get}X: "), "y", None),
+        (post("Content-Length: 1000\r\n\r\n"), "x", Some(408)),
+        (
+            post("Transfer-Encoding: chunked\r\n\r\n"),
+            "1\r\nx\r\n",
+            Some(408),
+        ),
+    ];
+    std::thread::scope(|scope| {
+        for (start, byte, status) in &clients {
+            let stream = connect(&server);
+            scope.spawn(move || {
+                let (time, heard) = trickle(stream, start, byte.as_bytes());
+                assert!(time < BOUND, "{start:?}: {time:?}");
+                match status {
+                    Some(status) => assert_eq!(heard.statuses, [*status], "{start:?}"),
+                    None => assert!(
+                        heard.statuses.iter().all(|s| *s < 500),
+                        "{start:?}: {heard:?}"
+                    ),
+                }
+            });
+        }
+        let silent: Vec<_> = (0..300)
+            .map(|n| {
+                let mut stream = connect(&server);
+                let start = match n % 2 {
+                    0 => "GET /healthz HT".to_owned(),
+                    _ => post("Content-Length: 60000\r\n\r\n{"),
+                };
+                stream.write_all(start.as_bytes()).unwrap();
+                (stream, start)
+            })
+            .collect();
+        assert_eq!(api.get("/healthz").unwrap().status, 200);
+        assert!(api.list().unwrap().is_empty());
+        for (mut stream, start) in silent {
+            let heard = listen(&mut stream, BOUND);
+            heard.agrees_with(start.as_bytes());
+            assert!(
+                heard.closed && heard.statuses.iter().all(|s| *s < 500),
+                "{heard:?}"
+            );
+        }
+    });
     server.finish().unwrap();
 }

@@ -1,11 +1,11 @@
 //! A server whose nodes are in one cluster.
 
-use crate::{Expected, kill, uuid, wait_until};
+use crate::{Expected, kill, made, uuid, wait_until};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tempfile::TempDir;
-use wharf_tests::{Api, Ports, Server, called, lasting_node, small};
+use wharf_tests::{Api, Server, called, lasting_node, small};
 
 const BRIEF: &str =
     "provisioning_deadline_s = 5\n[limits]\nobserve_every_ms = 100\nanswer_wait_ms = 2000\n";
@@ -24,7 +24,7 @@ impl Cluster {
     }
 
     pub fn start_with(nodes: &[(&str, &str)], edit: impl Fn(String) -> String) -> Self {
-        let (mut settings, mut dirs) = (format!("{BRIEF}{}", Ports::take().settings()), Vec::new());
+        let (mut settings, mut dirs) = (String::new(), Vec::new());
         for (n, (name, own)) in nodes.iter().enumerate() {
             let dir = tempfile::tempdir().unwrap();
             let away = format!("unreachable_while = \"{}/away\"", dir.path().display());
@@ -41,8 +41,7 @@ impl Cluster {
             settings += &edit(node);
             dirs.extend([files, dir]);
         }
-        let server = Server::start(&settings).unwrap();
-        let api = server.user("ann@example.com").unwrap();
+        let (server, api) = crate::start_on(BRIEF, &settings);
         Self { server, api, dirs }
     }
 
@@ -80,14 +79,12 @@ impl Cluster {
     }
 
     pub fn running(&self, body: &Value) -> Value {
-        let created = self.api.create(body).is(201);
-        self.api.wait_for(uuid(&created), "running").unwrap()
+        made(&self.api, body)
     }
 
     pub fn stopped(&self, body: &Value) -> Value {
         let running = self.running(body);
-        let stop = self.api.act(uuid(&running), "stop").unwrap();
-        stop.is(200);
+        self.api.act(uuid(&running), "stop").is(200);
         self.api.wait_for(uuid(&running), "exited").unwrap()
     }
 
@@ -118,8 +115,7 @@ impl Cluster {
     }
 
     pub fn delete(&self, instance: &Value) {
-        let deleted = self.api.delete(uuid(instance)).unwrap();
-        deleted.is(204);
+        self.api.delete(uuid(instance)).is(204);
     }
 
     pub fn drain(&self, node: &str) -> String {
@@ -171,7 +167,7 @@ impl Cluster {
 }
 
 /// The machines that the file of a simulated engine has.
-fn machines(file: &Path) -> BTreeMap<String, Value> {
+pub fn machines(file: &Path) -> BTreeMap<String, Value> {
     let mut machines = BTreeMap::new();
     for line in std::fs::read_to_string(file).unwrap().lines() {
         let Ok(line) = serde_json::from_str::<Value>(line) else {

@@ -2,10 +2,9 @@
 
 use super::provider::{Account, Provider};
 use super::{EXAMPLE_COM, SignInPage, settings, setup};
-use crate::has;
 use crate::sign_in::ANN;
+use crate::{free_port, has};
 use serde_json::{Value, json};
-use std::net::TcpListener;
 use wharf_tests::{Server, until, write_private};
 
 fn account() -> Account {
@@ -79,6 +78,9 @@ fn claims_that_are_false_or_of_another_account_sign_nobody_in() {
     };
     assert_eq!(setup.refusal(changed), "no-address");
     setup.server.finish().unwrap();
+    // The document of the provider, which is read once, has the endpoint of claims.
+    let setup = super::setup(EXAMPLE_COM);
+    setup.server.user(ANN).unwrap();
     for (userinfo, reason) in [
         (
             json!({ "sub": "eve", "email": ANN, "email_verified": true }),
@@ -93,11 +95,9 @@ fn claims_that_are_false_or_of_another_account_sign_nobody_in() {
         ),
         (json!({ "sub": "ann-1" }), "no-address"),
     ] {
-        let setup = super::setup(EXAMPLE_COM);
-        setup.server.user(ANN).unwrap();
         assert_eq!(setup.refusal(thin(userinfo.clone())), reason, "{userinfo}");
-        setup.server.finish().unwrap();
     }
+    setup.server.finish().unwrap();
 }
 
 #[test]
@@ -177,9 +177,7 @@ fn begun(issuer: &str) -> String {
 
 #[test]
 fn only_a_provider_that_was_not_reached_is_unreachable() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let closed = format!("http://{}", free.local_addr().unwrap());
-    drop(free);
+    let closed = format!("http://127.0.0.1:{}", free_port());
     assert_eq!(begun(&closed), "unreachable");
     for (document, reason) in [
         (json!({ "issuer": "https://evil.example" }), "other-issuer"),

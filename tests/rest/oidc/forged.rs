@@ -1,6 +1,6 @@
 //! Tokens that are not what they seem to be.
 
-use super::provider::{Account, SECRET};
+use super::provider::{Account, CLIENT, SECRET};
 use super::{EXAMPLE_COM, setup};
 use crate::sign_in::ANN;
 use base64::Engine as _;
@@ -42,7 +42,7 @@ fn a_shared_secret_signs_no_token() {
 }
 
 #[test]
-fn a_signed_token_needs_a_header_and_claims_of_the_standard() {
+fn a_signed_token_needs_a_header_and_claims_of_the_standard_for_this_attempt() {
     let setup = setup(EXAMPLE_COM);
     setup.server.user(ANN).unwrap();
     let account = || Account::new("ann-1", ANN);
@@ -73,6 +73,12 @@ fn a_signed_token_needs_a_header_and_claims_of_the_standard() {
         json!({ "iat": null }),
         json!({ "sub": null }),
         json!({ "nonce": "" }),
+        json!({ "nonce": "another nonce" }),
+        json!({ "nonce": null }),
+        json!({ "aud": "another client" }),
+        json!({ "aud": [CLIENT, "another client"] }),
+        json!({ "iss": "https://evil.example" }),
+        json!({ "exp": 1_000_000_000 }),
     ] {
         let changed = Account {
             claims: claims.clone(),

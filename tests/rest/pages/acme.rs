@@ -1,7 +1,7 @@
 //! The certificate of the pages from an authority: orders, renewals and failures, against Pebble.
 
-use crate::reload::edit;
-use crate::{Expected, until_logged};
+use crate::edit;
+use crate::{Expected, has, until_logged};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -180,11 +180,7 @@ fn a_failure_is_told_and_a_restart_does_not_order_again() {
         until_logged(&server, words);
     }
     assert!(!pebble.hook_lives().unwrap());
-    assert!(
-        server.log().contains("No TXT records found"),
-        "{}",
-        server.log()
-    );
+    has(server.log(), "No TXT records found");
     // The order of the failed hooks was one.
     assert_eq!((presented(&pebble), pebble.orders()), (3, 1));
     assert!(pebble.hook_calls().last().unwrap().contains(" cleanup "));

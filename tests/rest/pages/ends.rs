@@ -1,12 +1,13 @@
 //! The ends of connections to pages: each is closed within two seconds.
 
-use super::{Visit, ask, page, serve, signed_in, start};
-use crate::sign_in::ConsoleBrowser;
+use super::{Visit, ask, page, signed_in, start};
+use crate::sign_in::{ConsoleBrowser, PASSWORD};
 use crate::{Expected, uuid};
 use serde_json::{Value, json};
 use std::io::Read;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
-use wharf_tests::{Api, Server};
+use wharf_tests::{Api, PageServer, Server};
 
 /// The longest time of a connection whose right has ended.
 const END: Duration = Duration::from_secs(2);
@@ -14,84 +15,84 @@ const END: Duration = Duration::from_secs(2);
 /// Two looks of the gateway at what is open.
 const LOOKS: Duration = Duration::from_millis(1_100);
 
-/// The parties of one stream.
+/// A stream of a page, and the parties to it.
 struct Streaming {
-    server: Server,
     ann: Api,
     browser: ConsoleBrowser,
     instance: Value,
+    stream: TcpStream,
 }
 
-/// Opens a stream of a page, lets `end` take its right away, and measures.
-fn ends(name: &str, end: impl FnOnce(&Streaming)) {
+impl Streaming {
+    /// Reads on, and returns whether the stream goes on.
+    fn goes_on(&mut self) -> bool {
+        matches!(self.stream.read(&mut [0; 4096]), Ok(1..))
+    }
+}
+
+/// Takes the right of a stream away.
+type End = fn(&Server, &Streaming);
+
+const ENDS: [(&str, End); 5] = [
+    ("a sign-out", |_, of| {
+        let path = "/auth/sign-out/";
+        of.browser.send("POST", path, &Value::Null).is(204);
+    }),
+    ("a stop", |_, of| {
+        of.ann.act(uuid(&of.instance), "stop").is(200);
+    }),
+    ("a deletion", |_, of| {
+        of.ann.delete(uuid(&of.instance)).is(204);
+    }),
+    ("a rename", |_, of| {
+        let path = format!("/api/instance/{}/", uuid(&of.instance));
+        let name = json!({ "name": "other" });
+        of.ann.send("PATCH", &path, &name).is(200);
+    }),
+    ("a disabled user", |server, _| {
+        let disable = ["user", "disable", "ann@example.com"];
+        server.cli(&disable).unwrap();
+    }),
+];
+
+#[test]
+fn each_end_of_a_right_ends_its_connections_and_no_others() {
     let (server, ann, ports) = start();
-    let instance = page(&ann, "marimo", "demo");
-    let _page = serve(ports);
-    let browser = signed_in(&server, "ann@example.com");
-    let visit = Visit::begin(&browser, &instance);
-    let mut stream = ask(visit.port, &visit.host, "/stream", &visit.headers());
-    let mut piece = [0; 4096];
-    let read = stream.read(&mut piece).unwrap();
-    assert!(piece[..read].starts_with(b"HTTP/1.1 200 "), "{name}");
-    // It goes on for as long as its right does.
+    let first = ports.from + (ports.to - ports.from).div_ceil(2);
+    let _pages: Vec<_> = (first..=ports.to).map(PageServer::start).collect();
+    // Another invitation would end the sessions before.
+    drop(signed_in(&server, "ann@example.com"));
+    let opened = ENDS.iter().enumerate().map(|(n, _)| {
+        let instance = page(&ann, "marimo", &format!("demo-{n}"));
+        let mut browser = ConsoleBrowser::new(&server);
+        browser.sign_in(PASSWORD);
+        let visit = Visit::begin(&browser, &instance);
+        let mut stream = ask(visit.port, &visit.host, "/stream", &visit.headers());
+        let mut begin = [0; 13];
+        stream.read_exact(&mut begin).unwrap();
+        assert_eq!(&begin, b"HTTP/1.1 200 ");
+        Streaming {
+            ann: ann.clone(),
+            browser,
+            instance,
+            stream,
+        }
+    });
+    let mut all: Vec<_> = opened.collect();
+    // They go on for as long as their rights do.
     let begun = Instant::now();
     while begun.elapsed() < LOOKS {
-        assert!(stream.read(&mut piece).unwrap() > 0, "{name}");
+        assert!(all.iter_mut().all(Streaming::goes_on));
     }
-    let parties = Streaming {
-        server,
-        ann,
-        browser,
-        instance,
-    };
-    let begun = Instant::now();
-    end(&parties);
-    while matches!(stream.read(&mut piece), Ok(1..)) {
-        assert!(begun.elapsed() < END, "{name} leaves a stream open");
+    for (name, end) in ENDS {
+        let mut ended = all.remove(0);
+        let begun = Instant::now();
+        end(&server, &ended);
+        while ended.goes_on() {
+            assert!(begun.elapsed() < END, "{name} leaves a stream open");
+        }
+        assert!(begun.elapsed() < END, "{name}");
+        assert!(all.iter_mut().all(Streaming::goes_on), "{name} ends others");
     }
-    assert!(begun.elapsed() < END, "{name}");
-    parties.server.finish().unwrap();
-}
-
-#[test]
-fn a_sign_out_ends_connections() {
-    ends("a sign-out", |parties| {
-        parties
-            .browser
-            .send("POST", "/auth/sign-out/", &Value::Null)
-            .is(204);
-    });
-}
-
-#[test]
-fn a_disabled_user_loses_connections() {
-    ends("a disabled user", |parties| {
-        let disable = ["user", "disable", "ann@example.com"];
-        parties.server.cli(&disable).unwrap();
-    });
-}
-
-#[test]
-fn a_stop_ends_connections() {
-    ends("a stop", |parties| {
-        parties.ann.act(uuid(&parties.instance), "stop").is(200);
-    });
-}
-
-#[test]
-fn a_deletion_ends_connections() {
-    ends("a deletion", |parties| {
-        parties.ann.delete(uuid(&parties.instance)).is(204);
-    });
-}
-
-#[test]
-fn a_rename_ends_connections_to_the_earlier_host() {
-    ends("a rename", |parties| {
-        let path = format!("/api/instance/{}/", uuid(&parties.instance));
-        let renamed = parties
-            .ann
-            .send("PATCH", &path, &json!({ "name": "other" }));
-        renamed.is(200);
-    });
+    server.finish().unwrap();
 }

@@ -228,9 +228,7 @@ fn a_renamed_page_leads_to_its_new_address() {
     let _page = serve(ports);
     let browser = signed_in(&server, "ann@example.com");
     let visit = Visit::begin(&browser, &made);
-    let path = format!("/api/instance/{}/", uuid(&made));
-    ann.send("PATCH", &path, &json!({ "name": "other" }))
-        .is(200);
+    ann.patch(uuid(&made), &json!({ "name": "other" })).is(200);
     let moved = visit.get("/lab?x=1");
     let to = format!("http://other.{DOMAIN}:{}/lab?x=1", visit.port);
     assert_eq!(
@@ -256,12 +254,7 @@ fn a_page_that_does_not_run_says_so_to_its_owner() {
     let html = format!("{}Accept: text/html\r\n", visit.headers());
     let stopped = get(visit.port, &visit.host, "/", &html);
     assert_eq!(stopped.status, 503, "{stopped:?}");
-    assert!(
-        stopped
-            .body
-            .contains(&format!("/instances/{}", uuid(&made))),
-        "{stopped:?}"
-    );
+    has(&stopped.body, format!("/instances/{}", uuid(&made)));
     ann.delete(uuid(&made)).is(204);
     assert_eq!(visit.get("/").status, 303);
     server.finish().unwrap();

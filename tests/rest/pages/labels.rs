@@ -8,8 +8,7 @@ use serde_json::json;
 use wharf_tests::Api;
 
 fn rename(api: &Api, instance: &serde_json::Value, name: &str) -> serde_json::Value {
-    let path = format!("/api/instance/{}/", uuid(instance));
-    api.send("PATCH", &path, &json!({ "name": name })).is(200)
+    api.patch(uuid(instance), &json!({ "name": name })).is(200)
 }
 
 #[test]
@@ -61,8 +60,7 @@ fn a_rename_gives_the_page_another_label_and_the_way_back() {
     // The label of a living instance is not for the next one, but an earlier one of it is.
     assert_eq!(label(&page(&ann, "marimo", "other")), "other");
     let resized = json!({ "n_vcpus": 2, "name": "third" });
-    let path = format!("/api/instance/{}/", uuid(&made));
-    assert_eq!(label(&ann.send("PATCH", &path, &resized).is(200)), "third");
+    assert_eq!(label(&ann.patch(uuid(&made), &resized).is(200)), "third");
     server.finish().unwrap();
 }
 

@@ -1,6 +1,7 @@
 //! The section `[pages]`: refused values, and the warnings of `wharf check`.
 
-use std::process::Command;
+use crate::check::checked;
+use crate::has;
 use wharf_tests::{Authority, Ports, Server, simulated_node, wharf_binary};
 
 /// The output of `wharf check` for these settings.
@@ -9,14 +10,7 @@ fn check(settings: &str) -> String {
     let file = dir.path().join("wharf.toml");
     let listen = "listen = \"127.0.0.1:8080\"\ndata_dir = \"data\"\n";
     let rest = format!("{}{}", Ports::take().settings(), simulated_node("one", ""));
-    std::fs::write(&file, format!("{listen}{settings}{rest}")).unwrap();
-    let output = Command::new(wharf_binary())
-        .args(["check", "--config"])
-        .arg(&file)
-        .output()
-        .unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    String::from_utf8(said).unwrap()
+    checked(&wharf_binary(), &file, &format!("{listen}{settings}{rest}")).1
 }
 
 fn pages(more: &str) -> String {
@@ -150,10 +144,7 @@ fn a_server_does_not_start_with_a_certificate_that_cannot_be_used() {
         Ports::take().settings(),
         simulated_node("one", "")
     );
-    let Err(error) = Server::start(&settings) else {
-        panic!("started without a certificate");
-    };
-    assert!(format!("{error:#}").contains("pages.cert"), "{error:#}");
+    has(Server::refused(&settings).unwrap(), "pages.cert");
 }
 
 #[test]

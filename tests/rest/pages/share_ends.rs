@@ -2,11 +2,10 @@
 
 use super::shares::{Inside, at, inside, share, shares};
 use super::{Visit, ask, signed_in};
-use crate::Expected;
+use crate::{Expected, time};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::net::TcpStream;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The longest time of a connection whose right has ended.
@@ -15,19 +14,62 @@ const END: Duration = Duration::from_secs(2);
 /// Two looks of the gateway at what is open.
 const LOOKS: Duration = Duration::from_millis(1_100);
 
-/// Opens a WebSocket of a visitor, lets `end` take the right away, and measures.
-fn ends(name: &str, end: impl FnOnce(&Inside)) {
+/// Takes the right of a visitor away, or that of the owner to have visitors.
+type End = fn(&Inside, &str);
+
+fn change(one: &Inside, method: &str, body: &Value) {
+    let path = format!("{}{}/", shares(&one.instance), one.port);
+    let answer = one.ann.send(method, &path, body).unwrap();
+    assert!([200, 204].contains(&answer.status), "{answer:?}");
+}
+
+const OWNER: &str = "ann@example.com";
+const VISITOR: &str = "bob@example.com";
+
+#[test]
+fn each_end_of_a_right_ends_a_web_socket() {
+    let suspend: End = |one, user| {
+        let suspend = ["suspend", "--user", user, "--reason", "x"];
+        one.server.cli(&suspend).unwrap();
+    };
+    let disable: End = |one, user| {
+        one.server.cli(&["user", "disable", user]).unwrap();
+    };
+    let withdraw: End = |one, _| change(one, "DELETE", &Value::Null);
+    let replace: End = |one, _| {
+        let body = json!({ "access": "users", "users": ["carol@example.com"] });
+        change(one, "PATCH", &body);
+    };
+    let expire: End = |one, _| {
+        let body = json!({ "expires_at": time("+0.500 seconds") });
+        change(one, "PATCH", &body);
+    };
     let one = inside("");
-    let body = json!({ "port": one.port, "access": "users", "users": ["bob@example.com"] });
-    let shared = share(&one.ann, &one.instance, &body).is(201);
-    let bob = signed_in(&one.server, "bob@example.com");
-    let visit = Visit::begin(&bob, &at(&shared));
-    let mut socket = socket(&visit);
-    let begun = Instant::now();
-    end(&one);
-    assert!(matches!(socket.read(&mut [0; 64]), Ok(0)), "{name}");
-    assert!(begun.elapsed() < END, "{name}: {:?}", begun.elapsed());
-    assert_eq!(visit.get("/").status, 303, "{name}");
+    for (name, end, user) in [
+        ("a withdrawal", withdraw, VISITOR),
+        ("a change", replace, VISITOR),
+        ("the end of the share", expire, VISITOR),
+        ("a disabled visitor", disable, VISITOR),
+        ("a disabled owner", disable, OWNER),
+        ("a suspended visitor", suspend, VISITOR),
+        ("a suspended owner", suspend, OWNER),
+    ] {
+        let body = json!({ "port": one.port, "access": "users", "users": [VISITOR] });
+        let shared = share(&one.ann, &one.instance, &body).is(201);
+        let visit = Visit::begin(&signed_in(&one.server, VISITOR), &at(&shared));
+        let mut socket = socket(&visit);
+        let begun = Instant::now();
+        end(&one, user);
+        assert!(matches!(socket.read(&mut [0; 64]), Ok(0)), "{name}");
+        assert!(begun.elapsed() < END, "{name}: {:?}", begun.elapsed());
+        assert_eq!(visit.get("/").status, 303, "{name}");
+        // The next case begins with all rights, and without a share.
+        for undo in [["user", "enable", user], ["resume", "--user", user]] {
+            drop(one.server.cli(&undo));
+        }
+        let path = format!("{}{}/", shares(&one.instance), one.port);
+        drop(one.ann.send("DELETE", &path, &Value::Null));
+    }
     one.server.finish().unwrap();
 }
 
@@ -57,59 +99,4 @@ fn socket(visit: &Visit) -> TcpStream {
         .set_read_timeout(Some(Duration::from_secs(10)))
         .unwrap();
     socket
-}
-
-#[test]
-fn a_withdrawal_ends_a_web_socket() {
-    ends("a withdrawal", |one| {
-        let path = format!("{}{}/", shares(&one.instance), one.port);
-        one.ann.send("DELETE", &path, &Value::Null).is(204);
-    });
-}
-
-#[test]
-fn a_change_ends_a_web_socket_of_a_visitor_who_loses_the_right() {
-    ends("a change", |one| {
-        let path = format!("{}{}/", shares(&one.instance), one.port);
-        let body = json!({ "access": "users", "users": ["carol@example.com"] });
-        one.ann.send("PATCH", &path, &body).is(200);
-    });
-}
-
-#[test]
-fn the_end_of_a_share_ends_a_web_socket() {
-    ends("the end", |one| {
-        let path = format!("{}{}/", shares(&one.instance), one.port);
-        let body = json!({ "expires_at": in_ms(500) });
-        one.ann.send("PATCH", &path, &body).is(200);
-    });
-}
-
-#[test]
-fn the_suspension_of_the_owner_or_the_visitor_ends_a_web_socket() {
-    for user in ["ann@example.com", "bob@example.com"] {
-        ends(user, |one| {
-            one.server
-                .cli(&["suspend", "--user", user, "--reason", "x"])
-                .unwrap();
-        });
-    }
-}
-
-#[test]
-fn a_disabled_owner_or_visitor_ends_a_web_socket() {
-    for user in ["ann@example.com", "bob@example.com"] {
-        ends(user, |one| {
-            one.server.cli(&["user", "disable", user]).unwrap();
-        });
-    }
-}
-
-/// A time in the future, as requests have it.
-fn in_ms(ms: u64) -> String {
-    let at = format!("+{}.{:03} seconds", ms / 1000, ms % 1000);
-    let mut date = Command::new("date");
-    date.args(["-u", "-d", &at, "+%Y-%m-%dT%H:%M:%S.%3NZ"]);
-    let output = date.output().unwrap();
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

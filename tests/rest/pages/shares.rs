@@ -5,14 +5,13 @@ use super::{
 };
 use crate::sign_in::ConsoleBrowser;
 use crate::terminal::SshServer;
-use crate::{Expected, has, kill, uuid, with};
+use crate::{Expected, free_port, has, kill, made, uuid, with};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::io::Read;
-use std::net::TcpListener;
 use wharf_tests::{
-    Answer, Api, PageServer, Ports, Server, Tunnel, WITHOUT_RATES, lasting_node, simulated_node,
+    Answer, Api, PageServer, Server, Tunnel, WITHOUT_RATES, lasting_node, simulated_node,
 };
 
 pub fn shares(instance: &Value) -> String {
@@ -54,23 +53,15 @@ pub struct Inside {
     pub page: PageServer,
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 pub fn inside(pages: &str) -> Inside {
     let node = simulated_node("one", "");
     inside_of(&node, pages, &with("container", json!({ "name": "demo" })))
 }
 
 fn inside_of(node: &str, pages: &str, body: &Value) -> Inside {
-    let settings = format!("{}{node}", Ports::take().settings());
-    let settings = format!("{PROXY}{PAGES}{pages}{WITHOUT_RATES}{settings}");
-    let server = Server::start(&settings).unwrap();
-    let ann = server.user("ann@example.com").unwrap();
-    let made = ann.create(body).is(201);
-    let instance = ann.wait_for(uuid(&made), "running").unwrap();
+    let top = format!("{PROXY}{PAGES}{pages}{WITHOUT_RATES}");
+    let (server, ann) = crate::start_on(&top, node);
+    let instance = made(&ann, body);
     let ssh = SshServer::of(&instance).unwrap();
     let port = free_port();
     let page = PageServer::start(port);

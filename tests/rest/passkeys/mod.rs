@@ -5,10 +5,10 @@ mod refused;
 
 use crate::bill::fake_clock;
 use crate::sign_in::{ANN, ConsoleBrowser, PASSWORD, invitation};
-use crate::{Expected, start};
+use crate::{Expected, recorded, start};
 use authenticator::Authenticator;
 use serde_json::{Value, json};
-use wharf_tests::{Answer, Ports, Server, simulated_node};
+use wharf_tests::{Answer, Api, Ports, Server, simulated_node};
 
 const BEGIN: &str = "/auth/passkey/sign-in/options/";
 const SIGN_IN: &str = "/auth/passkey/sign-in/";
@@ -103,12 +103,9 @@ fn an_invitation_becomes_a_passkey_that_signs_in() {
     let list = server.cli(&["user", "list"]).unwrap();
     assert!(list.contains("\tsign-in by 1 passkey"), "{list}");
 
-    let records = key.get("/api/audit/").is(200);
     let count = |operation: &str, result: &str| {
-        let records = records.as_array().unwrap().iter();
-        records
-            .filter(|r| r["operation"] == operation && r["result"] == result)
-            .count()
+        let records = recorded(&key, operation);
+        records.iter().filter(|r| r["result"] == result).count()
     };
     assert_eq!(count("passkey.add", "by invitation"), 1);
     assert_eq!(count("session.begin", "invitation"), 1);
@@ -137,8 +134,7 @@ fn a_user_adds_names_and_removes_passkeys_but_not_the_last_way_in() {
     let twice = first.make(&options);
     assert_refused(post(&browser, PASSKEYS, &json!({ "credential": twice })));
     let mut second = Authenticator::new(&server);
-    let added = add(&browser, &mut second, &json!("Laptop"));
-    let added = added.is(201);
+    let added = add(&browser, &mut second, &json!("Laptop")).is(201);
     assert_eq!(added["name"], "Laptop");
     assert!(added["last_used_at"].is_null());
     for name in [json!(""), json!("x".repeat(65)), json!("a\u{7}b"), json!(1)] {
@@ -162,8 +158,7 @@ fn a_user_adds_names_and_removes_passkeys_but_not_the_last_way_in() {
     assert_eq!(names, ["Passkey", "Telefon ☎"]);
 
     // Passkeys of others do not exist.
-    let mut stranger = ConsoleBrowser::new(&server);
-    stranger.accept(&server, "bob@example.com");
+    let stranger = ConsoleBrowser::accepted(&server, "bob@example.com");
     assert!(listed(&stranger).is_empty());
     for missing in [second_id.as_str(), "0123456789abcdef", "x"] {
         assert_eq!(remove(&stranger, missing).status, 404);
@@ -197,7 +192,7 @@ fn a_user_adds_names_and_removes_passkeys_but_not_the_last_way_in() {
 }
 
 #[test]
-fn a_change_of_the_ways_to_sign_in_needs_a_recent_sign_in() {
+fn ways_to_sign_in_keys_and_programs_need_a_recent_sign_in() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-10d").unwrap();
     let server = clock.server("").unwrap();
@@ -210,12 +205,23 @@ fn a_change_of_the_ways_to_sign_in_needs_a_recent_sign_in() {
     server.cli(&["clock", "adopt"]).unwrap();
     let id = listed(&browser)[0]["id"].as_str().unwrap().to_owned();
     let path = format!("{PASSKEYS}{id}/");
+    let other = Api::new(server.base_url(), "");
+    let begun = other.send("POST", "/auth/device/", &json!({})).is(200);
+    let program = json!({ "user_code": begun["user_code"] });
+    let approve = "/auth/device/approve/";
     for (method, path, body) in [
         ("POST", NEW, Value::Null),
         ("POST", PASSKEYS, json!({ "credential": credential })),
         ("DELETE", path.as_str(), Value::Null),
         ("DELETE", "/auth/identity/0123456789abcdef/", Value::Null),
         ("POST", "/auth/password/", json!({ "new": PASSWORD })),
+        ("POST", "/api/key/", json!({ "scopes": ["read"] })),
+        ("POST", approve, program.clone()),
+        (
+            "POST",
+            "/api/webhook/",
+            json!({ "url": "https://example.org/" }),
+        ),
     ] {
         let refused = browser.send(method, path, &body).is(403);
         let detail = refused["detail"].as_str().unwrap();
@@ -225,6 +231,8 @@ fn a_change_of_the_ways_to_sign_in_needs_a_recent_sign_in() {
     browser.keep_cookie(signed_in);
     let another = add(&browser, &mut Authenticator::new(&server), &Value::Null);
     assert_eq!(another.status, 201);
+    post(&browser, approve, &program).is(204);
+    post(&browser, "/api/key/", &json!({})).is(201);
     server.finish().unwrap();
 }
 

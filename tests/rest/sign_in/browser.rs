@@ -25,6 +25,13 @@ impl ConsoleBrowser {
         }
     }
 
+    /// A browser that is signed in by invitation.
+    pub fn accepted(server: &Server, email: &str) -> Self {
+        let mut browser = Self::new(server);
+        browser.accept(server, email);
+        browser
+    }
+
     /// Sends a request from a page of the console.
     pub fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
         self.send_from(method, path, &[("Sec-Fetch-Site", "same-origin")], body)

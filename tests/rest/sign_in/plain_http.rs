@@ -13,8 +13,7 @@ const STREAM: (&str, &str) = ("Accept", "text/event-stream");
 #[test]
 fn over_plain_http_the_cookie_alone_opens_nothing() {
     let (server, _) = start();
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, ANN);
+    let mut browser = ConsoleBrowser::accepted(&server, ANN);
     let mut other = ConsoleBrowser::new(&server);
     other.sign_in(PASSWORD);
     let status = |browser: &ConsoleBrowser, method: &str, path: &str, headers: &[(&str, &str)]| {
@@ -72,8 +71,7 @@ fn over_plain_http_the_cookie_alone_opens_nothing() {
 fn two_servers_on_one_host_have_cookies_of_their_own() {
     let names = [(); 2].map(|()| {
         let (server, _) = start();
-        let mut browser = ConsoleBrowser::new(&server);
-        browser.accept(&server, ANN);
+        let browser = ConsoleBrowser::accepted(&server, ANN);
         let name = browser.cookie.split('=').next().unwrap().to_owned();
         server.finish().unwrap();
         name

@@ -8,8 +8,7 @@ use wharf_tests::metric;
 #[test]
 fn each_refusal_of_a_password_computes_one_hash() {
     let (server, api) = start();
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, ANN);
+    let mut browser = ConsoleBrowser::accepted(&server, ANN);
     server.cli(&["key", "new", "bob@example.com"]).unwrap();
     browser.accept(&server, "eve@example.com");
     server.cli(&["user", "disable", "eve@example.com"]).unwrap();

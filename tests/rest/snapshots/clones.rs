@@ -1,36 +1,9 @@
 //! Instances that are made from snapshots.
 
-use super::{clone, delete, events, holds, one, ready, until_event, until_free, used};
-use crate::{Expected, kill, running, start_lasting, start_with, until_logged, uuid, wait_until};
+use super::{clone, delete, events, holds, one, ready, until_event, until_free};
+use crate::{Expected, running, start_with, until_logged, until_used, uuid};
 use serde_json::Value;
-use std::time::Duration;
 use wharf_tests::{Api, Server};
-
-#[test]
-fn a_clone_is_made_after_kills_at_any_time() {
-    let settings = "ready_after_ms = 200, latency_ms = 20, snapshot_ms = 50";
-    let (mut server, mut api, dir) = start_lasting(settings);
-    let source = running(&api);
-    let taken = ready(&api, &source, "before");
-    for pause in [0, 40, 100, 250] {
-        let created = clone(&api, &taken).is(201);
-        wharf_tests::interval(Duration::from_millis(pause));
-        api = kill(&mut server, &api);
-        let made = api.wait_for(uuid(&created), "running").unwrap();
-        let engine = std::fs::read_to_string(dir.path().join("engine")).unwrap();
-        let mut lines = engine
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let own = lines.rfind(|line| line["id"] == made["uuid"]).unwrap();
-        assert_eq!(own["machine"]["disk_of"], taken["id"]);
-        assert_ne!(
-            made["original_service_password"],
-            source["original_service_password"]
-        );
-        api.delete(uuid(&made)).is(204);
-    }
-    server.finish().unwrap();
-}
 
 /// An instance and a clone of it, which waits until so many requests for it have had no effect. The instance and
 /// the snapshot are deleted.
@@ -55,13 +28,7 @@ fn a_clone_is_made_although_its_snapshot_and_its_source_are_deleted() {
     for kind in ["shared", "copied"] {
         let (server, api, source, created) = without_source(kind, 6);
         let made = api.wait_for(uuid(&created), "running").unwrap();
-        assert_eq!(
-            super::events(&api, &source)
-                .iter()
-                .filter(|kind| *kind == "failed")
-                .count(),
-            0
-        );
+        assert_eq!(super::count(&api, &source, "failed"), 0);
         until_event(&api, &source, "purged");
         if kind == "copied" {
             holds(&api, 1);
@@ -120,9 +87,7 @@ fn a_snapshot_below_clones_goes_after_the_last_of_them() {
     // Other snapshots do not wait for it, and nothing is busy with it.
     let again = ready(&api, &source, "again");
     delete(&api, &again).is(204);
-    wait_until("one snapshot is left", || {
-        Ok((used(&api, "n_snapshots") == 1).then_some(()))
-    });
+    until_used(&api, "n_snapshots", 1);
     let asked = || server.log().matches("request=\"drop-snapshot\"").count();
     let before = asked();
     api.delete(uuid(&clones[0])).is(204);
@@ -131,8 +96,6 @@ fn a_snapshot_below_clones_goes_after_the_last_of_them() {
     // The engine has said that it is in use; it is not asked again and again.
     assert!(asked() <= before + 1, "{} after {before}", asked());
     api.delete(uuid(&clones[1])).is(204);
-    wait_until("the claim is free", || {
-        Ok((used(&api, "n_snapshots") == 0).then_some(()))
-    });
+    until_used(&api, "n_snapshots", 0);
     server.finish().unwrap();
 }

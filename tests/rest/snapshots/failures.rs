@@ -11,46 +11,29 @@ use crate::{
     Expected, has, kill, running, start_lasting, start_with, until_logged, until_says, uuid,
     wait_until,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 use wharf_tests::{Api, Server};
 
 #[test]
-fn snapshots_are_taken_and_removed_after_kills_at_any_time() {
-    for kind in ["shared", "copied"] {
-        let settings = format!("snapshots = \"{kind}\", snapshot_ms = 150, latency_ms = 20");
-        let (mut server, mut api, _dir) = start_lasting(&settings);
-        let instance = running(&api);
-        for pause in [0, 30, 60, 120, 200] {
-            let taken = take(&api, &instance, "before").is(201);
-            wharf_tests::interval(Duration::from_millis(pause));
-            api = kill(&mut server, &api);
-            until_state(&api, &taken, "ready");
-            delete(&api, &taken).is(204);
-            wharf_tests::interval(Duration::from_millis(pause));
-            api = kill(&mut server, &api);
-            one(&api, &taken).is(404);
-            until_free(&api);
-        }
-        let log = server.log();
-        assert!(!log.contains("cannot be made"), "{log}");
-        assert!(!log.contains("without a row"), "{log}");
-        server.finish().unwrap();
-    }
-}
-
-#[test]
-fn a_lost_answer_takes_no_second_snapshot() {
-    let faults = "faults = [{ call = \"take\", error = \"lost\", nth = 1 }, \
-                  { call = \"drop\", error = \"lost\", nth = 1 }]";
-    let (server, api) = start_with(faults);
+fn snapshots_are_taken_and_removed_after_kills() {
+    let settings = "snapshots = \"copied\", snapshot_ms = 150, latency_ms = 20";
+    let (mut server, mut api, _dir) = start_lasting(settings);
     let instance = running(&api);
-    let taken = ready(&api, &instance, "before");
-    delete(&api, &taken).is(204);
-    // The engine may still take it once more.
-    wharf_tests::interval(Duration::from_millis(1500));
-    assert_eq!(used(&api, "n_snapshots"), 1);
-    until_free(&api);
+    for pause in [0, 60] {
+        let taken = take(&api, &instance, "before").is(201);
+        wharf_tests::interval(Duration::from_millis(pause));
+        api = kill(&mut server, &api);
+        until_state(&api, &taken, "ready");
+        delete(&api, &taken).is(204);
+        wharf_tests::interval(Duration::from_millis(pause));
+        api = kill(&mut server, &api);
+        one(&api, &taken).is(404);
+        until_free(&api);
+    }
+    let log = server.log();
+    assert!(!log.contains("cannot be made"), "{log}");
+    assert!(!log.contains("without a row"), "{log}");
     server.finish().unwrap();
 }
 
@@ -90,39 +73,6 @@ fn a_snapshot_that_cannot_be_taken_is_in_error_and_free() {
     fails("refuse_snapshots = \"the disk is full\"");
     fails("faults = [{ call = \"take\", error = \"error\" }]");
     fails("faults = [{ call = \"take\", error = \"failed\" }]");
-}
-
-#[test]
-fn an_outage_changes_no_snapshot() {
-    let mut node = Node::start_with("[limits]\nobserve_every_ms = 100\n");
-    let instance = running(&node.api);
-    let kept = ready(&node.api, &instance, "kept");
-    let deleted = ready(&node.api, &instance, "gone");
-    node.on("other-store");
-    node.listed("outage: ");
-    delete(&node.api, &deleted).is(204);
-    let later = take(&node.api, &instance, "later").is(201);
-    wharf_tests::observed(&node.api, "one", 10).unwrap();
-    assert_eq!(one(&node.api, &kept).is(200)["state"], "ready");
-    assert_eq!(one(&node.api, &later).is(200)["state"], "creating");
-    // The claim of the deleted one is held.
-    assert_eq!(used(&node.api, "n_snapshots"), 3);
-    node.api = kill(&mut node.server, &node.api);
-    node.listed("outage: ");
-    assert_eq!(one(&node.api, &kept).is(200)["state"], "ready");
-    node.off("other-store");
-    node.listed("reachable");
-    until_state(&node.api, &later, "ready");
-    wait_until("the claim is free", || {
-        Ok((used(&node.api, "n_snapshots") == 2).then_some(()))
-    });
-    let failed = events(&node.api, &instance);
-    assert!(
-        !failed.contains(&"snapshot-failed".to_owned()),
-        "{failed:?}"
-    );
-    one(&node.api, &deleted).is(404);
-    node.server.finish().unwrap();
 }
 
 #[test]
@@ -243,44 +193,6 @@ fn a_snapshot_that_its_engine_has_no_more_is_in_error_and_comes_back() {
     server.finish().unwrap();
 }
 
-#[test]
-fn a_copy_that_is_not_complete_is_never_ready() {
-    let (node, dir) = wharf_tests::lasting_node("one", "").unwrap();
-    let (mut server, api) = crate::start_on("[limits]\nobserve_every_ms = 100\n", &node);
-    let instance = running(&api);
-    let taken = ready(&api, &instance, "before");
-    server.terminate().unwrap();
-    // The engine has the copy in part.
-    let engine = dir.path().join("engine");
-    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
-    let later = json!((now + Duration::from_secs(1_000_000)).as_millis() as u64);
-    let whole = std::fs::read_to_string(&engine).unwrap();
-    let lines = whole.lines().map(|line| {
-        let mut line: Value = serde_json::from_str(line).unwrap();
-        if line["snapshot"].is_object() {
-            line["snapshot"]["Is"]["ready_at"] = later.clone();
-        }
-        format!("{line}\n")
-    });
-    std::fs::write(&engine, lines.collect::<String>()).unwrap();
-    let asked = |server: &Server| {
-        let log = server.log();
-        log.matches("request=\"take-snapshot\"").count()
-    };
-    let before = asked(&server);
-    server.run().unwrap();
-    let api = server.again(&api);
-    until_state(&api, &taken, "error");
-    wharf_tests::observed(&api, "one", 5).unwrap();
-    // A later copy would be of a later disk.
-    assert_eq!(asked(&server), before);
-    server.terminate().unwrap();
-    std::fs::write(&engine, whole).unwrap();
-    server.run().unwrap();
-    until_state(&server.again(&api), &taken, "ready");
-    server.finish().unwrap();
-}
-
 /// The ids in the requests for snapshots to the engine, by the log.
 fn asked_to_take(server: &Server) -> Vec<String> {
     let log = server.log();
@@ -392,8 +304,10 @@ fn a_deletion_does_not_wait_for_the_snapshot_that_is_being_taken() {
         until_asked(&server, &taken);
         api.delete(uuid(&instance)).is(204);
         one(&api, &taken).is(404);
+        assert_eq!(api.get("/api/usage/").is(200)["hourly_usd"], 0.0);
         until_event(&api, &instance, "purged");
         until_free(&api);
+        assert_eq!(super::count(&api, &instance, "snapshot-deleted"), 1);
         server.finish().unwrap();
     }
 }

@@ -7,7 +7,7 @@ mod life;
 pub mod plans;
 mod restores;
 
-use crate::{Expected, uuid, wait_until};
+use crate::{Expected, used, uuid, wait_until};
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Api};
 
@@ -98,21 +98,16 @@ pub fn until_event(api: &Api, instance: &Value, kind: &str) -> Value {
 }
 
 /// The number of events of this type about an instance and its snapshots.
-fn count(api: &Api, instance: &Value, kind: &str) -> usize {
+pub fn count(api: &Api, instance: &Value, kind: &str) -> usize {
     let kinds = events(api, instance);
     kinds.iter().filter(|known| *known == kind).count()
 }
 
 /// Waits until there are this many events of this type.
-fn until_count(api: &Api, instance: &Value, kind: &str, n: usize) {
+pub fn until_count(api: &Api, instance: &Value, kind: &str, n: usize) {
     wait_until(&format!("{n} events {kind}"), || {
         Ok((count(api, instance, kind) >= n).then_some(()))
     });
-}
-
-fn used(api: &Api, field: &str) -> u64 {
-    let quota = api.get("/api/quota/").is(200);
-    quota[field]["used"].as_u64().unwrap()
 }
 
 /// Fails unless this many snapshots hold their claims for a while, those that are deleted included.

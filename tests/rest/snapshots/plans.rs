@@ -13,7 +13,7 @@ fn plan(api: &Api, instance: &Value, body: &Value) {
 }
 
 /// The time for which a plan is watched that does nothing.
-const WHILE: Duration = Duration::from_secs(7);
+pub const WHILE: Duration = Duration::from_secs(7);
 
 /// Lets hours pass by Wharf's own clock.
 pub fn pass(server: &Server, clock: &wharf_tests::FakeClock, hours: u32) {

@@ -2,7 +2,7 @@
 
 use super::shell::WAITS;
 use super::{SshServer, open, start, start_on};
-use crate::{Expected, uuid, wait_until};
+use crate::{Expected, time, uuid, wait_until};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -22,8 +22,7 @@ pub fn ends(terminal: &mut Terminal, words: &str, code: u16) {
 }
 
 fn key(server: &Server, api: &Api, body: &Value) -> (Api, String) {
-    let key = api.send("POST", "/api/key/", body).unwrap();
-    let key = key.is(201);
+    let key = api.send("POST", "/api/key/", body).is(201);
     let text = |field: &str| key[field].as_str().unwrap();
     (
         Api::new(server.base_url(), text("key")),
@@ -46,8 +45,7 @@ fn a_terminal_ends_with_its_key_even_if_its_client_reads_nothing() {
     });
     settled(WAITS, Duration::from_secs(60), written);
     let path = format!("/api/key/{id}/");
-    let answer = api.send("DELETE", &path, &Value::Null).unwrap();
-    answer.is(204);
+    api.send("DELETE", &path, &Value::Null).is(204);
     ends(&mut revoked, "not valid any more", 1008);
     kept.run("size", "80 24").unwrap();
     let before = deaf.output.len();
@@ -67,21 +65,14 @@ fn a_terminal_ends_with_its_key_even_if_its_client_reads_nothing() {
 }
 
 #[test]
-fn a_terminal_ends_with_the_expiry_of_its_key() {
+fn a_terminal_ends_with_the_expiry_of_its_key_its_connection_and_its_instance() {
     let (server, api, instance) = start("");
-    let _ssh = SshServer::of(&instance).unwrap();
-    let date = std::process::Command::new("date")
-        .args(["-u", "-d", "+3 seconds", "+%Y-%m-%dT%H:%M:%SZ"])
-        .output();
-    let date = String::from_utf8(date.unwrap().stdout).unwrap();
-    let (soon, _) = key(&server, &api, &json!({ "expires_at": date.trim() }));
+    let ssh = SshServer::of(&instance).unwrap();
+    let (soon, _) = key(&server, &api, &json!({ "expires_at": time("2 seconds") }));
     ends(&mut open(&soon, &instance), "not valid any more", 1008);
-    server.finish().unwrap();
-}
-
-#[test]
-fn a_terminal_ends_when_its_instance_is_stopped_or_deleted() {
-    let (server, api, instance) = start("");
+    let mut terminal = open(&api, &instance);
+    drop(ssh);
+    ends(&mut terminal, "connection to the instance was lost", 1011);
     let _ssh = SshServer::of(&instance).unwrap();
     let mut terminal = open(&api, &instance);
     api.act(uuid(&instance), "stop").is(200);
@@ -91,16 +82,6 @@ fn a_terminal_ends_when_its_instance_is_stopped_or_deleted() {
     let mut terminal = open(&api, &instance);
     api.delete(uuid(&instance)).is(204);
     ends(&mut terminal, "not running", 4001);
-    server.finish().unwrap();
-}
-
-#[test]
-fn a_terminal_ends_with_the_connection_to_its_instance() {
-    let (server, api, instance) = start("");
-    let ssh = SshServer::of(&instance).unwrap();
-    let mut terminal = open(&api, &instance);
-    drop(ssh);
-    ends(&mut terminal, "connection to the instance was lost", 1011);
     server.finish().unwrap();
 }
 

@@ -2,8 +2,8 @@
 
 use super::ends::ends;
 use super::{SshServer, open, start_on};
-use crate::{Expected, kill, uuid};
-use serde_json::{Value, json};
+use crate::{Expected, kill, recorded, uuid};
+use serde_json::json;
 use wharf_tests::{Api, Terminal, lasting_node};
 
 #[test]
@@ -37,10 +37,7 @@ fn the_first_host_key_is_noted_and_no_other_server_gets_the_password() {
     let _right = SshServer::of(&instance).unwrap();
     drop(open(&api, &instance));
 
-    let records = api.get("/api/audit/").is(200);
-    let records: Vec<&Value> = (records.as_array().unwrap().iter())
-        .filter(|record| record["operation"] == "host-key.note")
-        .collect();
+    let records = recorded(&api, "host-key.note");
     assert_eq!(records.len(), 1, "{records:?}");
     assert_eq!(records[0]["instance"], instance["uuid"]);
     assert_eq!(records[0]["subject"], fingerprint);

@@ -8,10 +8,10 @@ mod sessions;
 mod shell;
 pub mod ssh_server;
 
-use crate::{Expected, has};
+use crate::{Expected, has, stores_none};
 use serde_json::{Value, json};
 pub use ssh_server::SshServer;
-use wharf_tests::{Api, Ports, Refused, Server, Terminal, simulated_node};
+use wharf_tests::{Api, Refused, Server, Terminal, simulated_node};
 
 /// Starts a server with these limits, and an instance that runs.
 pub fn start(limits: &str) -> (Server, Api, Value) {
@@ -20,11 +20,8 @@ pub fn start(limits: &str) -> (Server, Api, Value) {
 
 /// Does what [`start`] does, on this node.
 pub fn start_on(node: &str, limits: &str) -> (Server, Api, Value) {
-    let ports = Ports::take().settings();
-    let server = Server::start(&format!("[limits]\n{limits}{ports}{node}")).unwrap();
-    let api = server.user("ann@example.com").unwrap();
-    let created = api.small_container().unwrap();
-    let running = api.wait_for(crate::uuid(&created), "running").unwrap();
+    let (server, api) = crate::start_on(&format!("[limits]\n{limits}"), node);
+    let running = crate::running(&api);
     (server, api, running)
 }
 
@@ -71,22 +68,10 @@ pub fn plainly(api: &Api, path: &str, refused: Refused) -> (u16, Value) {
     (refused.status, refused.body)
 }
 
-/// The records of an operation in the audit log.
-pub fn recorded(api: &Api, operation: &str) -> Vec<Value> {
-    let records = api.get("/api/audit/").is(200);
-    let records = records.as_array().unwrap().iter();
-    let found = records.filter(|record| record["operation"] == operation);
-    found.cloned().collect()
-}
-
 /// Checks that the password of an instance, the key and other secrets are neither in the log nor on the disk.
 pub fn keeps_secrets(server: &Server, api: &Api, instance: &Value, more: &[&str]) {
-    let wrote = server.data_and_log().unwrap();
     let password = instance["original_service_password"].as_str().unwrap();
-    for secret in [&[password, api.key()], more].concat() {
-        let found = wrote.windows(secret.len()).any(|w| w == secret.as_bytes());
-        assert!(!found, "a secret is in the log or the data directory");
-    }
+    stores_none(server, &[&[password, api.key()], more].concat());
 }
 
 /// Checks the refusals of an upgrade by the caller's right: no key, a key without `write`, another user.

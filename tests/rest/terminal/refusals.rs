@@ -1,9 +1,7 @@
 //! Refusals before the upgrade, and with the first message.
 
-use super::{
-    SshServer, is_refused_before_the_upgrade, keeps_secrets, open, plainly, recorded, start,
-};
-use crate::uuid;
+use super::{SshServer, is_refused_before_the_upgrade, keeps_secrets, open, plainly, start};
+use crate::{recorded, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Terminal};
 

@@ -5,7 +5,7 @@ use super::{SshServer, open, start};
 use crate::sign_in::{ANN, ConsoleBrowser, PASSWORD};
 use crate::{Expected, uuid};
 use serde_json::{Value, json};
-use wharf_tests::{Refused, Server, Terminal};
+use wharf_tests::{Refused, Server, Terminal, Tunnel};
 
 /// The words about a session or key that is not valid.
 const INVALID: &str = "not valid any more";
@@ -39,8 +39,7 @@ fn of(server: &Server, browser: &ConsoleBrowser, instance: &Value, query: &str) 
 fn a_terminal_ends_with_the_session_that_opened_it() {
     let (server, key, instance) = start("");
     let _ssh = SshServer::of(&instance).unwrap();
-    let mut first = ConsoleBrowser::new(&server);
-    first.accept(&server, ANN);
+    let first = ConsoleBrowser::accepted(&server, ANN);
     let [second, third] = [(); 2].map(|()| signed_in(&server));
     let mut terminals = [&first, &second, &third].map(|b| of(&server, b, &instance, ""));
     let mut of_key = open(&key, &instance);
@@ -60,8 +59,7 @@ fn a_terminal_ends_with_the_session_that_opened_it() {
     terminals[1].run("size", "80 24").unwrap();
 
     let body = json!({ "current": PASSWORD, "new": "another password" });
-    let changed = third.send("POST", "/auth/password/", &body);
-    changed.is(204);
+    third.send("POST", "/auth/password/", &body).is(204);
     ends(&mut terminals[1], INVALID, 1008);
     terminals[2].run("size", "80 24").unwrap();
 
@@ -76,8 +74,7 @@ fn a_terminal_ends_with_the_session_that_opened_it() {
 fn all_terminals_of_a_user_end_when_the_user_is_disabled() {
     let (server, key, instance) = start("");
     let _ssh = SshServer::of(&instance).unwrap();
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, ANN);
+    let browser = ConsoleBrowser::accepted(&server, ANN);
     let mut of_session = of(&server, &browser, &instance, "");
     let mut of_key = open(&key, &instance);
     server.cli(&["user", "disable", ANN]).unwrap();
@@ -90,12 +87,16 @@ fn all_terminals_of_a_user_end_when_the_user_is_disabled() {
 }
 
 #[test]
-fn a_page_elsewhere_opens_no_terminal_with_the_cookie() {
+fn a_page_elsewhere_opens_no_terminal_and_no_tunnel_with_the_cookie() {
     let (server, key, instance) = start("");
     let _ssh = SshServer::of(&instance).unwrap();
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, ANN);
+    let browser = ConsoleBrowser::accepted(&server, ANN);
     let at = (&instance, "");
+    let tunnel = |headers: &[(&'static str, &str)]| {
+        let headers = [headers, &[("Cookie", browser.cookie.as_str())]].concat();
+        let query = browser.ticket("?port=22");
+        Tunnel::try_open_from(server.base_url(), &headers, uuid(&instance), &query).unwrap()
+    };
     for headers in [
         &[][..],
         &[("Origin", "https://evil.example")],
@@ -104,14 +105,20 @@ fn a_page_elsewhere_opens_no_terminal_with_the_cookie() {
         &[("Origin", "http://127.0.0.1:30000")],
         &[("Sec-Fetch-Site", "same-site")],
     ] {
-        let refused = from(&server, &browser, headers, at).err();
-        let refused = refused.unwrap_or_else(|| panic!("{headers:?} opened a terminal"));
-        assert_eq!(refused.status, 403, "{headers:?}");
-        assert!(refused.body["detail"].is_string(), "{}", refused.body);
+        let terminal = from(&server, &browser, headers, at).err();
+        for (what, refused) in [("terminal", terminal), ("tunnel", tunnel(headers).err())] {
+            let refused = refused.unwrap_or_else(|| panic!("{headers:?} opened a {what}"));
+            assert_eq!(refused.status, 403, "{headers:?} {what}");
+            assert!(refused.body["detail"].is_string(), "{}", refused.body);
+        }
     }
-    let records = key.get("/api/audit/").is(200);
-    assert!(!records.to_string().contains("terminal.open"), "{records}");
+    let records = key.get("/api/audit/").is(200).to_string();
+    for operation in ["terminal.open", "tunnel.open"] {
+        assert!(!records.contains(operation), "{records}");
+    }
     let fetch = [("Sec-Fetch-Site", "same-origin")];
     drop(from(&server, &browser, &fetch, at).unwrap());
+    let opened = tunnel(&[("Origin", server.base_url())]);
+    drop(opened.unwrap_or_else(|refused| panic!("{refused:?}")));
     server.finish().unwrap();
 }

@@ -50,8 +50,7 @@ fn a_tunnel_ends_with_its_key_its_session_and_its_user() {
     let (server, api, instance) = start("");
     let _ssh = SshServer::of(&instance).unwrap();
     let (inside, port) = listener("127.0.0.1");
-    let made = api.send("POST", "/api/key/", &json!({})).unwrap();
-    let made = made.is(201);
+    let made = api.send("POST", "/api/key/", &json!({})).is(201);
     let text = |field: &str| made[field].as_str().unwrap();
     let other = Api::new(server.base_url(), text("key"));
     let of_key = Both::of(&inside, open(&other, &instance, port));
@@ -61,8 +60,7 @@ fn a_tunnel_ends_with_its_key_its_session_and_its_user() {
     api.send("DELETE", &path, &Value::Null).unwrap().is(204);
     of_key.end(INVALID, 1008);
 
-    let mut browser = ConsoleBrowser::new(&server);
-    browser.accept(&server, ANN);
+    let browser = ConsoleBrowser::accepted(&server, ANN);
     let of_session = |browser: &ConsoleBrowser| {
         let headers = [
             ("Cookie", browser.cookie.as_str()),

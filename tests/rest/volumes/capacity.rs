@@ -1,7 +1,7 @@
 //! The room for volumes: quotas, disks of nodes, and nodes that keep none.
 
-use super::{ANN, create, delete, ready, running_with, used};
-use crate::{Expected, has, start_on, start_with, uuid, wait_until};
+use super::{ANN, create, delete, ready, running_with};
+use crate::{Expected, edit, has, start_on, start_with, until_used, uuid, wait_until};
 use serde_json::json;
 use wharf_tests::simulated_node;
 
@@ -32,9 +32,7 @@ fn quotas_limit_volumes() {
         .unwrap();
     create(&api, "third", 1).is(201);
     delete(&api, "first").is(204);
-    wait_until("the quota is free", || {
-        Ok((used(&api, "volume_gib") == 5).then_some(()))
-    });
+    until_used(&api, "volume_gib", 5);
     create(&api, "fourth", 6).is(201);
     server.finish().unwrap();
 }
@@ -86,13 +84,11 @@ fn a_configuration_without_the_node_of_a_volume_is_refused() {
     ready(&api, "first", 1);
     ready(&api, "second", 1);
     server.terminate().unwrap();
-    let path = server.config_path();
-    let before = std::fs::read_to_string(&path).unwrap();
-    let after = before.replace("name = \"two\"", "name = \"three\"");
-    std::fs::write(&path, after).unwrap();
+    let (two, three) = ("name = \"two\"", "name = \"three\"");
+    edit(&server, two, three);
     let refused = server.run().unwrap_err().to_string();
     has(&refused, "(second) on node two");
-    std::fs::write(&path, before).unwrap();
+    edit(&server, three, two);
     server.run().unwrap();
     server.finish().unwrap();
 }

@@ -7,9 +7,7 @@ mod claims;
 mod failures;
 mod shares;
 
-pub use bill::millis;
-
-use crate::{Expected, has, start, start_with, wait_until};
+use crate::{Expected, has, made, start, start_with, until_used, used, wait_until};
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Api, Server};
 
@@ -67,13 +65,7 @@ fn with_volumes(volumes: Value) -> Value {
 /// Creates the smallest container with a volume at `/data`, and waits until it runs.
 fn running_with(api: &Api, volume: &str, read_only: bool) -> Value {
     let mount = json!([{ "volume": volume, "path": "/data", "read_only": read_only }]);
-    let created = api.create(&with_volumes(mount)).is(201);
-    api.wait_for(crate::uuid(&created), "running").unwrap()
-}
-
-fn used(api: &Api, field: &str) -> u64 {
-    let quota = api.get("/api/quota/").is(200);
-    quota[field]["used"].as_u64().unwrap()
+    made(api, &with_volumes(mount))
 }
 
 /// The types of events of a volume.
@@ -83,55 +75,6 @@ fn events(api: &Api, volume: &str) -> Vec<String> {
     let own = events.filter(|event| event["volume"] == volume);
     own.map(|event| event["type"].as_str().unwrap().to_owned())
         .collect()
-}
-
-#[test]
-fn a_volume_is_made_renamed_and_deleted() {
-    let (server, api) = start();
-    let created = create(&api, "genome", 20).is(201);
-    assert_eq!(created["name"], "genome");
-    assert_eq!(created["size_gib"], 20);
-    assert_eq!(created["cpu_tier"], "general-purpose");
-    assert_eq!(created["storage_cost_hourly_usd"], 0.00014);
-    assert_eq!(created["owner_email"], ANN);
-    assert_eq!(created["shared"], false);
-    assert_eq!(created["attached_to"], json!([]));
-    assert_eq!(created["reason"], Value::Null);
-    let id = id(&created).to_owned();
-    let ready = until_state(&api, "genome", "ready");
-    assert_eq!(ready["id"], created["id"]);
-    assert_eq!(one(&api, &id).is(200), ready);
-    assert_eq!(one(&api, &id.to_uppercase()).is(200), ready);
-    assert_eq!(api.get("/api/volume/").is(200), json!([ready]));
-    assert_eq!((used(&api, "n_volumes"), used(&api, "volume_gib")), (1, 20));
-
-    let renamed = rename(&api, "genome", &json!({ "name": "reference" })).is(200);
-    assert_eq!(renamed["name"], "reference");
-    assert_eq!(rename(&api, &id, &json!({})).is(200), renamed);
-    one(&api, "genome").is(404);
-    create(&api, "genome", 1).is(201);
-    let taken = rename(&api, &id, &json!({ "name": "genome" })).is(400);
-    assert_eq!(taken["name"], json!(["is already taken"]));
-
-    delete(&api, "genome").is(204);
-    delete(&api, &id).is(204);
-    has(
-        delete(&api, &id).is(404)["detail"].as_str().unwrap(),
-        "Volume",
-    );
-    one(&api, "reference").is(404);
-    assert_eq!(api.get("/api/volume/").is(200), json!([]));
-    wait_until("the claims are free", || {
-        Ok((used(&api, "n_volumes") == 0).then_some(()))
-    });
-    assert_eq!(used(&api, "volume_gib"), 0);
-    let expected = ["created", "ready", "renamed", "deleted"].map(|kind| format!("volume-{kind}"));
-    assert_eq!(events(&api, &id), expected);
-    let log = api.get("/api/audit/").is(200).to_string();
-    for operation in ["volume.create", "volume.update", "volume.delete"] {
-        has(&log, operation);
-    }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -152,6 +95,16 @@ fn events_of_volumes_have_the_volume_and_no_instance() {
     assert_eq!(events[1]["actor"]["kind"], "node");
     let of_operator = server.cli(&["events", id(&volume)]).unwrap();
     has(&of_operator, "volume-ready");
+    rename(&api, "genome", &json!({ "name": "reference" })).is(200);
+    delete(&api, "reference").is(204);
+    until_used(&api, "n_volumes", 0);
+    assert_eq!(used(&api, "volume_gib"), 0);
+    let expected = ["created", "ready", "renamed", "deleted"].map(|kind| format!("volume-{kind}"));
+    assert_eq!(self::events(&api, id(&volume)), expected);
+    let log = api.get("/api/audit/").is(200).to_string();
+    for operation in ["volume.create", "volume.update", "volume.delete"] {
+        has(&log, operation);
+    }
     server.finish().unwrap();
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use wharf_tests::{simulated_node, small};
 
 /// Kills of the server.
-const KILLS: usize = 5;
+const KILLS: usize = 3;
 
 #[test]
 fn no_delivery_is_lost_when_the_server_is_killed() {

@@ -4,22 +4,12 @@ use super::{
     LOOPBACK, Receiver, create, deliveries, events, get, ids, post, start, until_delivery,
 };
 use crate::bill::fake_clock;
-use crate::{running, uuid};
+use crate::{free_port, millis, running, uuid};
 use serde_json::Value;
 
 /// Milliseconds between two times of a delivery.
 fn pause(delivery: &Value) -> i64 {
-    let millis = |field: &str| {
-        let text = delivery[field].as_str().unwrap();
-        // Both are within a day, and the pause is far shorter.
-        let clock = &text[text.len() - 13..text.len() - 1];
-        let parts: Vec<i64> = clock
-            .split([':', '.'])
-            .map(|p| p.parse().unwrap())
-            .collect();
-        ((parts[0] * 60 + parts[1]) * 60 + parts[2]) * 1000 + parts[3]
-    };
-    (millis("next_attempt_at") - millis("at")).rem_euclid(24 * 3_600_000)
+    millis(&delivery["next_attempt_at"]) - millis(&delivery["at"])
 }
 
 #[test]
@@ -56,21 +46,6 @@ fn a_failure_is_repeated_with_growing_pauses_until_the_receiver_answers_with_a_s
         assert!(request.is_signed_by(&secret));
     }
     assert_eq!(receiver.requests().len(), 3);
-    server.finish().unwrap();
-}
-
-#[test]
-fn a_receiver_says_when_the_next_attempt_is_welcome() {
-    let (server, ann) = start();
-    let receiver = Receiver::gated();
-    let (webhook, _) = create(&ann, &receiver, &["created"]);
-    ann.small_container().unwrap();
-    receiver.wait(1);
-    receiver.answer("429 Slow\r\nRetry-After: 600");
-    let failed = until_delivery(&ann, &webhook, |last| last["attempt"] == 1);
-    assert_eq!(failed["status"], 429);
-    let pause = pause(&failed);
-    assert!((600_000..=750_000).contains(&pause), "{failed}");
     server.finish().unwrap();
 }
 
@@ -150,18 +125,33 @@ fn a_delivery_is_given_up_after_three_days_and_a_webhook_is_disabled_after_five(
 }
 
 #[test]
-fn a_receiver_that_is_not_there_is_a_failure_with_its_reason() {
+fn a_failure_has_its_reason_and_its_pause() {
     let (server, ann) = start();
-    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut receiver = Receiver::start();
-    receiver.url = format!("http://{}/hook", unused.local_addr().unwrap());
-    drop(unused);
-    let (webhook, _) = create(&ann, &receiver, &[]);
-    post(&ann, &format!("{webhook}test/"), 202);
-    let failed = until_delivery(&ann, &webhook, |last| last["attempt"] == 1);
-    assert_eq!(failed["error"], "no connection to the receiver");
-    assert_eq!(failed["status"], Value::Null);
-    assert_eq!(failed["state"], "pending");
+    let failed = |receiver: &Receiver| {
+        let (webhook, _) = create(&ann, receiver, &[]);
+        post(&ann, &format!("{webhook}test/"), 202);
+        let failed = until_delivery(&ann, &webhook, |last| last["attempt"] == 1);
+        assert_eq!(failed["state"], "pending");
+        failed
+    };
+    let mut absent = Receiver::start();
+    absent.url = format!("http://127.0.0.1:{}/hook", free_port());
+    let of_absent = failed(&absent);
+    assert_eq!(of_absent["error"], "no connection to the receiver");
+    assert!(of_absent["status"].is_null());
+
+    let target = Receiver::start();
+    let redirect = format!("307 Elsewhere\r\nLocation: {}", target.url);
+    let redirected = failed(&Receiver::with(&redirect, None));
+    assert_eq!(redirected["status"], 307);
+    assert_eq!(redirected["error"], "redirects are not followed");
+    assert!(target.requests().is_empty());
+
+    // A receiver says when the next attempt is welcome.
+    let slowed = failed(&Receiver::with("429 Slow\r\nRetry-After: 600", None));
+    assert_eq!(slowed["status"], 429);
+    let pause = pause(&slowed);
+    assert!((600_000..=750_000).contains(&pause), "{slowed}");
     server.finish().unwrap();
 }
 

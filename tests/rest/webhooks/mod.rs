@@ -7,7 +7,7 @@ mod places;
 mod refusals;
 mod tls;
 
-use crate::{Expected, start_on, wait_until};
+use crate::{Expected, start_under, wait_until};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,7 +15,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
-use wharf_tests::{Api, Server, simulated_node};
+use wharf_tests::{Api, Server};
 
 /// The settings that let webhooks reach a receiver on loopback.
 pub const LOOPBACK: &str = "[webhook]\nhttp = true\nallow = [\"127.0.0.0/8\", \"::1/128\"]\n";
@@ -26,9 +26,7 @@ fn start() -> (Server, Api) {
 }
 
 fn start_with(webhook: &str) -> (Server, Api) {
-    let node = simulated_node("one", "");
-    let (server, api) = start_on("", &format!("{webhook}{node}"));
-    (server, api)
+    start_under(webhook, "")
 }
 
 /// A request to a receiver.
@@ -197,8 +195,7 @@ fn serve(
 /// Creates a webhook. Returns its path and its secret.
 pub fn create(api: &Api, receiver: &Receiver, types: &[&str]) -> (String, Value) {
     let body = json!({ "url": receiver.url, "types": types });
-    let webhook = api.send("POST", "/api/webhook/", &body).unwrap();
-    let webhook = webhook.is(201);
+    let webhook = api.send("POST", "/api/webhook/", &body).is(201);
     let id = webhook["id"].as_str().unwrap();
     (format!("/api/webhook/{id}/"), webhook["secret"].clone())
 }

@@ -61,8 +61,8 @@ pub struct Options {
     /// Small sizes and no engines, about a minute: a test of the program, not of the speed.
     #[arg(long)]
     quick: bool,
-    /// Only measurements whose name contains this: engine, page, snapshot, tunnel, vm, peers,
-    /// read, create, start, idle, gateway, bystander, scale.
+    /// Only measurements whose name contains this: engine, page, snapshot, backup, tunnel,
+    /// vm, peers, read, create, start, idle, gateway, bystander, scale.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// The directory of the table, bench.json [default: target/bench].

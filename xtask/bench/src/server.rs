@@ -46,6 +46,14 @@ impl Wharf {
         process::resident_kib(self.server.process_id())
     }
 
+    /// The most memory that work takes beyond what is in use before, MiB.
+    pub fn memory_during(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+        let id = self.server.process_id();
+        let before = process::forget_peak(id)?;
+        work()?;
+        Ok(process::peak_kib(id).saturating_sub(before) as f64 / 1024.0)
+    }
+
     /// Kills the process, as a crash would.
     pub fn kill(self) -> Result<()> {
         self.server.kill()

@@ -1,6 +1,6 @@
 //! The acts of scripts. An act is one function, and one line in the list of its file.
 
-use crate::acts::{instance, machine, operator, page, snapshot, volume, webhook};
+use crate::acts::{backup, instance, machine, operator, page, snapshot, volume, webhook};
 use crate::setup::USERS;
 use crate::sim::Sim;
 use std::fmt;
@@ -44,6 +44,7 @@ pub fn all() -> impl Iterator<Item = &'static Act> {
         instance::ACTS,
         volume::ACTS,
         snapshot::ACTS,
+        backup::ACTS,
         page::ACTS,
         webhook::ACTS,
         operator::ACTS,

@@ -8,7 +8,7 @@ use crate::receivers::SimReceivers;
 use crate::script::Step;
 use crate::setup::USERS;
 use crate::sim::{EndOfProcess, Outside, Sim, UserKey};
-use crate::world::WorldDriver;
+use crate::world::{SimReach, WorldDriver};
 use anyhow::{Context, Result, anyhow};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use wharf_accounts::Accounts;
 use wharf_accounts::key::KeyRequest;
+use wharf_backups::Backups;
 use wharf_config::Config;
 use wharf_db::{BatchWriter, Db, DbBounds, Read as _, Rows as _, VOLUMES_ON};
 use wharf_domain::audit::Origin;
@@ -30,6 +31,7 @@ use wharf_ground::config::SharedConfig;
 use wharf_ground::random::Random;
 use wharf_ground::vault::Vault;
 use wharf_hooks::Webhooks;
+use wharf_instances::nodes::NodeState;
 use wharf_instances::{App, AppParts, SharedInventory, reconciler, retention};
 use wharf_operations::Operator;
 use wharf_operations::schema::SCHEMA;
@@ -37,6 +39,9 @@ use wharf_plugin::NodeDriver;
 
 /// The time in which everything settles once there are no more faults.
 const SETTLES: Duration = Duration::from_secs(5 * 60);
+
+/// The most pauses of backups after that, each before another attempt.
+const MAX_PAUSES: u32 = 6;
 
 /// The way in which a process has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,9 +101,16 @@ async fn settle(sim: &Sim) {
     outside.disk.lock().strike(None);
     outside.received.lock().is_calm = true;
     let operator = Operator::of(&sim.app, &sim.accounts);
-    let replaced = outside.world.calm(&pinned(&sim.db));
+    let pinned = pinned(&sim.db);
+    let mut replaced = outside.world.calm(&pinned);
     // The operator accepts an engine once it is within reach.
     sleep(Duration::from_secs(30)).await;
+    // A store that the engine showed before Wharf knew a mark is gone.
+    let nodes = sim.outside.setup.nodes().into_iter().map(|node| node.name);
+    replaced.extend(nodes.filter(|node| {
+        let state = sim.app.nodes().state(node);
+        !pinned.contains_key(node) && matches!(state, NodeState::Outage(_))
+    }));
     for node in replaced {
         let words = format!("accepts the engine of {node}");
         let ask = Ask::Accept(node.clone());
@@ -107,6 +119,12 @@ async fn settle(sim: &Sim) {
             .await;
     }
     sleep(SETTLES).await;
+    for _ in 0..MAX_PAUSES {
+        let Some(pause) = sim.pause_of_backups() else {
+            break;
+        };
+        sleep(pause + Duration::from_secs(30)).await;
+    }
     sim.check();
     let settled = outside.model.lock().settled(&sim.look());
     if let Err(why) = settled {
@@ -205,9 +223,11 @@ async fn start(outside: &Arc<Outside>) -> Result<Started> {
     tokio::spawn(write(batches, Arc::clone(&writing)));
     let accounts = Accounts::load(db.clone(), clock.clone(), shared.clone()).map_err(failed)?;
     let vault = Vault::open(setup.data_dir(), &db).await?;
+    // Content on its way ends with its process.
+    let plugins = setup.plugins.without_offers();
     let drivers = config.node.iter().map(|node| {
         let node = NodeId(node.name.clone());
-        let driver = WorldDriver::new(&outside.world, node.clone());
+        let driver = WorldDriver::new(&outside.world, node.clone(), plugins.offers());
         (node, NodeDriver::new(driver))
     });
     let process = *outside.processes.lock();
@@ -227,14 +247,21 @@ async fn start(outside: &Arc<Outside>) -> Result<Started> {
         inventory,
         clock: clock.clone(),
         random: random("random"),
-        plugins: setup.plugins.clone(),
         drivers: drivers.collect(),
+        plugins,
         vault,
         installation: "simulation".to_owned(),
         guests: tokio::runtime::Handle::current(),
     });
+    let backups = Backups::new(
+        Arc::clone(&app),
+        random("backups"),
+        Arc::clone(&accounts),
+        Arc::new(SimReach(outside.world.clone())),
+    );
     let sim = Sim {
         app: Arc::clone(&app),
+        backups: Arc::clone(&backups),
         db: db.clone(),
         accounts,
         webhooks: Arc::clone(&webhooks),
@@ -248,6 +275,7 @@ async fn start(outside: &Arc<Outside>) -> Result<Started> {
     let (stopping, stopped) = watch::channel(false);
     tokio::spawn(reconciler::run(Arc::clone(&app), nudged, stopped.clone()));
     tokio::spawn(retention::run(Arc::clone(&app), stopped.clone()));
+    tokio::spawn(wharf_backups::run(backups, stopped.clone()));
     let receivers = Arc::new(SimReceivers::new(outside, clock.clone()));
     tokio::spawn(wharf_hooks::run_with(webhooks, receivers, stopped.clone()));
     tokio::spawn(clock_watch::run(db, clock, stopped));

@@ -10,8 +10,10 @@ use crate::world::World;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
 use wharf_accounts::Accounts;
+use wharf_backups::{BACKUPS, Backups};
 use wharf_db::{Db, Read as _, Rows as _};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId};
@@ -124,6 +126,9 @@ impl ProcessEnd {
     }
 }
 
+/// After so many attempts at a backup, the pause is too long for a run.
+pub const OFTEN: u32 = 9;
+
 /// A process of Wharf within a run. Clones share it.
 #[derive(Clone)]
 pub struct Sim {
@@ -131,6 +136,7 @@ pub struct Sim {
     pub db: Db,
     pub accounts: Arc<Accounts>,
     pub webhooks: Arc<Webhooks>,
+    pub backups: Arc<Backups>,
     pub config: SharedConfig,
     pub outside: Arc<Outside>,
 }
@@ -229,6 +235,22 @@ impl Sim {
         self.accounts
             .keys
             .authenticate(&key.text, "simulated".into())
+    }
+
+    /// The longest pause before the next attempt at a backup, unless it is very long. None if there is nothing to do.
+    pub fn pause_of_backups(&self) -> Option<Duration> {
+        let now = self.app.clock().now();
+        let read = self.db.read(|rows| {
+            let mut longest = None;
+            for row in rows.all(&BACKUPS)? {
+                let (.., backup) = row?;
+                let work = backup.work.filter(|work| work.failed < OFTEN);
+                let pause = work.map(|work| Duration::from_millis(work.due.millis_since(now)));
+                longest = longest.max(pause);
+            }
+            Ok(longest)
+        });
+        read.unwrap_or_default()
     }
 
     /// The instances of all users, in the order of their ids.

@@ -17,6 +17,8 @@ use std::time::Instant;
 const ALL: &str = "WHARF_TEST_ALL";
 /// The variable that limits how many tests of one executable run at a time.
 const THREADS: &str = "RUST_TEST_THREADS";
+/// The executable whose tests mostly wait, so that one more runs at a time.
+const WAITING: &str = "rest";
 
 /// A test executable.
 #[derive(Debug)]
@@ -113,7 +115,8 @@ impl Executable {
         command.envs(selection.all.then_some((ALL, "1")));
         if env::var_os(THREADS).is_none() {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            command.env(THREADS, cores.to_string());
+            let threads = cores + usize::from(self.name == WAITING);
+            command.env(THREADS, threads.to_string());
         }
         let since = Instant::now();
         let status = command.status();

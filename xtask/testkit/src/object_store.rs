@@ -9,6 +9,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use s3s::auth::SimpleAuth;
+use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{Body, HttpError, HttpResponse};
 use s3s_fs::FileSystem;
@@ -67,6 +68,10 @@ impl ObjectStore {
         let files = FileSystem::new(directory);
         let files = files.map_err(|error| anyhow::anyhow!("cannot keep objects: {error:?}"))?;
         let mut service = S3ServiceBuilder::new(files);
+        // Tests show Wharf other clocks.
+        let mut config = S3Config::default();
+        config.presigned_url_max_skew_time_secs = u32::MAX;
+        service.set_config(Arc::new(StaticConfigProvider::new(Arc::new(config))));
         service.set_auth(SimpleAuth::from_single(ACCESS_KEY_ID, SECRET_ACCESS_KEY));
         let service = service.build();
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;

@@ -525,6 +525,44 @@ export type BackupRequest = {
     bucket: string;
 };
 
+export type BackupPlanRequest = {
+    /**
+     * UUID or name of the bucket.
+     */
+    bucket: string;
+    /**
+     * Hours between two backups.
+     */
+    every_h: number;
+    /**
+     * Number of backups of the plan that are kept.
+     */
+    keep: number;
+    /**
+     * Days after which a backup of the plan is deleted; the newest one that is done never is.
+     */
+    keep_days?: number | null;
+};
+
+export type BackupPlan = {
+    /**
+     * UUID of the bucket.
+     */
+    bucket: Uuid;
+    /**
+     * Name of the bucket.
+     */
+    bucket_name: string;
+    every_h: number;
+    keep: number;
+    keep_days: number | null;
+    created_at: Time;
+    /**
+     * Time at which the next backup is due.
+     */
+    next_at: Time;
+};
+
 /**
  * The state of a backup. Of a failed one, `reason` says why, and nothing stays in the bucket.
  */
@@ -586,6 +624,36 @@ export type Backup = {
      * Whether it is being verified.
      */
     verifying: boolean;
+    /**
+     * Whether a plan made it.
+     */
+    planned: boolean;
+};
+
+export type RecreateRequest = {
+    /**
+     * UUID of a backup of this instance, or `newest`; null or absent for an empty disk.
+     */
+    backup?: string | null;
+};
+
+export type Recreation = {
+    /**
+     * The newest complete backup; null if there is none.
+     */
+    backup: Backup | null;
+    /**
+     * Time at which the instance was lost; null if its events are not kept any more.
+     */
+    lost_at: Time | null;
+    /**
+     * Seconds between the backup and the loss; null without one of them.
+     */
+    missing_s: number | null;
+    /**
+     * Names of the volumes that the instance had, which it comes back without.
+     */
+    volumes_lost: Array<string>;
 };
 
 export type BackupList = Array<Backup>;

@@ -5,7 +5,7 @@ import { partHeader, ticket } from "../part";
 import type { Happening } from "../shapes";
 
 /** Lists that change without an event. */
-const LISTS = ["audit", "host-keys", "keys", "ssh-keys", "webhooks"] as const;
+const LISTS = ["audit", "backups", "buckets", "host-keys", "keys", "ssh-keys", "webhooks"] as const;
 export type List = (typeof LISTS)[number];
 
 /** Why nobody is signed in any more: in another tab, as the server says, or for an unknown reason. */

@@ -29,7 +29,7 @@ export function Audit() {
   };
   useEffect(() => {
     void read(FIRST);
-    return onChange("audit", () => void read(FIRST));
+    return onChange(["audit"], () => void read(FIRST));
   }, []);
   const names = new Map(instances.value.map((i) => [i.uuid, i.name]));
   const about = (record: AuditRecord) => {

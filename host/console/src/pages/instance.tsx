@@ -6,12 +6,14 @@ import { useEffect } from "preact/hooks";
 import { asProblem, get } from "../api";
 import { commands } from "../commands";
 import { diskRate, duration, fullRate, gib, isStopped, money, rate, rateNow } from "../format";
-import { DeleteDialog, RecreateButton, StartButton, StopDialog } from "../parts/actions";
+import { DeleteDialog, StartButton, StopDialog } from "../parts/actions";
+import { InstanceBackups } from "../parts/backups";
 import { Ago, Command, Copy, Facts, Head, State } from "../parts/basics";
 import { Chart } from "../parts/chart";
 import { EventList, reasonOf, useInstanceEvents } from "../parts/event-list";
 import { Ports, Rename, Resize } from "../parts/instance-forms";
 import { InstanceVolumes } from "../parts/mounts";
+import { RecreateButton } from "../parts/recreate";
 import { Shares } from "../parts/shares";
 import { InstanceSnapshots } from "../parts/snapshots";
 import { useSamples } from "../parts/spark";
@@ -49,13 +51,14 @@ export function InstancePage({ name }: { name: string }) {
   );
 }
 
-type Tab = "overview" | "events" | "volumes" | "snapshots" | "share" | "resize" | "settings";
+type Tab = "overview" | "events" | "volumes" | "snapshots" | "backups" | "share" | "resize" | "settings";
 
 const TABS: [Tab, string][] = [
   ["overview", "Overview"],
   ["events", "Events"],
   ["volumes", "Volumes"],
   ["snapshots", "Snapshots"],
+  ["backups", "Backups"],
   ["share", "Share"],
   ["resize", "Resize"],
   ["settings", "Settings"],
@@ -148,6 +151,7 @@ function Shown({ instance: i }: { instance: InstanceInList }) {
         )}
         {tab.value === "volumes" && <InstanceVolumes instance={i} />}
         {tab.value === "snapshots" && <InstanceSnapshots instance={i} />}
+        {tab.value === "backups" && <InstanceBackups instance={i} />}
         {tab.value === "share" && <Shares instance={i} changed={events.value[0]?.id} />}
         {tab.value === "events" && (
           <>
@@ -202,7 +206,7 @@ function Reach({ instance: i }: { instance: InstanceInList }) {
     const read = () => void get<HostKey[]>(path).then((list) => (keys.value = list), () => {});
     read();
     // The first key may be noted after the instance became reachable.
-    return onChange("host-keys", read);
+    return onChange(["host-keys"], read);
   }, [i.uuid, running]);
   const password = i.original_service_password;
   const key = keys.value.find((k) => k.type === "ssh-ed25519") ?? keys.value[0];

@@ -89,39 +89,6 @@ export function StartButton({ instance, small = false }: { instance: InstanceInL
   );
 }
 
-/** A button that creates a lost instance again. */
-export function RecreateButton({ instance }: { instance: InstanceInList }) {
-  const action = useAction();
-  const recreate = () =>
-    action.run(async () => {
-      put(await send<InstanceInList>("POST", path(instance, "recreate/")));
-      announce(`${instance.name} is being created again`);
-    });
-  return (
-    <>
-      <button
-        type="button"
-        class="primary"
-        onClick={recreate}
-        disabled={action.busy}
-        title={`Create ${instance.name} again, with an empty disk, for ${rate(fullRate(instance))}`}
-      >
-        Create again
-      </button>
-      {action.problem && (
-        <Dialog title={`${instance.name} was not created again`} onClose={action.clear}>
-          <Alert words={action.problem.message} />
-          <div class="buttons">
-            <button type="button" onClick={action.clear}>
-              Close
-            </button>
-          </div>
-        </Dialog>
-      )}
-    </>
-  );
-}
-
 interface DeleteProps {
   instance: InstanceInList;
   onClose: () => void;

@@ -15,8 +15,8 @@ export interface Data<T> {
   reload: () => Promise<void>;
 }
 
-/** Reads a path when the page opens, again on `reload`, and again when `list` has changed. */
-export function useData<T>(path: string, list?: List): Data<T> {
+/** Reads a path when the page opens, again on `reload`, and again when one of `lists` has changed. */
+export function useData<T>(path: string, ...lists: List[]): Data<T> {
   const value = useSignal<T | null>(null);
   const error = useSignal<string | null>(null);
   const reload = async () => {
@@ -29,8 +29,8 @@ export function useData<T>(path: string, list?: List): Data<T> {
   };
   useEffect(() => {
     void reload();
-    return list && onChange(list, () => void reload());
-  }, [path, list]);
+    return onChange(lists, () => void reload());
+  }, [path, ...lists]);
   return { value: value.value, error: error.value, reload };
 }
 

@@ -14,7 +14,8 @@ const GONE = ["deleted", "volume-deleted"];
 function pageOf({ instance, volume, snapshot, type }: Happening): string | null {
   if (GONE.includes(type)) return null;
   if (!instance) return volume ? `/volumes/${volume}` : null;
-  return `/instances/${find(instance)?.name ?? instance}${snapshot ? "#snapshots" : ""}`;
+  const tab = snapshot ? "#snapshots" : type.startsWith("backup-") ? "#backups" : "";
+  return `/instances/${find(instance)?.name ?? instance}${tab}`;
 }
 
 /** The name of the thing of an event. That of a snapshot is unique for its instance alone. */

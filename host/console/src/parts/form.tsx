@@ -61,6 +61,8 @@ interface InputProps {
   width?: "short" | "mid" | "long" | "mono";
   /** The lines of a text, or one line. */
   rows?: number;
+  /** Whether the text is hidden. */
+  secret?: boolean;
   /** The keyboard of a phone. */
   mode?: "numeric" | "url";
   /** Runs with each change. */
@@ -68,14 +70,15 @@ interface InputProps {
 }
 
 /** A labelled text. */
-export function Input({ label, value, errors, hint, placeholder, width, rows, mode, onChange }: InputProps) {
+export function Input({ label, value, errors, hint, placeholder, width, rows, secret, mode, onChange }: InputProps) {
   return (
     <Field label={label} errors={errors} hint={hint}>
       {(attributes) => {
         const all = {
           ...attributes,
           class: width,
-          autocomplete: "off",
+          // Browsers offer saved passwords in a hidden field without this.
+          autocomplete: secret ? "new-password" : "off",
           spellcheck: false,
           placeholder,
           value: value.value,
@@ -84,7 +87,8 @@ export function Input({ label, value, errors, hint, placeholder, width, rows, mo
             onChange?.(value.value);
           },
         };
-        return rows ? <textarea {...all} rows={rows} /> : <input {...all} inputMode={mode} />;
+        if (rows) return <textarea {...all} rows={rows} />;
+        return secret ? <input {...all} type="password" /> : <input {...all} inputMode={mode} />;
       }}
     </Field>
   );

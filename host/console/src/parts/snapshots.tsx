@@ -4,20 +4,17 @@ import { useSignal } from "@preact/signals";
 import { send } from "../api";
 import { commands } from "../commands";
 import { rate, snapshotRate } from "../format";
-import { go } from "../router";
-import type { CloneRequest, Estimate, Instance, InstanceInList, Snapshot, SnapshotEstimate, VolumeMount } from "../shapes";
+import type { Instance, InstanceInList, Snapshot, SnapshotEstimate } from "../shapes";
 import { put } from "../store";
 import { useAction } from "./action";
 import { Ago, Alert, announce, Command, Dialog, State } from "./basics";
+import { CreateFrom } from "./create-from";
 import { type Data, useLive } from "./data";
-import { Form, number, SIZE_RANGES, SizeInputs } from "./form";
+import { Form } from "./form";
 import { NameInput } from "./instance-forms";
-import { KeyChoice } from "./key-choice";
 import { Listing } from "./listing";
-import { MountChoice } from "./mounts";
-import { usePrice } from "./price";
+import { Plan } from "./plan";
 import { Confirm } from "./remove";
-import { Plan } from "./snapshot-plan";
 
 /** The snapshots of an instance. */
 export const useSnapshots = (i: InstanceInList) => useLive<Snapshot[]>(`/api/snapshot/?instance=${i.uuid}`);
@@ -90,10 +87,20 @@ export function InstanceSnapshots({ instance: i }: { instance: InstanceInList })
           ),
         }}
       />
-      <Plan instance={i} possible={!estimate.error} />
+      <Plan what="snapshot" instance={i} possible={!estimate.error} />
       <Command line={commands.snapshots(i.name)} note="lists these snapshots in a terminal." />
       {of && way === "restore" && <RestoreDialog instance={i} of={of} onClose={close} />}
-      {of && way === "clone" && <CloneDialog instance={i} of={of} onClose={close} />}
+      {of && way === "clone" && (
+        <CreateFrom
+          title={`Clone ${of.name}`}
+          of={{ ...i, disk_size_gib: of.disk_size_gib }}
+          path={`/api/snapshot/${of.id}/clone/`}
+          command={(body) => commands.clone(of, body)}
+          onClose={close}
+        >
+          Another instance begins with this disk, on the host of {i.name}.
+        </CreateFrom>
+      )}
     </>
   );
 }
@@ -191,69 +198,5 @@ function RestoreDialog({ instance: i, of, onClose }: DialogProps) {
         </label>
       </fieldset>
     </Confirm>
-  );
-}
-
-/** Creates an instance from a snapshot. */
-function CloneDialog({ instance: i, of, onClose }: DialogProps) {
-  const action = useAction();
-  const name = useSignal("");
-  const key = useSignal("");
-  const mounts = useSignal<VolumeMount[]>([]);
-  const size = useSignal({
-    n_vcpus: String(i.n_vcpus),
-    mem_gib: String(i.mem_gib),
-    disk_size_gib: String(of.disk_size_gib),
-  });
-  const estimate = useSignal<Estimate | null>(null);
-  const volumes = mounts.value.filter((mount) => mount.volume && mount.path);
-  const body = {
-    n_vcpus: number(size.value.n_vcpus),
-    mem_gib: number(size.value.mem_gib),
-    disk_size_gib: number(size.value.disk_size_gib),
-    ...(name.value && { name: name.value }),
-    ...(key.value && { public_key: key.value }),
-    ...(volumes.length > 0 && { volumes }),
-  } as CloneRequest;
-  usePrice({ ...body, flavor: i.flavor, resource_type: "container", cpu_tier: i.cpu_tier }, estimate, useSignal(null));
-  const clone = async () => {
-    const made = await send<Instance>("POST", `/api/snapshot/${of.id}/clone/`, body);
-    put(made);
-    announce(`${made.name} is being created`);
-    go(`/instances/${made.name}`);
-  };
-  const errors = action.problem?.fields ?? {};
-  return (
-    <Dialog title={`Clone ${of.name}`} onClose={onClose}>
-      <Form
-        plain
-        verb="Create instance"
-        action={action}
-        work={clone}
-        command={commands.clone(of, body)}
-        fields={["name", ...Object.keys(size.value), "public_key", "volumes"]}
-        onClose={onClose}
-      >
-        <p class="muted">
-          Another instance begins with this disk, on the host of {i.name}. It has a password and SSH host keys of
-          its own. Secrets that you put on the disk are copied.
-        </p>
-        <NameInput name={name} action={action} placeholder="calm-heron-7" />
-        <SizeInputs
-          value={size.value}
-          hints={{ ...SIZE_RANGES, disk_size_gib: `${of.disk_size_gib} to 2,000` }}
-          errors={errors}
-          onChange={(change) => {
-            size.value = { ...size.value, ...change };
-            action.clear();
-          }}
-        />
-        <KeyChoice value={key.value} errors={errors["public_key"]} onChange={(text) => (key.value = text)} />
-        <MountChoice mounts={mounts} errors={errors["volumes"]} onChange={action.clear} />
-        <p>
-          <b class="number">{estimate.value ? rate(estimate.value.hourly_usd) : "–"}</b> while it runs
-        </p>
-      </Form>
-    </Dialog>
   );
 }

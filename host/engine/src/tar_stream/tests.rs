@@ -34,7 +34,7 @@ fn passed(tar: &[u8], gone: &[String], size: usize) -> (Vec<u8>, bool) {
         &Rewrite {
             gone,
             kept,
-            is_foreign: false,
+            ..Rewrite::default()
         },
         size,
     )
@@ -95,7 +95,7 @@ fn a_mount_and_the_directory_around_it_are_not_emptied() {
         &Rewrite {
             gone,
             kept,
-            is_foreign: false,
+            ..Rewrite::default()
         },
         512,
     );
@@ -226,4 +226,174 @@ fn entries_that_no_engine_writes_are_refused_from_outside() {
     };
     let begun = TarStream::begin(&rewrite, &mut Vec::new());
     assert_eq!(begun.err(), Some(Malformed::Foreign));
+}
+
+/// An archive as the engine makes one of a container, with long names in each form.
+fn of_image() -> Vec<u8> {
+    let mut tar = Vec::new();
+    let mut add =
+        |path: &str, kind: EntryType, link: &str, content: &[u8], records: &[(&str, &[u8])]| {
+            let mut header = Header::new_ustar();
+            let fields = header.as_ustar_mut().unwrap();
+            // As Go does, if the name is too long.
+            let cut = path.len().saturating_sub(80);
+            let cut = path
+                .get(cut..)
+                .unwrap()
+                .find('/')
+                .filter(|_| cut > 0)
+                .map(|at| cut + at);
+            let (prefix, name) = cut.map_or(("", path), |at| (&path[..at], &path[at + 1..]));
+            fields.prefix[..prefix.len()].copy_from_slice(prefix.as_bytes());
+            fields.name[..name.len()].copy_from_slice(name.as_bytes());
+            fields.linkname[..link.len()].copy_from_slice(link.as_bytes());
+            header.set_entry_type(kind);
+            header.set_mode(0o755);
+            header.set_size(content.len() as u64);
+            header.set_cksum();
+            if !records.is_empty() {
+                let mut extension = Builder::new(Vec::new());
+                extension
+                    .append_pax_extensions(records.iter().copied())
+                    .unwrap();
+                tar.extend_from_slice(extension.get_ref());
+            }
+            tar.extend_from_slice(header.as_bytes());
+            tar.extend_from_slice(content);
+            tar.resize(tar.len().next_multiple_of(BLOCK), 0);
+        };
+    use EntryType::{Char, Directory, Link, Regular, Symlink};
+    let (long, user): (_, (&str, &[u8])) = ("x".repeat(60), ("SCHILY.xattr.user.a", b"1\n2"));
+    add("metadata.yaml", Regular, "", b"architecture: x86_64", &[]);
+    add("rootfs", Directory, "", b"", &[user]);
+    add("rootfs/etc", Directory, "", b"", &[]);
+    add(
+        "rootfs/etc/motd",
+        Regular,
+        "",
+        b"hello",
+        &[user, ("SCHILY.xattr.trusted.b", b"2")],
+    );
+    add("rootfs/link", Link, "rootfs/etc/motd", b"", &[]);
+    add("rootfs/symbolic", Symlink, "rootfs/etc/motd", b"", &[]);
+    add("rootfs/null", Char, "", b"", &[]);
+    add(&format!("rootfs/{long}/{long}"), Regular, "", b"long", &[]);
+    let (path, link) = (
+        format!("rootfs/é/{long}"),
+        format!("rootfs/{long}/{long}/é"),
+    );
+    add(
+        "rootfs/",
+        Link,
+        "",
+        b"",
+        &[("path", path.as_bytes()), ("linkpath", link.as_bytes())],
+    );
+    add("rootfs2/etc", Regular, "", b"elsewhere", &[]);
+    add("templates/net.tpl", Regular, "", b"elsewhere", &[]);
+    tar.extend_from_slice(&[0; 2 * BLOCK]);
+    tar
+}
+
+#[test]
+fn what_is_below_a_directory_is_an_archive_of_its_own() {
+    let rewrite = Rewrite {
+        root: Some("rootfs".to_owned()),
+        into_empty: true,
+        ..Rewrite::default()
+    };
+    for size in [1, 512, 700, 1 << 20] {
+        let (out, whole) = rewritten(&of_image(), &rewrite, size);
+        assert!(whole, "{size}");
+        let long = "x".repeat(60);
+        let found: Vec<_> = tar::Archive::new(out.as_slice())
+            .entries()
+            .unwrap()
+            .map(|entry| {
+                let mut entry = entry.unwrap();
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                let path = text(&entry.path_bytes());
+                let link = entry
+                    .link_name_bytes()
+                    .map_or_else(String::new, |link| text(&link));
+                let extension = entry.pax_extensions().unwrap();
+                let attributes = extension.into_iter().flatten().flatten();
+                let attributes = attributes.filter(|one| one.key_bytes().starts_with(b"SCHILY"));
+                let attributes = attributes.count();
+                let mut content = String::new();
+                entry.read_to_string(&mut content).unwrap();
+                (path, link, content, attributes)
+            })
+            .collect();
+        let wanted = [
+            ("./", "", "", 0),
+            ("etc", "", "", 0),
+            ("etc/motd", "", "hello", 0),
+            ("link", "etc/motd", "", 0),
+            ("symbolic", "rootfs/etc/motd", "", 0),
+            ("null", "", "", 0),
+            (&format!("{long}/{long}"), "", "long", 0),
+            (&format!("é/{long}"), &format!("{long}/{long}/é"), "", 0),
+        ];
+        let wanted = wanted.map(|(a, b, c, n)| (a.to_owned(), b.to_owned(), c.to_owned(), n));
+        assert_eq!(found, wanted, "{size}");
+        let has = |text: &[u8]| out.windows(text.len()).any(|part| part == text);
+        assert!(
+            has(b"27 SCHILY.xattr.user.a=1\n2\n") && !has(b"trusted"),
+            "{size}"
+        );
+    }
+}
+
+#[test]
+fn an_empty_target_gets_the_archive_as_it_is() {
+    let rewrite = Rewrite {
+        into_empty: true,
+        is_foreign: true,
+        ..Rewrite::default()
+    };
+    let header = |kind: EntryType, size: u64, device: u32| {
+        let mut header = Header::new_ustar();
+        header.as_old_mut().name[0] = b'a';
+        header.set_entry_type(kind);
+        header.set_size(size);
+        header.set_device_major(device).unwrap();
+        header.set_device_minor(device).unwrap();
+        header.set_cksum();
+        header
+    };
+    let push = |header: &Header| {
+        let mut out = Vec::new();
+        let mut stream = TarStream::begin(&rewrite, &mut out).unwrap();
+        stream.push(header.as_bytes(), &mut out).map(|()| out.len())
+    };
+    use EntryType::{Block, Char, Continuous, Directory, GNUSparse, Link, Regular, XGlobalHeader};
+    for (kind, size, device, expected) in [
+        (Directory, 0, 0, Ok(BLOCK)),
+        (Regular, 5, 0, Ok(BLOCK)),
+        (Char, 0, 0, Ok(BLOCK)),
+        // Devices are left out.
+        (Char, 0, 1, Ok(0)),
+        (Block, 0, 8, Ok(0)),
+        // Another program would find other entries behind these.
+        (Directory, 512, 0, Err(Malformed::Foreign)),
+        (Link, 512, 0, Err(Malformed::Foreign)),
+        (GNUSparse, 0, 0, Err(Malformed::Foreign)),
+        (Continuous, 0, 0, Err(Malformed::Foreign)),
+        (XGlobalHeader, 0, 0, Err(Malformed::Foreign)),
+    ] {
+        assert_eq!(
+            push(&header(kind, size, device)),
+            expected,
+            "{kind:?} {size} {device}"
+        );
+    }
+    let mut twice = forged("etc/motd", "SCHILY.xattr.user.note");
+    twice.truncate(2 * BLOCK);
+    twice.extend_from_slice(&forged("etc/motd", "SCHILY.xattr.user.note"));
+    let mut stream = TarStream::begin(&rewrite, &mut Vec::new()).unwrap();
+    assert_eq!(
+        stream.push(&twice, &mut Vec::new()),
+        Err(Malformed::Foreign)
+    );
 }

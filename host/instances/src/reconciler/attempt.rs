@@ -5,7 +5,7 @@ use super::store::{NodeStore, StoreFailure};
 use super::tasks::Tasks;
 use super::writer::ObservationWriter;
 use crate::App;
-use crate::content::ContentFailures;
+use crate::content::IncomingContent;
 use std::time::Duration;
 use tokio::sync::{Notify, SemaphorePermit};
 use tokio::time::Instant;
@@ -76,8 +76,8 @@ pub struct History {
     pub old_away_since: Option<Instant>,
     /// The old node of a move offers the content.
     pub offered: bool,
-    /// The node takes the content of a new instance, until this has a value.
-    pub content: Option<ContentFailures>,
+    /// The content of a new instance that the node takes.
+    pub content: Option<IncomingContent>,
     /// The generation whose size the driver was asked for first, and the time.
     pub resizing: Option<(Generation, Instant)>,
     deadline: Option<(Timestamp, Instant)>,

@@ -19,7 +19,6 @@ mod make;
 mod observe;
 mod on_node;
 mod plan;
-mod planner;
 mod reach;
 mod receive;
 mod relocate;
@@ -35,12 +34,12 @@ mod threads;
 mod worker;
 mod writer;
 
-use crate::{App, Nudge, stats};
+use crate::snapshots::SnapshotPlans;
+use crate::{App, Nudge, plans, stats};
 use keeper::Keeper;
 use on_node::OnNode;
 use std::sync::Arc;
 use std::time::Duration;
-use supervise::supervise;
 use tasks::Tasks;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -50,6 +49,7 @@ use wharf_domain::snapshot::OfSnapshot;
 use wharf_domain::volume::OfVolume;
 
 pub(super) use attempt::LATE;
+pub(crate) use supervise::supervise;
 pub use threads::Threads;
 
 /// How often the database is read for work whose nudge was lost.
@@ -121,11 +121,7 @@ pub async fn run(
         let start = || drainer::Drainer::new(Arc::clone(&drained)).run();
         supervise("the drainer", start).await;
     });
-    let planned = Arc::clone(&app);
-    observers.spawn(async move {
-        let start = || planner::Planner::new(Arc::clone(&planned)).run();
-        supervise("the clock of plans", start).await;
-    });
+    observers.spawn(plans::carry_out(SnapshotPlans(Arc::clone(&app))));
     let mut tick = interval(TICK);
     loop {
         tokio::select! {

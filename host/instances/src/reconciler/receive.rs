@@ -1,7 +1,9 @@
 //! The step of a new instance whose content comes from a backup, before its first start.
 
 use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
-use crate::content::{ContentFailure, ContentRow, OpenContent, content};
+use crate::content::{ContentFailure, ContentRow, IncomingContent, OpenContent, content};
+use std::sync::Arc;
+use tokio::time::Instant;
 use wharf_domain::backup::ContentOf;
 use wharf_domain::driver::{Phase, PluginError};
 use wharf_domain::error::Error;
@@ -22,19 +24,7 @@ impl Attempt<'_> {
             return Err(self.without_content(failure).await);
         }
         if self.history.content.is_none() {
-            let opened = match self.app.content_store.get() {
-                Some(store) => store.open(self.instance.owner, of).await,
-                None => return Err(NextAttempt::After(FIRST_PAUSE)),
-            };
-            match opened {
-                Ok(OpenContent { source, failure }) => {
-                    let offers = self.app.plugins.offers();
-                    let offered = offers.put_object(self.instance.id, &of.engine_kind, source);
-                    offered.map_err(|error| NextAttempt::Retry(error.to_string()))?;
-                    self.history.content = Some(failure);
-                }
-                Err(failure) => return Err(self.without_content(failure).await),
-            }
+            self.open_content(of).await?;
         }
         let spec = self.spec(true)?;
         let fetched = self.driver.fetch_content(&spec).await;
@@ -62,9 +52,47 @@ impl Attempt<'_> {
         }
     }
 
+    /// Offers the content, once it has a place among those that come at once. The deadline stands still meanwhile.
+    async fn open_content(&mut self, of: &ContentOf) -> Result<(), NextAttempt> {
+        let Some(store) = self.app.content_store.get() else {
+            return Err(NextAttempt::After(FIRST_PAUSE));
+        };
+        // Other instances begin on the node meanwhile.
+        self.permit = None;
+        let (id, begun) = (self.instance.id, Instant::now());
+        let place = tokio::select! {
+            biased;
+            place = Arc::clone(&self.app.content_places).acquire_owned() => place.ok(),
+            () = self.notify.notified() => None,
+        };
+        let opened = match &place {
+            Some(_) => Some(store.open(self.instance.owner, of).await),
+            None => None,
+        };
+        self.history.stand_still(begun.elapsed());
+        let (Some(place), Some(opened)) = (place, opened) else {
+            return Err(NextAttempt::Look);
+        };
+        match opened {
+            Ok(OpenContent { source, failure }) => {
+                let offers = Arc::clone(self.app.plugins.offers());
+                let offered = offers.put_object(id, &of.engine_kind, source);
+                offered.map_err(|error| NextAttempt::Retry(error.to_string()))?;
+                self.history.content = Some(IncomingContent {
+                    instance: id,
+                    failure,
+                    offers,
+                    _place: place,
+                });
+                Ok(())
+            }
+            Err(failure) => Err(self.without_content(failure).await),
+        }
+    }
+
     fn content_failure(&self) -> Option<ContentFailure> {
-        let failure = self.history.content.as_ref();
-        failure.and_then(|failure| failure.borrow().clone())
+        let content = self.history.content.as_ref();
+        content.and_then(|content| content.failure.borrow().clone())
     }
 
     /// Opens the content again at the next attempt, if that can succeed.

@@ -64,6 +64,9 @@ impl Worker {
                 Ok(Some((instance, moving, restores))) => match plan(&instance, moving.as_ref()) {
                     Step::Nothing => None,
                     step => {
+                        if step != Step::Make {
+                            self.history.content = None;
+                        }
                         if step != Step::Start && !(step == Step::Stop && restores) {
                             self.app.growing.end(self.id);
                             self.history.growth_event = None;
@@ -185,6 +188,8 @@ impl Worker {
         let verified = self.verified(&driver).await;
         self.history.stand_still(begun.elapsed());
         let Some(interruptions) = verified else {
+            // Others need its place.
+            self.history.content = None;
             return NextAttempt::Look;
         };
         let target = match spec::target(&self.app, instance) {

@@ -8,7 +8,7 @@ use crate::restart::STARTS;
 use crate::snapshots::RESTORES;
 use crate::volumes::has_changes;
 use crate::{labels, moves, restart};
-use wharf_db::{Changes, Db, MOVES, MoveRow, Read as _, Rows as _, View};
+use wharf_db::{CLAIMS, Changes, Db, MOVES, MoveRow, Read as _, Rows as _, View};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
 use wharf_domain::host_key::HostKey;
@@ -60,7 +60,17 @@ impl ObservationWriter {
         self.on_row(move |mut row, view| {
             row.failed = true;
             row.intend(Intent::Stop, None);
-            Ok(Changes::none().record(row, view.now, EventKind::Failed(why.clone())))
+            let mut changes = Changes::none();
+            let content = content(view.rows, row.id)?;
+            // One that was lost, and whose content does not come, is lost as before. A part on the node is an orphan.
+            if row.incarnation > 1 && content.is_some_and(|content| !content.has_come) {
+                row.progress = Progress::Settled;
+                row.incarnation += 1;
+                changes = changes
+                    .remove(&CLAIMS, (row.node.0.clone(), row.id))
+                    .set_lost(row.id, true);
+            }
+            Ok(changes.record(row, view.now, EventKind::Failed(why.clone())))
         })
         .await
     }

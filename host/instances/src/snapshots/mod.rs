@@ -12,16 +12,17 @@ mod take;
 
 pub use delete::{delete_all, delete_one};
 pub use estimate::SnapshotEstimate;
-pub use plan::PlanView;
+pub use plan::SnapshotPlans;
 pub use read::SnapshotView;
+pub use take::Taking;
 
 pub use rows::{
-    PlanRow, RESTORES, RestoreRow, SNAPSHOT_PLANS, SOURCED, SOURCES, SourceRow, is_bound, source_of,
+    RESTORES, RestoreRow, SNAPSHOT_PLANS, SOURCED, SOURCES, SourceRow, is_bound, source_of,
 };
 
 pub use rows::TABLES;
 
 pub(crate) use clone::source;
 pub(crate) use delete::is_in_use;
-pub(crate) use retire::{retire, retire_for};
-pub(crate) use rows::{has_needed, is_needed, refuse_restoring, snapshots_of, tag};
+pub(crate) use retire::retire_for;
+pub(crate) use rows::{has_needed, is_needed, refuse_restoring, tag};

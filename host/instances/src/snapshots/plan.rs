@@ -1,99 +1,97 @@
-//! `snapshot-plan/`: the times at which Wharf takes snapshots of an instance.
+//! `snapshot-plan/`: the plans by which Wharf takes snapshots of instances.
 
-use super::rows::{PlanRow, SNAPSHOT_PLANS};
+use super::retire::retire;
+use super::rows::{SNAPSHOT_PLANS, snapshots_of};
+use super::take::Taking;
 use crate::App;
-use crate::find::{Selector, find};
-use std::time::Duration;
-use wharf_db::{Changes, Rows as _};
+use crate::find::Selector;
+use crate::plans::{PlanKind, PlanRow, PlanView};
+use std::sync::Arc;
+use wharf_db::{Changes, Table, View};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
-use wharf_domain::snapshot::PlanRequest;
-use wharf_domain::time::Timestamp;
+use wharf_domain::ids::{InstanceId, NodeId};
+use wharf_domain::instance::Instance;
+use wharf_domain::kept::KeptStatus;
+use wharf_domain::snapshot::{PlanRequest, Snapshot};
 use wharf_ground::caller::Caller;
 
-const HOUR: Duration = Duration::from_secs(3600);
+/// The plans of snapshots.
+#[derive(Clone)]
+pub struct SnapshotPlans(pub Arc<App>);
 
-/// The answer where the instance has no plan.
-const MISSING: Error = Error::Missing("Snapshot plan");
+impl PlanKind for SnapshotPlans {
+    type Request = PlanRequest;
+    type Making = Taking;
+    const CLOCK: &'static str = "the clock of plans of snapshots";
+    const SET: &'static str = "instance.plan-snapshots";
+    const END: &'static str = "instance.end-snapshot-plan";
+    const MISSING: Error = Error::Missing("Snapshot plan");
+    const INCOMPLETE: Error = Error::NotApplicable("the snapshot before it is not complete yet");
 
-/// A plan as its owner sees it, with times of the system's clock.
-#[derive(Debug, Clone)]
-pub struct PlanView {
-    pub request: PlanRequest,
-    pub created_at: Timestamp,
-    pub next_at: Timestamp,
+    fn ended() -> EventKind {
+        EventKind::PlanRemoved
+    }
+
+    fn failed(why: String) -> EventKind {
+        EventKind::PlanFailed(why)
+    }
+
+    fn table() -> &'static Table<(), InstanceId, PlanRow<PlanRequest>> {
+        &SNAPSHOT_PLANS
+    }
+
+    fn app(&self) -> &App {
+        &self.0
+    }
+
+    fn making(&self) -> Result<Taking, Error> {
+        self.0.taking()
+    }
+
+    fn check(taking: &Taking, view: &View<'_>, of: &Instance) -> Result<(), Error> {
+        taking.check(view, of).map(|_| ())
+    }
+
+    fn make(
+        taking: &Taking,
+        view: &View<'_>,
+        of: &Instance,
+        _: &PlanRequest,
+    ) -> Result<(NodeId, Changes), Error> {
+        let (snapshot, taken) = taking.take(view, of, None, Some(view.now))?;
+        Ok((snapshot.node, taken))
+    }
+
+    fn newest(view: &View<'_>, of: &Instance) -> Result<Option<KeptStatus>, Error> {
+        let mut planned = snapshots_of(view.rows, of.id)?;
+        planned.retain(|row| row.of.planned.is_some() && !row.deleted);
+        let newest = planned.iter().max_by_key(|row| row.seq);
+        Ok(newest.map(Snapshot::status))
+    }
+
+    fn retire(view: &View<'_>, of: &Instance, plan: &PlanRequest) -> Result<Changes, Error> {
+        retire(view, of.id, plan, None)
+    }
+
+    fn has_run(&self, node: Option<NodeId>) {
+        if let Some(node) = node {
+            self.0.nodes.work_on_snapshots(&node);
+        }
+    }
 }
 
 impl App {
-    fn plan_view(&self, plan: PlanRow) -> PlanView {
-        let times = self.clock.times();
-        let left = plan.next.0.saturating_sub(times.now.0).max(0);
-        PlanView {
-            request: plan.request,
-            created_at: plan.created_at,
-            next_at: Timestamp(times.system.0.saturating_add(left)),
-        }
-    }
-
-    /// Returns the plan of an instance.
-    pub fn snapshot_plan(&self, caller: &Caller, selector: &Selector) -> Result<PlanView, Error> {
-        let plan = self.db.read(|rows| {
-            let instance = find(rows, caller.user, selector)?;
-            rows.get(&SNAPSHOT_PLANS, instance.id)
-        })?;
-        Ok(self.plan_view(plan.ok_or(MISSING)?))
-    }
-
-    /// Sets the plan of an instance. The one that it has stays as it is, with its times.
+    /// Sets the plan of an instance.
     pub async fn plan_snapshots(
         &self,
         caller: &Caller,
         selector: &Selector,
         request: PlanRequest,
-    ) -> Result<PlanView, Error> {
-        let (owner, selector, taking) = (caller.user, selector.clone(), self.taking()?);
-        let decided = self.change(caller, "instance.plan-snapshots", move |view| {
-            let instance = find(view.rows, owner, &selector)?;
-            let present = view.rows.get(&SNAPSHOT_PLANS, instance.id)?;
-            if let Some(plan) = present.filter(|plan| plan.request == request) {
-                return Ok((plan, Changes::none()));
-            }
-            taking.check(view, &instance)?;
-            let plan = PlanRow {
-                request,
-                created_at: view.system,
-                from: view.now,
-                next: view.now.plus(HOUR * request.every_h),
-                idle: None,
-                refused: None,
-            };
-            let changes = Changes::none()
-                .put(&SNAPSHOT_PLANS, instance.id, plan.clone())
-                .record(instance, view.now, EventKind::PlanSet(request));
-            Ok((plan, changes))
-        });
-        Ok(self.plan_view(decided.await?))
-    }
-
-    /// Ends the plan of an instance. Its snapshots stay.
-    pub async fn end_snapshot_plan(
-        &self,
-        caller: &Caller,
-        selector: &Selector,
-    ) -> Result<(), Error> {
-        let (owner, selector) = (caller.user, selector.clone());
-        let decided = self.change_essential(caller, "instance.end-snapshot-plan", move |view| {
-            let instance = find(view.rows, owner, &selector)?;
-            if view.rows.get(&SNAPSHOT_PLANS, instance.id)?.is_none() {
-                return Err(MISSING);
-            }
-            let changes = Changes::none().remove(&SNAPSHOT_PLANS, instance.id).record(
-                instance,
-                view.now,
-                EventKind::PlanRemoved,
-            );
-            Ok(((), changes))
-        });
-        decided.await
+    ) -> Result<PlanView<PlanRequest>, Error> {
+        let set = move |_: &View<'_>| Ok((request, EventKind::PlanSet(request)));
+        let taking = self.taking()?;
+        self.set_plan::<SnapshotPlans>(caller, selector, taking, set)
+            .await
     }
 }

@@ -1,5 +1,6 @@
 //! The rows of restores, clones and plans.
 
+use crate::plans::PlanRow;
 use crate::volumes::has_mounts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -8,10 +9,9 @@ use wharf_db::{
 };
 use wharf_domain::driver::{Source, Tag};
 use wharf_domain::error::Error;
-use wharf_domain::ids::{Generation, InstanceId, SnapshotId};
+use wharf_domain::ids::{InstanceId, SnapshotId};
 use wharf_domain::instance::{Instance, Intent};
 use wharf_domain::snapshot::{PlanRequest, Snapshot};
-use wharf_domain::time::Timestamp;
 
 tables! {
     /// Restores under way.
@@ -25,7 +25,7 @@ tables! {
     /// The instances whose disks were made from a snapshot.
     pub const SOURCED: Table<SnapshotId, InstanceId, ()> = Table::index_of(&SOURCES, b'd', 5);
     /// The plans of instances.
-    pub const SNAPSHOT_PLANS: Table<(), InstanceId, PlanRow> =
+    pub const SNAPSHOT_PLANS: Table<(), InstanceId, PlanRow<PlanRequest>> =
         Table::part_of(&INSTANCES, b'x', 8);
 }
 
@@ -68,22 +68,6 @@ impl From<&Snapshot> for SourceRow {
             incarnation: snapshot.of.incarnation,
         }
     }
-}
-
-/// A plan, with the time of its next run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlanRow {
-    pub request: PlanRequest,
-    /// By the system's clock.
-    pub created_at: Timestamp,
-    /// Time from which the due times count, by Wharf's own clock.
-    pub from: Timestamp,
-    /// Time of the next run, by Wharf's own clock.
-    pub next: Timestamp,
-    /// Generation of the instance at the last run, if it was stopped then.
-    pub idle: Option<Generation>,
-    /// Time of the last refusal of a run that is still due, by Wharf's own clock. The owner was told of the first.
-    pub refused: Option<Timestamp>,
 }
 
 /// The snapshots of an instance, deleted ones included.

@@ -90,11 +90,7 @@ impl App {
 impl Taking {
     /// Fails unless a snapshot of the instance can be taken now, whatever its size and number. Returns how its
     /// node does it.
-    pub(crate) fn check(
-        &self,
-        view: &View<'_>,
-        instance: &Instance,
-    ) -> Result<SnapshotKind, Error> {
+    pub fn check(&self, view: &View<'_>, instance: &Instance) -> Result<SnapshotKind, Error> {
         suspension::check(view.rows, instance)?;
         let kind = self.check_engine(instance)?;
         moves::check(view.rows, instance)?;

@@ -123,6 +123,10 @@ const REQUESTS: &str = r#"
     [transfer.t]\nabout = "x"\nread = "/a"\nwrite = "/c"\ncalls = "create" => transfer.t.changes: comes with read
     [transfer.t]\nabout = "x"\nchanges = "/b"\nwrite = "/c"\ncalls = "create" => transfer.t.changes: comes with read
     [transfer.t]\nabout = "x"\nread = "/a"\ncalls = "change" => transfer.t.changes: comes with read
+    [transfer.t]\nabout = "x"\nread = "/a"\nroot = "a/b"\ncalls = "change" => transfer.t.root: the name of a directory
+    [transfer.t]\nabout = "x"\nread = "/a"\nroot = "a"\nchanges = "/b"\ncalls = "change" => transfer.t.root: the name of a directory
+    [transfer.t]\nabout = "x"\nread = "/a"\nroot = "a"\ncalls = "change"\nimage.f = "x" => transfer.t.image: for a transfer that writes alone
+    [transfer.t]\nabout = "x"\nwrite = "/a"\ncalls = "create"\nimage.f.a = "{other}" => transfer.t.image."f".a: {other}: there is no {other} here
     [transfer.t]\nabout = "x"\ncalls = "create" => transfer.t.read: a transfer needs an end
     [transfer.t]\nabout = "x"\nread = "/a"\nchanges = "/b" => missing field `calls`
     [transfer.t]\nabout = "x"\nwrite = "c"\ncalls = "create" => transfer.t.write: must begin with /

@@ -168,9 +168,11 @@ fn a_transfer_has_three_targets() {
     let wanted = Targets {
         source: Some(SourceTargets {
             read: "/c/demo/export".to_owned(),
-            changes: "/c/demo/changes".to_owned(),
+            changes: Some("/c/demo/changes".to_owned()),
+            root: None,
         }),
         write: Some("/c/0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-part/archive?path=/".to_owned()),
+        image: Vec::new(),
         kept: Vec::new(),
     };
     assert_eq!(transfer(&container(), "content", "demo"), Ok(wanted));
@@ -227,9 +229,11 @@ fn a_transfer_with_one_end_has_its_targets_alone() {
     let wanted = Targets {
         source: Some(SourceTargets {
             read: "/c/own/export".to_owned(),
-            changes: "/c/own/changes".to_owned(),
+            changes: Some("/c/own/changes".to_owned()),
+            root: None,
         }),
         write: None,
+        image: Vec::new(),
         kept: Vec::new(),
     };
     assert_eq!(offered, wanted);
@@ -243,6 +247,7 @@ fn a_transfer_with_one_end_has_its_targets_alone() {
     let wanted = Targets {
         source: None,
         write: Some("/c/0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-part/archive?path=/".to_owned()),
+        image: Vec::new(),
         kept: vec!["/data".to_owned()],
     };
     assert_eq!(fetched, wanted);

@@ -1,11 +1,11 @@
 //! `/api/bucket/` and `/api/backup/`: the caller's buckets, the backups in them, and the instances made from these.
 
-use super::snapshots::{checked, key_of};
+use super::snapshots::{PlanWire, checked, key_of, plan_times};
 use super::{Api, EndpointReply, create, render};
-use crate::schema::Body;
+use crate::schema::{Body, CheckedBody};
 use serde::Serialize;
 use uuid::Uuid;
-use wharf_backups::{BackupView, BucketView, NewBucket};
+use wharf_backups::{BackupPlanView, BackupView, BucketView, NewBucket};
 use wharf_domain::backup::{Backup, BackupTask, BucketAddress, ContentOf};
 use wharf_domain::capacity::Size;
 use wharf_domain::draft::Field;
@@ -65,6 +65,15 @@ struct BackupWire<'a> {
     done_at: Option<String>,
     verified_at: Option<String>,
     verifying: bool,
+    planned: bool,
+}
+
+#[derive(Serialize)]
+struct BackupPlanWire<'a> {
+    bucket: Uuid,
+    bucket_name: &'a str,
+    #[serde(flatten)]
+    plan: PlanWire,
 }
 
 impl<'a> From<&'a BackupView> for BackupWire<'a> {
@@ -89,6 +98,7 @@ impl<'a> From<&'a BackupView> for BackupWire<'a> {
             done_at: stored.map(|stored| stored.at.to_rfc3339()),
             verified_at: view.backup.verified_at.map(Timestamp::to_rfc3339),
             verifying: work.is_some_and(|work| work.what == BackupTask::Verify),
+            planned: view.backup.planned.is_some(),
         }
     }
 }
@@ -154,6 +164,22 @@ fn rendered(view: &BackupView) -> Result<bytes::Bytes, Error> {
     render(&BackupWire::from(view), BACKUP_BYTES)
 }
 
+/// The bucket that a request about an instance names.
+fn bucket_of(
+    api: &Api,
+    caller: &Caller,
+    instance: &Selector,
+    read: CheckedBody,
+) -> Result<String, Error> {
+    let bucket = read.text("bucket").unwrap_or_default().to_owned();
+    let mut errors = read.errors;
+    if !errors.has("bucket") && api.backups.bucket(caller, &bucket).is_err() {
+        errors.add("bucket", "you have no such bucket");
+    }
+    checked(api, caller, instance, errors)?;
+    Ok(bucket)
+}
+
 /// Begins a backup of an instance.
 pub async fn create(
     api: &Api,
@@ -162,14 +188,72 @@ pub async fn create(
     body: &[u8],
 ) -> Result<EndpointReply, Error> {
     let read = api.schemas.backup.check(Body::parse(body)?);
-    let bucket = read.text("bucket").unwrap_or_default().to_owned();
-    let mut errors = read.errors;
-    if !errors.has("bucket") && api.backups.bucket(caller, &bucket).is_err() {
-        errors.add("bucket", "you have no such bucket");
-    }
-    checked(api, caller, instance, errors)?;
+    let bucket = bucket_of(api, caller, instance, read)?;
     let view = api.backups.create(caller, instance, &bucket).await?;
     Ok(EndpointReply::KeyCreated(rendered(&view)?))
+}
+
+fn plan_reply(view: &BackupPlanView) -> Result<EndpointReply, Error> {
+    let wire = BackupPlanWire {
+        bucket: view.plan.request.bucket.0,
+        bucket_name: &view.bucket_name,
+        plan: PlanWire::from(&view.plan),
+    };
+    Ok(EndpointReply::Done(render(&wire, BUCKET_BYTES)?))
+}
+
+/// The plan of an instance.
+pub fn plan(api: &Api, caller: &Caller, instance: &Selector) -> Result<EndpointReply, Error> {
+    plan_reply(&api.backups.plan(caller, instance)?)
+}
+
+/// Sets the plan of an instance.
+pub async fn set_plan(
+    api: &Api,
+    caller: &Caller,
+    instance: &Selector,
+    body: &[u8],
+) -> Result<EndpointReply, Error> {
+    let read = api.schemas.backup_plan.check(Body::parse(body)?);
+    let times = plan_times(&read);
+    let bucket = bucket_of(api, caller, instance, read)?;
+    let times = times.ok_or_else(|| FieldErrors::one("every_h", "required"))?;
+    let set = api.backups.set_plan(caller, instance, &bucket, times);
+    plan_reply(&set.await?)
+}
+
+/// Ends the plan of an instance.
+pub async fn end_plan(
+    api: &Api,
+    caller: &Caller,
+    instance: &Selector,
+) -> Result<EndpointReply, Error> {
+    api.backups.end_plan(caller, instance).await?;
+    Ok(EndpointReply::Gone)
+}
+
+/// What is left of an instance that was lost.
+#[derive(Serialize)]
+struct RemainsWire<'a> {
+    backup: Option<BackupWire<'a>>,
+    lost_at: Option<String>,
+    missing_s: Option<u64>,
+    volumes_lost: &'a [String],
+}
+
+/// What an instance that was lost can be created again with.
+pub fn remains(api: &Api, caller: &Caller, instance: &Selector) -> Result<EndpointReply, Error> {
+    let remains = api.backups.remains(caller, instance)?;
+    let newest = remains.newest.as_ref();
+    let taken_at = newest.map(|newest| newest.backup.created_at);
+    let missing = remains.lost_at.zip(taken_at);
+    let wire = RemainsWire {
+        backup: newest.map(BackupWire::from),
+        lost_at: remains.lost_at.map(Timestamp::to_rfc3339),
+        missing_s: missing.map(|(lost, taken)| lost.millis_since(taken) / 1000),
+        volumes_lost: &remains.volumes,
+    };
+    Ok(EndpointReply::Done(render(&wire, BACKUP_BYTES)?))
 }
 
 /// The backups, those of one instance, or those in one bucket; the newest first.

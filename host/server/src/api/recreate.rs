@@ -1,21 +1,42 @@
 //! `POST /api/instance/{uuid}/recreate/`.
 
+use super::snapshots::checked;
 use super::{Api, EndpointReply, Sight, wire};
+use crate::schema::Body;
 use wharf_domain::error::Error;
+use wharf_domain::ids::BackupId;
 use wharf_ground::caller::Caller;
-use wharf_instances::{InstanceCondition, Selector};
+use wharf_instances::{InstanceCondition, NewDisk, Selector};
 
-/// Creates an instance again whose host was lost.
+/// Creates an instance again whose host was lost. Without a body its disk is empty.
 pub async fn run(
     api: &Api,
     caller: &Caller,
     selector: &Selector,
     condition: &InstanceCondition,
+    body: Option<&[u8]>,
 ) -> Result<EndpointReply, Error> {
-    let view = api.app.recreate(caller, selector, condition).await?;
+    let disk = match body.filter(|body| !body.is_empty()) {
+        Some(body) => disk(api, caller, selector, body)?,
+        None => NewDisk::Empty,
+    };
+    let view = api.app.recreate(caller, selector, condition, disk).await?;
     let sight = Sight::of(caller.scopes);
     Ok(EndpointReply::Instance(
         wire::instance(&view, sight)?,
         sight,
     ))
+}
+
+fn disk(api: &Api, caller: &Caller, selector: &Selector, body: &[u8]) -> Result<NewDisk, Error> {
+    let mut read = api.schemas.recreate.check(Body::parse(body)?);
+    let disk = read.parse("backup", |text| match text {
+        "newest" => Ok(NewDisk::Newest),
+        id => {
+            let id = BackupId::parse(id).map(NewDisk::Backup);
+            id.ok_or_else(|| "this instance has no such backup".to_owned())
+        }
+    });
+    checked(api, caller, selector, read.errors)?;
+    Ok(disk.unwrap_or(NewDisk::Empty))
 }

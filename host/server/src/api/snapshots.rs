@@ -14,7 +14,8 @@ use wharf_domain::kept::KeptStatus;
 use wharf_domain::name::Name;
 use wharf_domain::snapshot::{OfSnapshot, PlanRequest, Snapshot};
 use wharf_ground::caller::Caller;
-use wharf_instances::snapshots::{PlanView, SnapshotView};
+use wharf_instances::plans::PlanView;
+use wharf_instances::snapshots::{SnapshotPlans, SnapshotView};
 use wharf_instances::{IdempotencyKey, Selector};
 
 #[derive(Serialize)]
@@ -197,34 +198,41 @@ pub async fn estimate(
     Ok(EndpointReply::Done(render(&wire, 160)?))
 }
 
+/// The part of a plan that all kinds have.
 #[derive(Serialize)]
-struct PlanWire {
-    every_h: u32,
-    keep: u32,
-    keep_days: Option<u32>,
+pub(super) struct PlanWire {
+    #[serde(flatten)]
+    request: PlanRequest,
     created_at: String,
     next_at: String,
 }
 
-fn plan_reply(view: &PlanView) -> Result<EndpointReply, Error> {
-    let PlanRequest {
-        every_h,
-        keep,
-        keep_days,
-    } = view.request;
-    let wire = PlanWire {
-        every_h,
-        keep,
-        keep_days,
-        created_at: view.created_at.to_rfc3339(),
-        next_at: view.next_at.to_rfc3339(),
-    };
-    Ok(EndpointReply::Done(render(&wire, 160)?))
+impl<R: AsRef<PlanRequest>> From<&PlanView<R>> for PlanWire {
+    fn from(view: &PlanView<R>) -> Self {
+        Self {
+            request: *view.request.as_ref(),
+            created_at: view.created_at.to_rfc3339(),
+            next_at: view.next_at.to_rfc3339(),
+        }
+    }
+}
+
+/// The times of a plan that a request has.
+pub(super) fn plan_times(read: &CheckedBody) -> Option<PlanRequest> {
+    Some(PlanRequest {
+        every_h: read.integer("every_h")?,
+        keep: read.integer("keep")?,
+        keep_days: read.integer("keep_days"),
+    })
+}
+
+fn plan_reply(view: &PlanView<PlanRequest>) -> Result<EndpointReply, Error> {
+    Ok(EndpointReply::Done(render(&PlanWire::from(view), 160)?))
 }
 
 /// The plan of an instance.
 pub fn plan(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
-    plan_reply(&api.app.snapshot_plan(caller, selector)?)
+    plan_reply(&api.app.plan::<SnapshotPlans>(caller, selector)?)
 }
 
 /// Sets the plan of an instance.
@@ -235,16 +243,9 @@ pub async fn set_plan(
     body: &[u8],
 ) -> Result<EndpointReply, Error> {
     let read = api.schemas.snapshot_plan.check(Body::parse(body)?);
-    let integers = ["every_h", "keep", "keep_days"].map(|field| read.integer(field));
+    let times = plan_times(&read);
     checked(api, caller, selector, read.errors)?;
-    let [Some(every_h), Some(keep), keep_days] = integers else {
-        return Err(FieldErrors::one("every_h", "required").into());
-    };
-    let request = PlanRequest {
-        every_h,
-        keep,
-        keep_days,
-    };
+    let request = times.ok_or_else(|| FieldErrors::one("every_h", "required"))?;
     plan_reply(&api.app.plan_snapshots(caller, selector, request).await?)
 }
 
@@ -254,6 +255,6 @@ pub async fn end_plan(
     caller: &Caller,
     selector: &Selector,
 ) -> Result<EndpointReply, Error> {
-    api.app.end_snapshot_plan(caller, selector).await?;
+    api.app.end_plan::<SnapshotPlans>(caller, selector).await?;
     Ok(EndpointReply::Gone)
 }

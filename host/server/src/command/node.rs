@@ -17,6 +17,7 @@ use wharf_operations::Operator;
 use wharf_operations::drain::LeftOnNode;
 use wharf_operations::lost::LostLine;
 use wharf_operations::node_list::NodeLine;
+use wharf_operations::restore_node::RescuedLine;
 
 operator_commands! {
     pub enum Node {
@@ -25,6 +26,7 @@ operator_commands! {
         Accept(Perform<AcceptNode>),
         Drain(Perform<DrainNode>),
         Lost(Perform<LoseNode>),
+        Restore(Perform<RestoreNode>),
         Resume(Perform<ResumeNode>),
     }
 }
@@ -224,7 +226,8 @@ impl Operation for DrainNode {
 
 /// Give up a node whose machine will not come back with its disks
 ///
-/// Its instances are lost and cost nothing, and their owners can create them again with empty disks.
+/// Its instances are lost and cost nothing, and their owners can create them again, from backups or with empty disks;
+/// `wharf node restore` does it for those with backups.
 /// Refused while the node is in reach. The node stays drained; if the machine returns nevertheless, the
 /// instances on it are removed.
 #[derive(Args, Serialize, Deserialize)]
@@ -254,6 +257,49 @@ impl Operation for LoseNode {
         ))?;
         lost.iter()
             .try_for_each(|lost| line(&format!("{}\t{}\t{}", lost.instance, lost.name, lost.owner)))
+    }
+}
+
+/// Make the lost instances of a node again on other nodes, each from its newest backup
+///
+/// The oldest instance comes first. Those without a backup, room or quota stay lost, with the reason. Repeat the command
+/// to go on with those that are still lost.
+#[derive(Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RestoreNode {
+    /// Name of the node that was lost
+    name: String,
+}
+
+impl Operation for RestoreNode {
+    const PATH: &'static str = "/nodes/restore";
+    /// Each instance is a write.
+    const TIMEOUT: Duration = Duration::from_secs(600);
+    type Reply = Vec<RescuedLine>;
+
+    async fn run(&self, operator: Operator<'_>) -> Result<Vec<RescuedLine>, Error> {
+        operator.restore_node(&self.name).await
+    }
+
+    fn print(&self, lines: &Vec<RescuedLine>) -> Result<()> {
+        let made = lines.iter().filter(|line| line.reason.is_none()).count();
+        let (name, left) = (&self.name, lines.len() - made);
+        line(&format!(
+            "lost instances of node {name}: {made} are made again, {left} stay lost"
+        ))?;
+        lines.iter().try_for_each(|one| {
+            let outcome = match &one.reason {
+                Some(reason) => format!("stays lost: {reason}"),
+                None => format!(
+                    "comes from its backup of {}",
+                    or_none(one.backup.map(Timestamp::to_rfc3339))
+                ),
+            };
+            line(&format!(
+                "{}\t{}\t{}\t{outcome}",
+                one.instance, one.name, one.owner
+            ))
+        })
     }
 }
 

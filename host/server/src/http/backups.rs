@@ -13,11 +13,15 @@ use wharf_instances::Selector;
 
 type Shared = State<Arc<Interface>>;
 
-pub(super) fn routes() -> Routes<7> {
+pub(super) fn routes() -> Routes<8> {
     [
         ("/api/bucket/", get(buckets).post(add_bucket)),
         ("/api/bucket/{id}/", get(bucket).delete(forget_bucket)),
         ("/api/instance/{uuid}/backup/", post(create)),
+        (
+            "/api/instance/{uuid}/backup-plan/",
+            get(plan).put(set_plan).delete(end_plan),
+        ),
         ("/api/backup/", get(list)),
         ("/api/backup/{id}/", get(get_one).delete(delete)),
         ("/api/backup/{id}/verify/", post(verify)),
@@ -48,6 +52,19 @@ async fn forget_bucket(
 async fn create(State(interface): Shared, Named(selector): Named, call: Call<Json>) -> Response {
     let api = &interface.api;
     call.respond(backups::create(api, &call.caller, &selector, &call.body.0).await)
+}
+
+async fn plan(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
+    call.respond(backups::plan(&interface.api, &call.caller, &selector))
+}
+
+async fn set_plan(State(interface): Shared, Named(selector): Named, call: Call<Json>) -> Response {
+    let api = &interface.api;
+    call.respond(backups::set_plan(api, &call.caller, &selector, &call.body.0).await)
+}
+
+async fn end_plan(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
+    call.respond(backups::end_plan(&interface.api, &call.caller, &selector).await)
 }
 
 async fn list(State(interface): Shared, uri: Uri, call: Call) -> Response {

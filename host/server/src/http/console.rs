@@ -37,7 +37,7 @@ const FILE: Rules = Rules {
 };
 
 /// The addresses that show the console.
-const PAGES: [&str; 17] = [
+const PAGES: [&str; 19] = [
     "/",
     "/sign-in",
     "/invite",
@@ -54,6 +54,8 @@ const PAGES: [&str; 17] = [
     "/settings/ssh-keys",
     "/settings/account",
     "/settings/webhooks",
+    "/settings/buckets",
+    "/settings/buckets/{name}",
     "/audit",
 ];
 /// The address of the terminal of an instance.

@@ -109,6 +109,10 @@ schemas! {
     bucket: "BucketRequest" beside "Bucket",
     /// `POST /api/instance/{uuid}/backup/`.
     backup: "BackupRequest" beside "Backup",
+    /// `PUT /api/instance/{uuid}/backup-plan/`.
+    backup_plan: "BackupPlanRequest",
+    /// `POST /api/instance/{uuid}/recreate/`.
+    recreate: "RecreateRequest",
     /// `POST /api/backup/{id}/restore/`.
     recovery: "RecoveryRequest" beside "Instance" "CreateRequest",
 }

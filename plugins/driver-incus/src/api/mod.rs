@@ -7,8 +7,9 @@ pub mod model;
 pub mod operation;
 pub mod refusal;
 mod requests;
+pub mod transfer;
 
-pub use operation::Outcome;
+pub use operation::{Making, Outcome};
 pub use refusal::{Refusal, Reply};
 
 use model::Envelope;

@@ -27,6 +27,24 @@ pub struct Operation {
     /// The objects that it changes, by kind.
     #[serde(deserialize_with = "or_default")]
     pub resources: BTreeMap<String, Vec<String>>,
+    /// What it does.
+    pub description: String,
+    /// The member that carries it out.
+    pub location: String,
+    /// Why it has failed.
+    pub err: String,
+}
+
+/// `GET /1.0/images?recursion=1`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Image {
+    pub fingerprint: String,
+    /// In bytes.
+    pub size: u64,
+    pub uploaded_at: String,
+    #[serde(deserialize_with = "or_default")]
+    pub properties: BTreeMap<String, String>,
 }
 
 /// `GET /1.0/instances/NAME`
@@ -113,6 +131,8 @@ pub struct Environment {
     pub server_version: String,
     /// The member's name.
     pub server_name: String,
+    /// The architecture of the member's machine.
+    pub kernel_architecture: String,
     /// Whether it is a member of a cluster.
     pub server_clustered: bool,
     /// The storage drivers in use.

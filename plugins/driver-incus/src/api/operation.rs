@@ -20,6 +20,20 @@ pub enum Outcome {
     Unknown,
 }
 
+/// Whether the engine makes an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Making {
+    Nothing,
+    Goes,
+    /// It has failed to make one seconds ago.
+    Failed(String),
+}
+
+/// The description of the operations that make images.
+const IMAGE: &str = "Downloading image";
+/// The engine has not carried out the operation.
+const FAILED: u16 = 400;
+
 impl Api<'_> {
     /// Sends a request that starts an operation, and waits for its end, at most `rounds` times.
     pub(super) fn operate(
@@ -47,6 +61,25 @@ impl Api<'_> {
             }
         }
         Ok(Ok(Outcome::Unknown))
+    }
+
+    /// Whether a member makes an image, of whatever.
+    pub fn making(&self, member: &str) -> Result<Reply<Making>, Error> {
+        let listed = self.get::<BTreeMap<String, Option<Vec<Operation>>>>("operations")?;
+        Ok(listed.map(|by_status| {
+            let all = by_status.into_values().flatten().flatten();
+            let all = all.filter(|one| one.description == IMAGE && one.location == member);
+            let mut state = Making::Nothing;
+            for operation in all {
+                if RUNNING.contains(&operation.status_code) {
+                    return Making::Goes;
+                }
+                if operation.status_code == FAILED {
+                    state = Making::Failed(operation.err);
+                }
+            }
+            state
+        }))
     }
 
     /// Whether an operation of this instance is in progress.

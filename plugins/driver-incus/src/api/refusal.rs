@@ -117,6 +117,11 @@ impl Refusal {
         self.says(&["currently in use", "still in use"])
     }
 
+    /// Another request removes the same storage, which has gone between two steps of this one.
+    pub fn is_being_removed(&self) -> bool {
+        self.says(&["failed deleting subvolume"]) && self.says(&["no such file"])
+    }
+
     /// The disk has no room for a file of the engine.
     pub fn is_full(&self) -> bool {
         self.says(&["disk quota exceeded"])
@@ -155,6 +160,16 @@ impl Refusal {
     /// Another instance still has the address.
     pub fn is_address_taken(&self) -> bool {
         self.says(&["already defined on another nic"])
+    }
+
+    /// The host has no room for the content, or does not take it.
+    pub fn is_immovable(&self) -> bool {
+        self.status == 413
+    }
+
+    /// The content of an image does not become a disk.
+    pub fn is_unpacking(&self) -> bool {
+        self.says(&["unpack failed"])
     }
 
     /// Another attempt has the same result.
@@ -220,6 +235,15 @@ mod tests {
             r#"{"type":"error","error_code":500,"error":"sftp: \"mkdir /etc/wharf/first-boot: file exists\" (SSH_FX_FAILURE)"}"#,
         );
         assert!(Refusal::read(&refused).is_present());
+    }
+
+    #[test]
+    fn a_removal_beside_another_one_is_recognised() {
+        let refused = answer(
+            500,
+            r#"{"type":"error","error_code":500,"error":"Failed deleting subvolume \"/pool/custom/wharf_wv-1\": Failed to run: btrfs subvolume delete /pool/custom/wharf_wv-1: exit status 1 (ERROR: Could not statfs: No such file or directory)"}"#,
+        );
+        assert!(Refusal::read(&refused).is_being_removed());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The requests of `requests.toml`, by their names. The host writes them, and knows the instance of the call.
 
 use super::model::{
-    Acl, Forward, Instance, Member, Network, Pool, PoolResources, Project, Resources, Server,
-    Snapshot, State, Volume, VolumeState,
+    Acl, Forward, Image, Instance, Member, Network, Pool, PoolResources, Project, Resources,
+    Server, Snapshot, State, Volume, VolumeState,
 };
 use super::{Api, Outcome, Reply};
 use serde::Deserialize;
@@ -370,6 +370,48 @@ impl Api<'_> {
     pub fn furnish(&self, digest: &str, restored: bool) -> Result<Reply<()>, Error> {
         let request = NamedRequest::new("furnish").with("digest", digest);
         self.send(&request.flag("restored", restored).timeout_ms(CHANGE_MS))
+    }
+}
+
+/// Images with content.
+impl Api<'_> {
+    /// Lists images, among them those of the instance of the call.
+    pub fn images_of_instance(&self) -> Result<Reply<Vec<Image>>, Error> {
+        self.list(&NamedRequest::new("images-of-instance"))
+    }
+
+    /// Lists images, among them those of the snapshot of the call.
+    pub fn images_of_snapshot(&self) -> Result<Reply<Vec<Image>>, Error> {
+        self.list(&NamedRequest::new("images-of-snapshot"))
+    }
+
+    /// Makes an image of the stopped instance.
+    pub fn publish(&self) -> Result<Reply<Outcome>, Error> {
+        self.operate(&NamedRequest::new("publish"), MOVE_ROUNDS)
+    }
+
+    /// Makes an image of the snapshot.
+    pub fn publish_snapshot(&self) -> Result<Reply<Outcome>, Error> {
+        self.operate(&NamedRequest::new("publish-snapshot"), MOVE_ROUNDS)
+    }
+
+    /// Deletes an image that has been listed.
+    pub fn delete_image(&self, image: &str) -> Result<Reply<Outcome>, Error> {
+        let request = NamedRequest::new("delete-image").with("image", image);
+        self.operate(&request, CHANGE_ROUNDS)
+    }
+
+    /// Creates the instance from the image with its content.
+    pub fn create_fetched(
+        &self,
+        digest: &str,
+        image: &str,
+        bytes: u64,
+        moved: bool,
+    ) -> Result<Reply<Outcome>, Error> {
+        let request = NamedRequest::new("create-fetched").with("digest", digest);
+        let request = request.with("image", image).with("bytes", bytes);
+        self.operate(&request.flag("moved", moved), CREATE_ROUNDS)
     }
 }
 

@@ -162,6 +162,7 @@ impl Fake {
         let mut instances = self.instances.borrow_mut();
         match (request.method, segments.as_slice()) {
             (Method::Get, ["operations", OPERATION, "wait"]) => (200, self.ended.borrow().clone()),
+            (Method::Get, ["images"]) => sync(json!([])),
             (Method::Get, ["operations"]) => {
                 self.moving.set(false);
                 let path = |name| format!("/1.0/instances/{name}?project=wharf");

@@ -114,6 +114,7 @@ impl Fake {
             );
         }
         match request.name.as_str() {
+            "images-of-instance" | "images-of-snapshot" => sync(json!([])),
             "read" => sync(json!({
                 "config": *self.config.borrow(), "devices": *self.devices.borrow(),
                 "status_code": 102, "last_used_at": "2026-11-25T01:13:46Z", "location": "m1",

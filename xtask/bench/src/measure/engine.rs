@@ -158,9 +158,21 @@ fn quiet(shortest: Option<Times>) -> Times {
     }
 }
 
+/// The settings of a node with the engine.
+pub fn node_of(engine: &PrivateEngine) -> Result<String> {
+    let Endpoint::Unix(socket) = engine.endpoint() else {
+        bail!("a private engine listens on a socket");
+    };
+    Ok(format!(
+        "driver = \"docker\"\nendpoint = \"unix://{}\"\nlan_cidr = \"10.213.0.0/16\"\n\
+         public_ipv4 = [\"198.18.213.0/28\"]\nsettings = {{ publish_address = \"127.0.0.1\" }}\n",
+        socket.display()
+    ))
+}
+
 /// Wharf in front of the engine.
 pub struct Ours {
-    wharf: Wharf,
+    pub wharf: Wharf,
     user: User,
     engine: HttpClient,
 }
@@ -186,15 +198,7 @@ impl User {
 impl Ours {
     /// Starts a server with the engine as its only node.
     pub fn start(engine: &PrivateEngine, dir: &Path) -> Result<Self> {
-        let Endpoint::Unix(socket) = engine.endpoint() else {
-            bail!("a private engine listens on a socket");
-        };
-        let node = format!(
-            "driver = \"docker\"\nendpoint = \"unix://{}\"\nlan_cidr = \"10.213.0.0/16\"\n\
-             public_ipv4 = [\"198.18.213.0/28\"]\nsettings = {{ publish_address = \"127.0.0.1\" }}\n",
-            socket.display()
-        );
-        Self::start_on(&node, engine.client(), dir)
+        Self::start_on(&node_of(engine)?, engine.client(), dir)
     }
 
     /// Starts a server with these settings of its only node, and a client of the node's engine.

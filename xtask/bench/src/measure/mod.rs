@@ -1,5 +1,6 @@
 //! The measurements, in the order of the table.
 
+mod backup;
 mod bystander;
 mod create;
 mod engine;
@@ -21,10 +22,11 @@ use wharf_testkit::progress;
 
 type Measurement = fn(&Options, &mut Table) -> Result<()>;
 
-const ALL: [(&str, Measurement); 13] = [
+const ALL: [(&str, Measurement); 14] = [
     ("engine", engine::run),
     ("page", page::run),
     ("snapshot", snapshot::run),
+    ("backup", backup::run),
     ("tunnel", tunnel::run),
     ("vm", vm::run),
     ("peers", peers::run),

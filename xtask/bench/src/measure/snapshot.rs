@@ -172,7 +172,7 @@ fn only(admin: &HttpClient) -> Result<String> {
 }
 
 /// Runs a command of the shell in a container of dockerd, to its end.
-fn inside(client: &HttpClient, container: &str, command: &str) -> Result<()> {
+pub fn inside(client: &HttpClient, container: &str, command: &str) -> Result<()> {
     let send = |path: &str, body: Value| {
         let request = Request::new("POST", path).timeout(DEADLINE).json(body);
         client.send(request)?.ok()
@@ -187,34 +187,40 @@ fn inside(client: &HttpClient, container: &str, command: &str) -> Result<()> {
 }
 
 /// A running instance with data.
-struct Source {
-    id: String,
+pub struct Source {
+    pub id: String,
     disk_gib: u32,
 }
 
 impl Source {
-    /// Creates it. `inside` runs a command in the engine's object, whose name on dockerd it gets.
+    /// Creates an instance, and waits until it runs.
+    pub fn create(ours: &Ours, disk_gib: u32) -> Result<Self> {
+        let wanted = json!({
+            "resource_type": "container", "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": disk_gib,
+        });
+        let instance = ours.create(wanted, DEADLINE)?;
+        let id = text(&instance["uuid"])?;
+        Ok(Self { id, disk_gib })
+    }
+
+    /// Creates it with data. `inside` runs a command in the engine's object, whose name on dockerd it gets.
     fn fill(
         ours: &Ours,
         disk_gib: u32,
         bytes: u64,
         inside: impl Fn(&str, &str) -> Result<()>,
     ) -> Result<Self> {
-        let wanted = json!({
-            "resource_type": "container", "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": disk_gib,
-        });
-        let instance = ours.create(wanted, DEADLINE)?;
-        let id = text(&instance["uuid"])?;
+        let source = Self::create(ours, disk_gib)?;
         // Incus gives one command 100 seconds.
         let part = format!("head -c {PART} /dev/zero >> /home/user/data && sync");
         for _ in 0..bytes / PART {
-            inside(&format!("wharf-{id}"), &part)?;
+            inside(&format!("wharf-{}", source.id), &part)?;
         }
-        Ok(Self { id, disk_gib })
+        Ok(source)
     }
 
     /// Takes a snapshot, and waits until it is ready.
-    fn take(&self, ours: &Ours, name: &str) -> Result<Value> {
+    pub fn take(&self, ours: &Ours, name: &str) -> Result<Value> {
         let path = format!("/api/instance/{}/snapshot/", self.id);
         let taken = ours.send("POST", &path, Some(json!({ "name": name })))?;
         ours.until("/api/snapshot/", &taken["id"], "ready", DEADLINE)
@@ -304,10 +310,10 @@ impl Source {
     }
 }
 
-fn seconds(time: Duration) -> String {
+pub fn seconds(time: Duration) -> String {
     format!("{:.2} s", time.as_secs_f64())
 }
 
-fn text(value: &Value) -> Result<String> {
+pub fn text(value: &Value) -> Result<String> {
     value.as_str().map(str::to_owned).context("no text")
 }

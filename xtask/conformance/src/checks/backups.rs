@@ -1,8 +1,10 @@
 //! Buckets and backups, as far as they need no object store.
 
+use super::snapshots::instance;
 use super::webhooks::MISSING;
 use crate::check::{Check, decision};
 use crate::client::action_path;
+use crate::context::uuid;
 use anyhow::ensure;
 use serde_json::{Value, json};
 
@@ -24,6 +26,11 @@ fn bucket() -> Value {
     })
 }
 
+/// A plan of backups.
+fn of_plan() -> Value {
+    json!({ "bucket": "offsite", "every_h": 24, "keep": 7 })
+}
+
 /// Every endpoint of buckets and backups, with a valid body.
 pub(super) fn backup_endpoints(id: &str) -> Vec<(&'static str, String, Value)> {
     let mut endpoints = vec![
@@ -36,9 +43,10 @@ pub(super) fn backup_endpoints(id: &str) -> Vec<(&'static str, String, Value)> {
 }
 
 /// Those of one bucket, backup or instance.
-fn of_one(id: &str) -> [(&'static str, String, Value); 7] {
+fn of_one(id: &str) -> [(&'static str, String, Value); 11] {
     let (bucket, backup) = (format!("{BUCKETS}{id}/"), format!("{BACKUPS}{id}/"));
     let to = json!({ "bucket": "offsite" });
+    let plan = action_path(id, "backup-plan");
     [
         ("GET", bucket.clone(), Value::Null),
         ("DELETE", bucket, Value::Null),
@@ -47,11 +55,40 @@ fn of_one(id: &str) -> [(&'static str, String, Value); 7] {
         ("DELETE", backup.clone(), Value::Null),
         ("POST", format!("{backup}verify/"), Value::Null),
         ("POST", format!("{backup}restore/"), json!({})),
+        ("GET", plan.clone(), Value::Null),
+        ("PUT", plan.clone(), of_plan()),
+        ("DELETE", plan, Value::Null),
+        ("GET", action_path(id, "recreate"), Value::Null),
     ]
 }
 
 pub(super) fn checks() -> Vec<Check> {
-    vec![decision(
+    let wrong_plans = decision(
+        "4",
+        "wrong fields of a plan of backups are refused, all at once",
+        |c| {
+            let instance = instance(c)?;
+            let path = action_path(uuid(&instance)?, "backup-plan");
+            for (field, value) in [
+                ("bucket", json!("offsite")),
+                ("every_h", json!(8761)),
+                ("keep", json!(33)),
+                ("keep_days", json!(0)),
+            ] {
+                let mut body = of_plan();
+                body[field] = value;
+                let refused = c.me().send("PUT", &path, &body)?;
+                refused.refuses(field)?;
+                refused.refuses("bucket")?;
+            }
+            for method in ["GET", "DELETE"] {
+                c.me().send(method, &path, &Value::Null)?.is(404)?;
+                c.other()?.send(method, &path, &Value::Null)?.is(404)?;
+            }
+            c.other()?.send("PUT", &path, &of_plan())?.is(404)
+        },
+    );
+    let missing = decision(
         "4",
         "a missing bucket or backup returns 404, and wrong fields of one are refused",
         |c| {
@@ -83,5 +120,6 @@ pub(super) fn checks() -> Vec<Check> {
             }
             Ok(())
         },
-    )]
+    );
+    vec![missing, wrong_plans]
 }

@@ -165,7 +165,7 @@ pub(super) fn checks() -> Vec<Check> {
             response.is(415)?;
             let id = uuid(c.sample("container")?)?;
             let headers = [("Content-Type", content_type)];
-            for action in ["add-port", "remove-port"] {
+            for action in ["add-port", "remove-port", "recreate"] {
                 post(c.me(), &action_path(id, action), content_type, b"{}")?.is(415)?;
             }
             let update = c

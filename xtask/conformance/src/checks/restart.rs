@@ -1,6 +1,7 @@
 //! Section 4.6: restart.
 
 use crate::check::{Check, decision, skip, spec};
+use crate::client::action_path;
 use crate::context::{Context, expect_field, uuid};
 use crate::redact::redacted;
 use anyhow::{Result, anyhow, ensure};
@@ -30,6 +31,14 @@ pub(super) fn checks() -> Vec<Check> {
             "recreate is refused for an instance that was not lost, and 404 for a missing one",
             |c| {
                 let running = c.running("container")?;
+                let path = action_path(uuid(&running)?, "recreate");
+                for body in [json!({}), json!({ "backup": "newest" })] {
+                    c.me().post(&path, &body)?.is(400)?;
+                }
+                c.me()
+                    .post(&path, &json!({ "backup": 1 }))?
+                    .refuses("backup")?;
+                c.me().get(&path)?.is(400)?;
                 c.me().act(uuid(&running)?, "recreate")?.is(400)?;
                 c.me().act(&c.name(), "recreate")?.is(404)
             },

@@ -123,7 +123,11 @@ pub(super) fn checks() -> Vec<Check> {
             &["GET", "PUT", "DELETE"],
         ),
         (action_path("a-b", "restart"), &["POST"], &["GET", "PATCH"]),
-        (action_path("a-b", "recreate"), &["POST"], &["GET", "PUT"]),
+        (
+            action_path("a-b", "recreate"),
+            &["GET", "POST"],
+            &["PUT", "DELETE"],
+        ),
         (action_path("a-b", "add-port"), &["POST"], &["GET", "PUT"]),
         (
             action_path("a-b", "remove-port"),

@@ -18,7 +18,7 @@ use wharf_domain::request::{CreateRequest, UpdateRequest};
 use wharf_domain::secret::InstanceSecrets;
 use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
-use wharf_instances::{IdempotencyKey, InstanceCondition, InstanceView, Selector};
+use wharf_instances::{IdempotencyKey, InstanceCondition, InstanceView, NewDisk, Selector};
 
 acts![
     create 22,
@@ -318,12 +318,14 @@ pub async fn recreate(sim: Sim, args: Args) {
     let Some(of) = target(&sim, args, |one| one.failed) else {
         return;
     };
-    let recreated = sim.app.recreate(&of.caller, &of.selector, &of.condition);
+    let disks = [NewDisk::Newest, NewDisk::Newest, NewDisk::Empty];
+    let disk = args.of(2, &disks).unwrap_or(NewDisk::Empty);
+    let recreated = sim
+        .app
+        .recreate(&of.caller, &of.selector, &of.condition, disk);
     let ask = Ask::Recreate(of.instance.id);
-    sim.ask(of.who, of.words("recreates"), Some(ask), recreated, |_| {
-        None
-    })
-    .await;
+    let words = format!("{} with the disk {disk:?}", of.words("recreates"));
+    sim.ask(of.who, words, Some(ask), recreated, |_| None).await;
 }
 
 async fn allow_moves(sim: Sim, args: Args) {

@@ -1,5 +1,6 @@
 //! The acts by the part of the product that they are about.
 
+pub mod backup;
 pub mod instance;
 pub mod machine;
 pub mod operator;

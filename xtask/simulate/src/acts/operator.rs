@@ -112,7 +112,8 @@ async fn relocate(sim: Sim, args: Args) {
 /// Longer than the time in which Wharf sees that a node has changed.
 const SEEN: Duration = Duration::from_secs(7);
 
-/// Gives a node up that is out of reach. If none is, one breaks. The owner of a lost instance may create it again.
+/// Gives a node up that is out of reach. If none is, one breaks. The owner of a lost instance may create it again, or the
+/// operator all of them.
 async fn lose(sim: Sim, args: Args) {
     let fits = |state: &NodeState| matches!(state, NodeState::Unreachable(_));
     if !any_node(&sim, fits)
@@ -133,7 +134,14 @@ async fn lose(sim: Sim, args: Args) {
         .await;
     if lost.is_some_and(|lost| !lost.is_empty()) && args.is_one_in(2, 2) {
         sleep(Duration::from_secs(2)).await;
-        super::instance::recreate(sim, args).await;
+        if !args.is_one_in(1, 2) {
+            return super::instance::recreate(sim, args).await;
+        }
+        let ask = Ask::Rescue(NodeId(node.clone()));
+        let words = format!("makes the instances of {node} again");
+        let operator = Operator::of(&sim.app, &sim.accounts);
+        let restored = operator.restore_node(&node);
+        sim.ask(WHO, words, Some(ask), restored, |_| None).await;
     }
 }
 

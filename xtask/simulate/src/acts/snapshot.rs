@@ -15,6 +15,7 @@ use wharf_domain::request::CreateRequest;
 use wharf_domain::secret::InstanceSecrets;
 use wharf_domain::snapshot::{OfSnapshot, PlanRequest, Snapshot};
 use wharf_ground::caller::Caller;
+use wharf_instances::snapshots::SnapshotPlans;
 use wharf_instances::{IdempotencyKey, InstanceCondition, KeptCondition};
 
 acts![
@@ -30,8 +31,8 @@ acts![
 const NAMES: [&str; 2] = ["before", "after"];
 
 /// The pause between two looks at a snapshot that is being taken, and the number of looks.
-const PAUSE: Duration = Duration::from_millis(500);
-const TRIES: u32 = 8;
+pub const PAUSE: Duration = Duration::from_millis(500);
+pub const TRIES: u32 = 8;
 
 fn is_ready(row: &Snapshot) -> bool {
     row.status() == KeptStatus::Ready
@@ -42,7 +43,7 @@ fn is_container(instance: &Instance) -> bool {
 }
 
 /// A container that runs or is stopped, in most cases.
-fn container(sim: &Sim, args: Args) -> Option<Target> {
+pub fn container(sim: &Sim, args: Args) -> Option<Target> {
     target(sim, args, |one| {
         is_container(one) && (runs(one) || is_stopped(one))
     })
@@ -214,7 +215,7 @@ async fn end_plan(sim: Sim, args: Args) {
     let Some(of) = container(&sim, args) else {
         return;
     };
-    let ended = sim.app.end_snapshot_plan(&of.caller, &of.selector);
+    let ended = sim.app.end_plan::<SnapshotPlans>(&of.caller, &of.selector);
     let ask = Ask::Plan(of.instance.id, None);
     sim.ask(
         of.who,

@@ -93,6 +93,7 @@ impl Model {
             Intent::Run => {
                 from == Intent::Start
                     || before.moving.is_some()
+                    || self.is_asked(|asked| *asked == Ask::Rescue(node.clone()))
                     || self.is_asked(|asked| matches!(asked, Ask::Resume(of) | Ask::Recreate(of) | Ask::Start(of) if *of == id))
             }
             Intent::Stop => {

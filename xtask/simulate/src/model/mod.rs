@@ -1,6 +1,7 @@
 //! What must be true. The model remembers what users asked for and what the rows said at the last look. Each
 //! difference since then needs a reason: a request, or what happened in the world.
 
+mod backup;
 mod change;
 mod damage;
 mod kept;
@@ -20,7 +21,7 @@ use wharf_accounts::Accounts;
 use wharf_db::{CLAIMS, MOVES, MoveRow, Read as _, Rows as _};
 use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
-use wharf_domain::ids::{InstanceId, NodeId, SnapshotId, UserId, VolumeId};
+use wharf_domain::ids::{BackupId, InstanceId, NodeId, SnapshotId, UserId, VolumeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::snapshot::OfSnapshot;
 use wharf_domain::volume::OfVolume;
@@ -80,6 +81,12 @@ pub enum Ask {
     Plan(InstanceId, Option<usize>),
     /// A volume is attached to the instance, or detached from it.
     Mounts(InstanceId),
+    AddBucket(UserId),
+    ForgetBucket(UserId),
+    BackUp(InstanceId),
+    DeleteBackup(BackupId),
+    /// A plan that keeps a number of backups, or none any more.
+    PlanBackups(InstanceId, Option<usize>),
     Subscribe {
         owner: UserId,
         url: String,
@@ -93,6 +100,8 @@ pub enum Ask {
     /// Instances leave the node, as far as their owners permit it.
     Drain(NodeId),
     Lose(NodeId),
+    /// The lost instances of the node are made again.
+    Rescue(NodeId),
     /// What is absent from the node has ended.
     Accept(NodeId),
 }
@@ -121,10 +130,16 @@ impl Ask {
             | Self::TakeSnapshot(_)
             | Self::DeleteSnapshot(_)
             | Self::Plan(..)
+            | Self::AddBucket(_)
+            | Self::ForgetBucket(_)
+            | Self::BackUp(_)
+            | Self::DeleteBackup(_)
+            | Self::PlanBackups(..)
             | Self::Subscribe { .. }
             | Self::Unsubscribe(_)
             | Self::Drain(_)
             | Self::Lose(_)
+            | Self::Rescue(_)
             | Self::Accept(_)
             | Self::SuspendUser(_) => None,
         }
@@ -212,6 +227,7 @@ pub struct Model {
     volumes: kept::All<OfVolume>,
     snapshots: kept::All<OfSnapshot>,
     copies: snapshot::Copies,
+    backups: backup::Backups,
     mounts: volume::Mounts,
     webhooks: webhook::Webhooks,
     /// The users who could ever read a volume of another user.
@@ -253,6 +269,12 @@ impl Model {
         if let Some(instance) = ask.instance() {
             self.last_ask.insert(instance, id);
         }
+        if let Ask::Rescue(_) = &ask {
+            for known in self.instances.values() {
+                let key = (known.row.owner, "instance.recreate");
+                self.acknowledged.entry(key).or_default().1 += 1;
+            }
+        }
         self.open.insert(id, Open { ask, until: None });
         id
     }
@@ -289,6 +311,7 @@ impl Model {
         let gone = snapshots.filter(|(_, known)| !known.is_there(truth));
         self.aged_kept
             .extend(gone.map(|(id, _)| InstanceId::from(*id)));
+        self.backups.are_older();
     }
 
     /// Notes the answer to a request. A look that follows the answer must come before.
@@ -364,6 +387,11 @@ impl Model {
                 format!("snapshot {id}: its deletion was acknowledged and does not hold")
             })?;
         }
+        if let Ask::DeleteBackup(id) = ask {
+            check(self.backups.is_deleted(*id), || {
+                format!("backup {id}: its deletion was acknowledged and does not hold")
+            })?;
+        }
         let known = ask.instance().map(|id| (id, self.instances.get(&id)));
         // A later request may have changed the instance since, and the operator all instances of a node.
         let is_last = |id: &InstanceId| self.last_ask.get(id).is_none_or(|last| *last <= number);
@@ -426,6 +454,7 @@ impl Model {
         }
         self.instances = next;
         self.look_at_volumes(look)?;
+        self.look_at_backups(look)?;
         self.look_at_snapshots(look)?;
         self.look_at_webhooks(look)?;
         self.accepted = accepted(look)?;

@@ -28,6 +28,7 @@ impl Model {
                 is_right.map_err(|why| format!("{id} with intent {:?}: {why}", row.intent))?;
             }
             self.check_orphans(truth, look)?;
+            self.backups_settled(truth)?;
             self.volumes_settled(truth, look)
         })?;
         self.webhooks_settled(look)?;

@@ -21,7 +21,7 @@ pub struct Copies {
     plans: BTreeMap<InstanceId, usize>,
     most: BTreeMap<InstanceId, usize>,
     /// The content of each snapshot, once it was ready.
-    content: BTreeMap<SnapshotId, Disk>,
+    pub(super) content: BTreeMap<SnapshotId, Disk>,
 }
 
 impl Watched for OfSnapshot {
@@ -45,7 +45,9 @@ impl Watched for OfSnapshot {
             matches!(asked, Ask::TakeSnapshot(of) if *of == id)
                 || matches!(asked, Ask::Restore { id: of, first: true } if *of == id)
         });
-        by_hand || row.of.planned.is_some() && model.copies.plans.contains_key(&id)
+        by_hand
+            || model.backups.has(row.id)
+            || row.of.planned.is_some() && model.copies.plans.contains_key(&id)
     }
 
     fn may_end(model: &Model, row: &Snapshot, found: &BTreeMap<SnapshotId, Snapshot>) -> bool {
@@ -55,7 +57,7 @@ impl Watched for OfSnapshot {
             Ask::Delete(of) | Ask::Forget(of) => *of == id,
             _ => false,
         });
-        asked || is_surplus(model, row, found)
+        asked || model.backups.have_done_with(row.id) || is_surplus(model, row, found)
     }
 
     fn is_renamed(_: &Model, _: &Snapshot) -> bool {
@@ -142,24 +144,37 @@ impl Model {
     }
 
     fn explain_plans(&mut self, plans: &BTreeMap<InstanceId, usize>) -> Result<(), Wrong> {
+        self.explain_plans_of(&self.copies.plans, plans, Ask::Plan)?;
         for (id, keep) in plans {
-            let is_known = self.copies.plans.get(id) == Some(keep);
-            let plan = Ask::Plan(*id, Some(*keep));
-            check(is_known || self.is_asked(|asked| *asked == plan), || {
-                format!("{id}: it has a plan, and nobody asked for it")
-            })?;
             let most = self.copies.most.entry(*id).or_default();
             *most = (*most).max(*keep);
         }
-        for id in self.copies.plans.keys() {
+        self.copies.plans.clone_from(plans);
+        Ok(())
+    }
+
+    /// Explains the differences of plans since the last look.
+    pub(super) fn explain_plans_of(
+        &self,
+        before: &BTreeMap<InstanceId, usize>,
+        plans: &BTreeMap<InstanceId, usize>,
+        ask: fn(InstanceId, Option<usize>) -> Ask,
+    ) -> Result<(), Wrong> {
+        for (id, keep) in plans {
+            let is_known = before.get(id) == Some(keep);
+            let plan = ask(*id, Some(*keep));
+            check(is_known || self.is_asked(|asked| *asked == plan), || {
+                format!("{id}: it has a plan, and nobody asked for it")
+            })?;
+        }
+        for id in before.keys() {
             let is_gone = !self.instances.contains_key(id);
-            let end = Ask::Plan(*id, None);
+            let end = ask(*id, None);
             let explained = plans.contains_key(id) || self.is_asked(|asked| *asked == end);
             check(explained || is_gone, || {
                 format!("{id}: its plan is gone, and nobody ended it")
             })?;
         }
-        self.copies.plans.clone_from(plans);
         Ok(())
     }
 

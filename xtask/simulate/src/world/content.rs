@@ -1,7 +1,7 @@
 //! Content that moves between nodes without a common cluster.
 
 use super::machine::{Moment, key};
-use super::{Answer, Request, State};
+use super::{Answer, Disk, Request, State};
 use wharf_domain::driver::{DriverTarget, Phase, PluginError, Spec};
 use wharf_domain::ids::NodeId;
 
@@ -25,11 +25,12 @@ impl State {
         }
     }
 
-    /// Makes a machine with the content that another node offers.
+    /// Makes a machine with the content that another node offers, or that comes from a backup.
     pub(super) fn fetch(
         &mut self,
         name: &NodeId,
         spec: &Spec,
+        of_backup: &Option<Disk>,
         now: Moment,
     ) -> Result<Answer, PluginError> {
         let of = key(spec.target.tag);
@@ -40,7 +41,16 @@ impl State {
                 // A failed move has left it.
                 return Err(PluginError::RetryLater(AGAIN));
             }
+            if let Some(disk) = of_backup {
+                let node = self.nodes.get_mut(name).ok_or(PluginError::NotFound)?;
+                let taken: Vec<_> = node.taken.iter().map(|(what, _)| what.clone()).collect();
+                node.shown_mut().fill(spec, disk, &taken)?;
+                return self.on(name, &Request::Inspect(spec.target.tag), now);
+            }
             let offer = self.offers.remove(&of.0);
+            if offer.is_none() && spec.fetched {
+                return Err(PluginError::Other("nothing offers the content".to_owned()));
+            }
             let (from, source) = offer.ok_or(PluginError::RetryLater(AGAIN))?;
             if self.is_away(&from, now) {
                 return Err(PluginError::Other("the old node is offline".to_owned()));

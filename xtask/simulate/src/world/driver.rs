@@ -1,17 +1,19 @@
 //! The driver of a node of the world.
 
-use super::{Answer, Request, World};
+use super::{Answer, Disk, Request, World};
 use async_trait::async_trait;
+use bytes::Bytes;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use wharf_domain::driver::{
-    DriverReport, DriverTarget, Limits, NodeHealth, Observed, ObservedSnapshot, ObservedVolume,
-    Phase, PluginError, ResourceUsage, SnapshotReport, SnapshotState, Source, Spec, StoreMark,
-    Surroundings, Tag, VolumeReport, VolumeState,
+    CompleteSnapshot, DriverReport, DriverTarget, Limits, NodeHealth, Observed, ObservedSnapshot,
+    ObservedVolume, Phase, PluginError, ResourceUsage, SnapshotReport, SnapshotState, Source, Spec,
+    StoreMark, Surroundings, Tag, VolumeReport, VolumeState,
 };
 use wharf_domain::ids::{Generation, NodeId, SnapshotId, VolumeId};
 use wharf_domain::secret::InstanceSecrets;
-use wharf_engine::Transport;
+use wharf_engine::{Offers, Piece, Transport};
 use wharf_plugin::{ContentCalls, DriverCalls, SnapshotCalls, VolumeCalls};
 
 /// The driver of a node of the world.
@@ -19,6 +21,8 @@ use wharf_plugin::{ContentCalls, DriverCalls, SnapshotCalls, VolumeCalls};
 pub struct WorldDriver {
     world: World,
     node: NodeId,
+    /// The content that is on its way between the store of objects and nodes.
+    offers: Arc<Offers>,
 }
 
 /// The time after which a phase that will change is worth another call.
@@ -29,9 +33,12 @@ fn unexpected<T>(answer: Answer) -> Result<T, PluginError> {
 }
 
 impl WorldDriver {
-    pub fn new(world: &World, node: NodeId) -> Self {
-        let world = world.clone();
-        Self { world, node }
+    pub fn new(world: &World, node: NodeId, offers: &Arc<Offers>) -> Self {
+        Self {
+            world: world.clone(),
+            node,
+            offers: Arc::clone(offers),
+        }
     }
 
     async fn report(
@@ -209,11 +216,53 @@ impl ContentCalls for WorldDriver {
     }
 
     async fn fetch_content(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
-        self.as_specified(Request::Fetch, spec).await
+        let instance = spec.target.tag.instance;
+        let offered = spec.fetched.then(|| self.offers.take_source(instance));
+        let Some(mut source) = offered.flatten() else {
+            return self
+                .as_specified(|spec| Request::Fetch(spec, None), spec)
+                .await;
+        };
+        let broke = |error: &dyn ToString| PluginError::Other(error.to_string());
+        let mut content = Vec::new();
+        while let Some(piece) = source.pieces.recv().await {
+            content.extend_from_slice(&piece.map_err(|error| broke(&error))?);
+        }
+        let disk: Disk = serde_json::from_slice(&content).map_err(|error| broke(&error))?;
+        self.as_specified(|spec| Request::Fetch(spec, Some(disk.clone())), spec)
+            .await
     }
 
-    async fn send_content(&self, _: Source) -> Result<SnapshotReport, PluginError> {
-        Err(PluginError::Unsupported("backups".to_owned()))
+    async fn send_content(&self, of: Source) -> Result<SnapshotReport, PluginError> {
+        let disk = match self.world.call(&self.node, Request::Send(of)).await? {
+            Answer::Content(disk) => disk,
+            Answer::Snapshot(state) => {
+                return Ok(SnapshotReport {
+                    state,
+                    again: Some(AGAIN),
+                });
+            }
+            other => return unexpected(other),
+        };
+        let broke = |error: &dyn ToString| PluginError::Other(error.to_string());
+        let object = self.offers.take_object(of.snapshot);
+        let object = object.map_err(|error| broke(&error))?;
+        let content = serde_json::to_vec(&disk).map_err(|error| broke(&error))?;
+        let bytes = content.len() as u64;
+        for half in content.chunks(content.len() / 2 + 1) {
+            let piece = Piece::Data(Bytes::copy_from_slice(half));
+            object.put(piece).await.map_err(|error| broke(&error))?;
+            // The engine may fail half-way.
+            self.world.call(&self.node, Request::Send(of)).await?;
+        }
+        object.complete().await.map_err(|error| broke(&error))?;
+        Ok(SnapshotReport {
+            state: SnapshotState::Ready(CompleteSnapshot {
+                bytes,
+                clonable: true,
+            }),
+            again: None,
+        })
     }
 }
 

@@ -169,7 +169,7 @@ impl World {
             Fault::OtherStore => node.show_other(Some(&format!("other-{}", state.calls)), until),
             Fault::Reboot => node.boot(),
             Fault::PortTaken | Fault::AddressTaken => {
-                if let Request::Ensure(spec) | Request::MoveHere(spec) | Request::Fetch(spec) =
+                if let Request::Ensure(spec) | Request::MoveHere(spec) | Request::Fetch(spec, _) =
                     request
                 {
                     let port = spec

@@ -24,6 +24,8 @@ pub fn key(tag: Tag) -> MachineKey {
 /// The state of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Life {
+    /// It has its content, and has never been started.
+    Filled,
     /// It runs, and is ready from this moment on.
     Runs(Moment),
     /// It does not run, with a reason if it ended by itself.
@@ -72,6 +74,7 @@ impl Machine {
 
     fn phase(&self, now: Moment) -> Phase {
         match &self.life {
+            Life::Filled => Phase::Creating,
             Life::Runs(ready_at) if now < *ready_at => Phase::Booting,
             Life::Runs(_) => Phase::Ready,
             Life::Stopped(why) => Phase::Stopped(why.clone()),
@@ -178,8 +181,14 @@ impl Store {
     ) -> Result<Phase, PluginError> {
         let of = key(spec.target.tag);
         match self.machines.get(&of) {
-            Some(machine) if machine.is_as(spec) => {}
-            Some(_) => return Err(PluginError::Conflict("another specification".to_owned())),
+            Some(machine) if !machine.is_as(spec) => {
+                return Err(PluginError::Conflict("another specification".to_owned()));
+            }
+            Some(machine) if machine.life == Life::Filled => {
+                return self.start(&spec.target, taken, now);
+            }
+            Some(_) => {}
+            None if spec.fetched => return Err(PluginError::NotFound),
             None => {
                 let mut machine = Machine::new(spec, now + BOOT);
                 machine.disk = self.new_disk(spec, now)?;
@@ -239,6 +248,19 @@ impl Store {
             .ok_or_else(wrong)?
             .wan_ports
             .clone_from(&target.wan_ports);
+        Ok(())
+    }
+
+    /// Makes a machine with the content of a backup. `ensure` starts it.
+    pub fn fill(&mut self, spec: &Spec, disk: &Disk, taken: &[Unique]) -> Result<(), PluginError> {
+        let machine = Machine {
+            life: Life::Filled,
+            disk: disk.clone(),
+            ..Machine::new(spec, Moment::ZERO)
+        };
+        let of = key(spec.target.tag);
+        self.room(of, &machine, taken)?;
+        self.machines.insert(of, machine);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The world outside Wharf: nodes with engines, their machines, and the faults of both. It tells the truth to the
 //! checks, whatever it told Wharf.
 
+mod bucket;
 mod calls;
 mod cluster;
 mod content;
@@ -13,6 +14,7 @@ mod snapshot;
 mod truth;
 mod volume;
 
+pub use bucket::SimReach;
 pub use driver::WorldDriver;
 pub use fault::{CALL_BOUND, CrashAt, Fault, FaultPlan, LATE, VERY_LATE};
 use machine::Store;
@@ -70,6 +72,7 @@ struct State {
     /// The last moment at which a machine did not run.
     down: BTreeMap<MachineKey, Moment>,
     trace: Trace,
+    store: bucket::ObjectStore,
     /// The nodes that offer the content of instances, with the machine.
     offers: BTreeMap<InstanceId, (NodeId, MachineKey)>,
 }
@@ -106,6 +109,7 @@ impl World {
             ever_late: BTreeSet::new(),
             late_sizes: BTreeSet::new(),
             down: BTreeMap::new(),
+            store: bucket::ObjectStore::default(),
             offers: BTreeMap::new(),
             trace,
         };
@@ -451,7 +455,7 @@ impl State {
         let answer = match (request, elsewhere) {
             (Request::MoveHere(spec), elsewhere) => self.move_here(name, spec, elsewhere, now),
             (Request::Offer(target), None) => self.offer(name, target, now),
-            (Request::Fetch(spec), None) => self.fetch(name, spec, now),
+            (Request::Fetch(spec, of_backup), None) => self.fetch(name, spec, of_backup, now),
             (Request::Stop(target) | Request::Delete(target), Some(other)) => {
                 if self.is_offline(&other, key(target.tag), now) {
                     Err(offline())

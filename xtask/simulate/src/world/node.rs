@@ -146,7 +146,7 @@ impl Node {
             Request::Ensure(spec) => store.ensure(spec, &taken, now)?,
             Request::Start(target) => store.start(target, &taken, now)?,
             Request::Resize(target) => store.resize(target, now)?,
-            Request::Grow(spec) | Request::MoveHere(spec) | Request::Fetch(spec) => {
+            Request::Grow(spec) | Request::MoveHere(spec) | Request::Fetch(spec, _) => {
                 store.phase(super::machine::key(spec.target.tag), now)
             }
             Request::Stop(target) => {
@@ -191,6 +191,7 @@ impl Node {
             Request::DropSnapshot(of) => {
                 return Ok(Answer::Snapshot(store.drop_snapshot(of.snapshot)));
             }
+            Request::Send(of) => return store.content_of(of.snapshot, now),
             Request::RestoreSnapshot(spec, id) => store.restore_snapshot(spec, *id, now)?,
             Request::ListSnapshots => return Ok(Answer::Snapshots(store.list_snapshots(now))),
             Request::Stats(tag) => {

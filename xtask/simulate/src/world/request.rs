@@ -1,6 +1,7 @@
 //! The calls of drivers, and their answers.
 
 use super::machine::{MachineKey, key};
+use super::snapshot::Disk;
 use wharf_domain::driver::{
     DriverTarget, NodeHealth, Observed, ObservedSnapshot, ObservedVolume, Phase, ResourceUsage,
     SnapshotState, Source, Spec, StoreMark, Surroundings, Tag, VolumeState,
@@ -21,7 +22,8 @@ pub enum Request {
     Grow(Box<Spec>),
     MoveHere(Box<Spec>),
     Offer(Box<DriverTarget>),
-    Fetch(Box<Spec>),
+    /// Content comes: that of a backup, or what another node offers.
+    Fetch(Box<Spec>, Option<Disk>),
     Start(Box<DriverTarget>),
     Stop(Box<DriverTarget>),
     Resize(Box<DriverTarget>),
@@ -35,6 +37,8 @@ pub enum Request {
     DropSnapshot(Source),
     RestoreSnapshot(Box<Spec>, SnapshotId),
     ListSnapshots,
+    /// The content of a snapshot goes.
+    Send(Source),
 }
 
 /// The answer to a call.
@@ -51,6 +55,7 @@ pub enum Answer {
     Volumes(Vec<ObservedVolume>),
     Snapshot(SnapshotState),
     Snapshots(Vec<ObservedSnapshot>),
+    Content(Disk),
 }
 
 impl Answer {
@@ -80,7 +85,7 @@ impl Request {
             Self::Grow(_) => "grow",
             Self::MoveHere(_) => "move-here",
             Self::Offer(_) => "offer",
-            Self::Fetch(_) => "fetch",
+            Self::Fetch(..) => "fetch",
             Self::Start(_) => "start",
             Self::Stop(_) => "stop",
             Self::Resize(_) => "resize",
@@ -94,6 +99,7 @@ impl Request {
             Self::DropSnapshot(_) => "drop-snapshot",
             Self::RestoreSnapshot(..) => "restore-snapshot",
             Self::ListSnapshots => "list-snapshots",
+            Self::Send(_) => "send",
         }
     }
 
@@ -109,12 +115,13 @@ impl Request {
             | Self::UnmakeVolume(_)
             | Self::ListVolumes
             | Self::DropSnapshot(_)
+            | Self::Send(_)
             | Self::ListSnapshots => None,
             Self::Inspect(tag) | Self::Stats(tag) => Some(*tag),
             Self::Ensure(spec)
             | Self::Grow(spec)
             | Self::MoveHere(spec)
-            | Self::Fetch(spec)
+            | Self::Fetch(spec, _)
             | Self::RestoreSnapshot(spec, _) => Some(spec.target.tag),
             Self::Start(target)
             | Self::Offer(target)
@@ -139,6 +146,7 @@ impl Request {
                 | Self::Stats(_)
                 | Self::ListVolumes
                 | Self::ListSnapshots
+                | Self::Send(_)
         )
     }
 
@@ -156,7 +164,7 @@ impl Request {
     pub fn brings_up(&self) -> bool {
         matches!(
             self,
-            Self::Ensure(_) | Self::Start(_) | Self::MoveHere(_) | Self::Fetch(_)
+            Self::Ensure(_) | Self::Start(_) | Self::MoveHere(_) | Self::Fetch(..)
         )
     }
 }

@@ -1,5 +1,6 @@
 //! The snapshots of one store of an engine. They share the disk of their machine, and go with it.
 
+use super::Answer;
 use super::machine::{BOOT, Life, MachineKey, Moment, Store, key};
 use wharf_domain::driver::{
     CompleteSnapshot, ObservedSnapshot, Phase, PluginError, SnapshotState, Spec, Tag,
@@ -63,6 +64,16 @@ impl Store {
     pub fn drop_snapshot(&mut self, id: SnapshotId) -> SnapshotState {
         self.snapshots.remove(&id);
         SnapshotState::Absent
+    }
+
+    /// The content of a snapshot.
+    pub fn content_of(&self, id: SnapshotId, now: Moment) -> Result<Answer, PluginError> {
+        let taken = self.snapshots.get(&id);
+        Ok(match taken {
+            Some(taken) if taken.is_complete(now) => Answer::Content(taken.disk.clone()),
+            Some(taken) => Answer::Snapshot(taken.state(now)),
+            None => Answer::Snapshot(SnapshotState::Absent),
+        })
     }
 
     pub fn list_snapshots(&self, now: Moment) -> Vec<ObservedSnapshot> {

@@ -38,7 +38,7 @@ impl Truth<'_> {
     /// carries out before Wharf's second look.
     pub fn may_appear(&self, of: MachineKey) -> bool {
         let of = |request: &&Request| {
-            matches!(request, Request::Ensure(_) | Request::Fetch(_))
+            matches!(request, Request::Ensure(_) | Request::Fetch(..))
                 && request.tag().map(key) == Some(of)
         };
         let late = self

@@ -1,0 +1,197 @@
+// The backups of an instance or in a bucket: sending, verifying, restoring, and the plan that makes them.
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { send } from "../api";
+import { commands } from "../commands";
+import { bytes, exact } from "../format";
+import type { Backup, Bucket, InstanceInList } from "../shapes";
+import { find } from "../store";
+import { useAction } from "./action";
+import { Ago, Alert, announce, Command, State } from "./basics";
+import { CreateFrom } from "./create-from";
+import { type Data, useData } from "./data";
+import { Form } from "./form";
+import { Listing } from "./listing";
+import { BucketChoice, Plan } from "./plan";
+
+/** Progress changes no list, so it is read this often. */
+const PROGRESS_MS = 5000;
+
+/** The buckets of the user. Their numbers of backups change with these. */
+export const useBuckets = () => useData<Bucket[]>("/api/bucket/", "buckets", "backups");
+
+/** The backups of an instance, or those in a bucket. */
+export function useBackups(of: "instance" | "bucket", id: string): Data<Backup[]> {
+  const data = useData<Backup[]>(`/api/backup/?${of}=${id}`, "backups");
+  const busy = Boolean(data.value?.some((b) => b.state === "running" || b.verifying));
+  useEffect(() => {
+    if (!busy) return;
+    const timer = setInterval(() => void data.reload(), PROGRESS_MS);
+    return () => clearInterval(timer);
+  }, [id, busy]);
+  return data;
+}
+
+export function InstanceBackups({ instance: i }: { instance: InstanceInList }) {
+  const backups = useBackups("instance", i.uuid);
+  const { value: buckets, error } = useBuckets();
+  if (i.resource_type === "vm") return <p class="none">Virtual machines have no backups.</p>;
+  if (!buckets) return <Alert words={error} />;
+  if (buckets.length === 0) {
+    return (
+      <p class="none">
+        A backup goes into a bucket of yours. <a href="/settings/buckets">Add a bucket</a>
+      </p>
+    );
+  }
+  return (
+    <>
+      <Make instance={i} buckets={buckets} onMade={backups.reload} />
+      <BackupList backups={backups} empty="This instance has no backups." />
+      <Plan what="backup" instance={i} possible buckets={buckets} />
+      <Command line={commands.backups(i.name)} note="lists these backups in a terminal." />
+    </>
+  );
+}
+
+interface MakeProps {
+  instance: InstanceInList;
+  buckets: Bucket[];
+  onMade: () => Promise<void>;
+}
+
+function Make({ instance: i, buckets, onMade }: MakeProps) {
+  const chosen = useSignal("");
+  const action = useAction();
+  const bucket = chosen.value || (buckets[0]?.name ?? "");
+  const make = async () => {
+    await send("POST", `/api/instance/${i.uuid}/backup/`, { bucket });
+    announce("The backup is being made");
+    await onMade();
+  };
+  return (
+    <Form
+      title="Back up now"
+      verb="Back up"
+      action={action}
+      work={make}
+      command={commands.backup(i.name, bucket)}
+      fields={["bucket"]}
+    >
+      <p class="muted">
+        A backup is a copy of the disk, without volumes, in a bucket of yours. It outlives the instance and its
+        host. Wharf takes a snapshot for it, and deletes that at the end.
+      </p>
+      <div class="row">
+        <BucketChoice value={bucket} buckets={buckets} action={action} onChange={(name) => (chosen.value = name)} />
+      </div>
+    </Form>
+  );
+}
+
+/** What the deletion of a backup ends, by its state. */
+const LOST: Record<Backup["state"], string> = {
+  running: "It ends, and what was sent of it is deleted.",
+  done: "The copy in the bucket is lost, and nobody can bring it back.",
+  failed: "Nothing of it is in the bucket.",
+};
+
+interface ListProps {
+  backups: Data<Backup[]>;
+  empty: string;
+  /** Whether they are those in one bucket, of any instances. */
+  inBucket?: boolean;
+}
+
+/** Backups, with what can be done with each. */
+export function BackupList({ backups, empty, inBucket = false }: ListProps) {
+  const action = useAction();
+  const restoring = useSignal<Backup | null>(null);
+  const of = restoring.value;
+  const verify = (b: Backup) =>
+    action.run(async () => {
+      await send("POST", `/api/backup/${b.id}/verify/`);
+      announce("The backup is being verified");
+      await backups.reload();
+    });
+  const named = (b: Backup) => `the backup${inBucket ? ` of ${b.instance_name}` : ""} of ${exact(b.created_at)}`;
+  return (
+    <>
+      <Alert words={action.problem?.message ?? null} />
+      <Listing
+        data={backups}
+        columns={["Made", "State", inBucket ? "Instance" : "Bucket", "Size", "Verified"]}
+        cells={(b) => [
+          <>
+            <Ago at={b.created_at} />
+            {b.planned && <small>by the plan</small>}
+          </>,
+          <>
+            <State state={b.state === "running" ? "sending" : b.state} />
+            {(b.reason || b.progress) && <small>{b.reason ?? b.progress}</small>}
+          </>,
+          inBucket ? <Source backup={b} /> : <a href={`/settings/buckets/${b.bucket_name}`}>{b.bucket_name}</a>,
+          <>
+            <span class="number">{b.object_bytes === null ? "–" : bytes(b.object_bytes)}</span>
+            {b.content_bytes !== null && <small>of&nbsp;{bytes(b.content_bytes)}</small>}
+          </>,
+          b.verifying ? "under way" : b.verified_at ? <Ago at={b.verified_at} /> : "–",
+        ]}
+        empty={empty}
+        buttons={(b) =>
+          b.state === "done" && (
+            <>
+              <button
+                type="button"
+                class="small"
+                aria-label={`Restore ${named(b)}`}
+                onClick={() => (restoring.value = b)}
+              >
+                Restore
+              </button>{" "}
+              <button
+                type="button"
+                class="small"
+                aria-label={`Verify ${named(b)}`}
+                disabled={action.busy || b.verifying}
+                onClick={() => void verify(b)}
+              >
+                Verify
+              </button>
+            </>
+          )
+        }
+        removal={{
+          verb: "Delete",
+          name: named,
+          work: (b) => send("DELETE", `/api/backup/${b.id}/`),
+          command: (b) => commands.removeBackup(b.id),
+          words: (b) => <p>{LOST[b.state]} Instances stay.</p>,
+        }}
+      />
+      {of && (
+        <CreateFrom
+          title={`Restore ${named(of)}`}
+          of={of}
+          path={`/api/backup/${of.id}/restore/`}
+          command={(body) => commands.recover(of.id, body)}
+          onClose={() => (restoring.value = null)}
+        >
+          Another instance begins with this disk, on any host whose engine takes it.
+        </CreateFrom>
+      )}
+    </>
+  );
+}
+
+/** The instance of a backup, which may be gone. */
+function Source({ backup: { instance, instance_name: name, flavor } }: { backup: Backup }) {
+  const present = find(instance);
+  return (
+    <>
+      {present ? <a href={`/instances/${present.name}#backups`}>{present.name}</a> : name}
+      <small>{present ? flavor : `${flavor} · gone`}</small>
+    </>
+  );
+}
