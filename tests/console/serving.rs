@@ -5,7 +5,7 @@ use wharf_tests::{Api, Ports, Server, simulated_node};
 
 /// The most bytes of the first visit, compressed, without the terminal and the charts.
 const FIRST_LOAD: usize = 120 * 1024;
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "/",
     "/sign-in",
     "/invite",
