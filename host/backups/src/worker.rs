@@ -148,6 +148,9 @@ impl Backups {
                     continue;
                 };
                 let left = Duration::from_millis(work.due.millis_since(now));
+                // No pause is longer: the clock was set back.
+                let left = Some(left).filter(|left| *left <= LONGEST_PAUSE);
+                let left = left.unwrap_or_default();
                 if let BackupState::Running(snapshot) = backup.state
                     && work.what == BackupTask::Send
                     && !is_settled(rows.get(&SNAPSHOTS, snapshot)?.as_ref())

@@ -385,7 +385,8 @@ fn message(what: &EventKind) -> String {
         }
         EventKind::Lost => {
             "The host of this instance has failed for good, and the disk with it. The instance costs \
-             nothing. Create it again with an empty disk, under its name and with its settings, or delete it."
+             nothing. Create it again under its name and with its settings, from a backup or with an empty \
+             disk, or delete it."
         }
         EventKind::Recreated => "The instance is being created again, with an empty disk.",
         EventKind::RecreatedFrom(at) => {
