@@ -7,8 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use wharf_tests::lanes::is_whole_run;
 use wharf_tests::succeed;
 
-/// The number of cases for each operation and phase: in a plain run, and in a whole one. They are the same ones in each
-/// run.
+/// The number of cases for each operation and phase: in a plain run, and in a whole one.
 const EXAMPLES: [&str; 2] = ["25", "100"];
 
 #[test]
