@@ -42,7 +42,7 @@ pub fn tour(apart: &mut Apart) -> Result<()> {
     ensure!(content(apart)? == listed, "the instance itself has changed");
     nothing_left(apart)?;
 
-    // What a killed server has begun, its next start completes.
+    // The next start of a killed server completes its upload.
     store.requests();
     let killed = begin(apart)?;
     eventually("an upload is under way", DEADLINE, || {
@@ -75,13 +75,7 @@ pub fn tour(apart: &mut Apart) -> Result<()> {
     let made = apart.api.send("POST", &path, &body)?.expect(201)?;
     let original = std::mem::replace(&mut apart.id, text(&made["uuid"]).to_owned());
     ensure!(apart.id != original, "{made}");
-    eventually("the restored instance runs", DEADLINE, || {
-        let now = apart.now()?;
-        ensure!(now["state"] != "error", "{now}");
-        Ok((now["state"] == "running").then_some(()))
-    })?;
-    let now = apart.now()?;
-    Login::Key(&apart.key).wait_for_login(&now)?;
+    let now = up(apart)?;
     println!("restored in {:.1?}", began.elapsed());
     ensure!(
         inside(&now, "id -un")? == "user",
@@ -160,13 +154,7 @@ fn rescued(apart: &mut Apart) -> Result<String> {
         ensure!(said.contains("1 are made again, 0 stay lost"), "{said}");
         Ok(())
     })?;
-    eventually("the lost instance runs again", DEADLINE, || {
-        let now = apart.now()?;
-        ensure!(now["state"] != "error", "{now}");
-        Ok((now["state"] == "running").then_some(()))
-    })?;
-    let now = apart.now()?;
-    Login::Key(&apart.key).wait_for_login(&now)?;
+    let now = up(apart)?;
     println!("back on the other engine in {:.1?}", began.elapsed());
     ensure!(apart.place()? == 1 - from, "it is where it was lost");
     for field in ["uuid", "name", "original_service_password"] {
@@ -222,4 +210,16 @@ fn nothing_left(apart: &Apart) -> Result<()> {
         }
         Ok((left == 0).then_some(()))
     })
+}
+
+/// Waits until the instance runs and takes logins.
+fn up(apart: &Apart) -> Result<Value> {
+    eventually("the instance runs", DEADLINE, || {
+        let now = apart.now()?;
+        ensure!(now["state"] != "error", "{now}");
+        Ok((now["state"] == "running").then_some(()))
+    })?;
+    let now = apart.now()?;
+    Login::Key(&apart.key).wait_for_login(&now)?;
+    Ok(now)
 }

@@ -20,7 +20,7 @@ pub struct BackupView {
     pub progress: Option<String>,
 }
 
-/// What is left of an instance that was lost.
+/// The remains of a lost instance: its newest backup, and names of its volumes.
 #[derive(Debug, Clone)]
 pub struct Remains {
     /// Its newest complete backup.
@@ -32,7 +32,7 @@ pub struct Remains {
 }
 
 impl Backups {
-    /// What is left of one of the caller's instances that was lost.
+    /// The remains of one of the caller's lost instances.
     pub fn remains(&self, caller: &Caller, of: &Selector) -> Result<Remains, Error> {
         self.db.read(|rows| {
             let instance = find(rows, caller.user, of)?;

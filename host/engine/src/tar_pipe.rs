@@ -93,7 +93,7 @@ pub struct TarPipe {
     source: Archive,
     stream: TarStream,
     first: Vec<u8>,
-    /// What follows the archive.
+    /// The bytes after the archive.
     last: Vec<u8>,
     transferred: Arc<TransferProgress>,
 }

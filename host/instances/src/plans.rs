@@ -1,4 +1,4 @@
-//! Plans of instances: what is made by Wharf's own clock, such as snapshots. The rows have the due times, so that a run
+//! Plans of instances: snapshots and backups that Wharf's own clock makes. The rows have the due times, so that a run
 //! that is late is made once, also after a start of Wharf.
 
 use crate::App;
@@ -70,11 +70,11 @@ pub struct PlanView<R> {
 
 /// A kind of plans, with what they make.
 pub trait PlanKind: Clone + Send + Sync + 'static {
-    /// What a user asks for.
+    /// The part of a plan that its user sets.
     type Request: AsRef<PlanRequest> + PartialEq + Sync + TableRow;
     /// The inputs of a decision, beside the rows.
     type Making: Send + 'static;
-    /// What carries the plans out.
+    /// The name of the task in logs.
     const CLOCK: &'static str;
     /// The operations of the audit log.
     const SET: &'static str;
@@ -187,7 +187,7 @@ impl App {
         Ok(self.plan_view(decided.await?))
     }
 
-    /// Ends the plan of an instance. What it made stays.
+    /// Ends the plan of an instance. Its earlier results stay.
     pub async fn end_plan<K: PlanKind>(
         &self,
         caller: &Caller,

@@ -189,7 +189,7 @@ impl Document {
             transfer.calls,
         );
         here.arguments(&transfer.arguments)?;
-        // What a backup reads is all of a snapshot, and never changed.
+        // A backup reads a snapshot, which has no changes.
         let is_sent = Calls::SEND.includes(transfer.calls);
         let tells_all = transfer.changes.is_some() || transfer.root.is_some() || is_sent;
         if transfer.read.is_some() != tells_all {

@@ -7,18 +7,20 @@
     reason = "a test fails by panicking"
 )]
 
+mod sample;
+
 use driver_incus::context::Context;
 use driver_incus::{content, delete, snapshots};
+use sample::{ONE, node, target};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use wharf_guest::fake::{Body, Host, Http, Method, Sent, Transfer};
 use wharf_guest::{
-    Blueprint, EngineError, Error, JobState, Network, Node, Phase, Readiness, Report, ResourceType,
-    Response, Size, SnapshotReport, SnapshotState, Source, Spec, Tag, Target,
+    EngineError, Error, JobState, Phase, Report, Response, SnapshotReport, SnapshotState, Source,
+    Spec, Target,
 };
 
 const FILE: &str = include_str!("../requests.toml");
-const ONE: &str = "00000000-0000-4000-8000-000000000001";
 const TWO: &str = "00000000-0000-4000-8000-000000000002";
 const IMAGE: &str = "c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0";
 const OPERATION: &str = "/1.0/operations/00000000-0000-4000-8000-00000000000f?project=wharf";
@@ -158,79 +160,18 @@ impl Http for Fake {
     }
 }
 
-fn node() -> Node {
-    Node {
-        name: "n1".into(),
-        installation: "11111111-2222-4333-8444-555555555555".into(),
-        settings:
-            r#"{"member":"m1","gateway":"10.79.0.1","publish_address":"192.0.2.1","dns":"9.9.9.9"}"#
-                .into(),
-        hint: String::new(),
-    }
-}
-
-fn tag() -> Tag {
-    Tag {
-        instance: ONE.into(),
-        incarnation: 1,
-    }
-}
-
 fn spec(fetched: bool) -> Spec {
     Spec {
-        tag: tag(),
-        generation: 7,
-        resource_type: ResourceType::Container,
-        hostname: "one".into(),
-        size: Size {
-            n_vcpus: 1,
-            mem_gib: 2,
-            disk_size_gib: 10,
-        },
-        network: Network {
-            id: "one".into(),
-            subnet: "10.79.0.0/16".into(),
-            gateway: "10.79.0.1".into(),
-            address: "10.79.0.5".into(),
-        },
-        published: Vec::new(),
-        public_network: None,
-        wan_ports: Vec::new(),
-        gpu_devices: Vec::new(),
-        volumes: Vec::new(),
-        source: None,
         fetched,
-        may_exist: true,
-        blueprint: Blueprint {
-            images: Vec::new(),
-            files: Vec::new(),
-            environment: Vec::new(),
-            command: Vec::new(),
-            health: Readiness::Ssh,
-            ssh: true,
-            web_port: None,
-        },
-    }
-}
-
-fn target() -> Target {
-    let spec = spec(false);
-    Target {
-        tag: spec.tag,
-        generation: spec.generation,
-        resource_type: spec.resource_type,
-        size: spec.size,
-        network: spec.network,
-        public_network: None,
-        wan_ports: Vec::new(),
-        volumes: Vec::new(),
+        published: Vec::new(),
+        ..sample::spec()
     }
 }
 
 fn source() -> Source {
     Source {
         snapshot: TWO.into(),
-        instance: tag(),
+        instance: sample::spec().tag,
     }
 }
 

@@ -8,90 +8,19 @@
 )]
 
 mod fake;
+mod sample;
 
 use driver_incus::api::model::{Pool, Project};
 use driver_incus::context::Context;
 use driver_incus::snapshots;
 use fake::Fake;
+use sample::{ONE, node, spec, target};
 use serde_json::json;
 use wharf_guest::fake::Host;
-use wharf_guest::{
-    Blueprint, Complete, Error, Network, Node, Phase, PublishedPort, Readiness, Report,
-    ResourceType, Size, SnapshotKind, SnapshotReport, SnapshotState, Spec, Tag, Target,
-};
+use wharf_guest::{Complete, Error, Phase, Report, SnapshotKind, SnapshotReport, SnapshotState};
 
 const FILE: &str = include_str!("../requests.toml");
-const ONE: &str = "00000000-0000-4000-8000-000000000001";
 const TWO: &str = "00000000-0000-4000-8000-000000000002";
-
-fn node() -> Node {
-    Node {
-        name: "n1".into(),
-        installation: "11111111-2222-4333-8444-555555555555".into(),
-        settings:
-            r#"{"member":"m1","gateway":"10.79.0.1","publish_address":"192.0.2.1","dns":"9.9.9.9"}"#
-                .into(),
-        hint: String::new(),
-    }
-}
-
-fn spec() -> Spec {
-    Spec {
-        tag: Tag {
-            instance: ONE.into(),
-            incarnation: 1,
-        },
-        generation: 7,
-        resource_type: ResourceType::Container,
-        hostname: "one".into(),
-        size: Size {
-            n_vcpus: 1,
-            mem_gib: 2,
-            disk_size_gib: 10,
-        },
-        network: Network {
-            id: "one".into(),
-            subnet: "10.79.0.0/16".into(),
-            gateway: "10.79.0.1".into(),
-            address: "10.79.0.5".into(),
-        },
-        published: vec![PublishedPort {
-            node_port: 20_001,
-            instance_port: 22,
-            private: false,
-        }],
-        public_network: None,
-        wan_ports: Vec::new(),
-        gpu_devices: Vec::new(),
-        volumes: Vec::new(),
-        source: None,
-        fetched: false,
-        may_exist: true,
-        blueprint: Blueprint {
-            images: Vec::new(),
-            files: Vec::new(),
-            environment: Vec::new(),
-            command: Vec::new(),
-            health: Readiness::Ssh,
-            ssh: true,
-            web_port: None,
-        },
-    }
-}
-
-fn target() -> Target {
-    let spec = spec();
-    Target {
-        tag: spec.tag,
-        generation: spec.generation,
-        resource_type: spec.resource_type,
-        size: spec.size,
-        network: spec.network,
-        public_network: None,
-        wan_ports: Vec::new(),
-        volumes: Vec::new(),
-    }
-}
 
 fn take(fake: &Fake, id: &str) -> Result<SnapshotReport, Error> {
     let (node, target) = (node(), target());

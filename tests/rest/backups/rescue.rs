@@ -100,7 +100,7 @@ fn a_lost_instance_comes_back_from_a_backup_or_empty() {
         shell.json(args, "POST", &path, 200).unwrap()
     };
     json(&["recreate", "bare", "--empty"]);
-    // What was altered never starts, and another disk is possible.
+    // An altered backup never starts, and another disk is possible.
     let id = foreign["id"].as_str().unwrap();
     let file = store.s3.file(&format!("wharf/{id}/content"));
     let whole = fs::read(&file).unwrap();

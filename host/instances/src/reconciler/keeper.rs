@@ -419,7 +419,7 @@ impl<K: OnNode> Keeper<K> {
         tracing::warn!(%id, node = %self.node, why, "a {} cannot be made", K::WORD);
         let decide = move |view: &View<'_>| {
             let changes = match view.rows.get(K::ROWS, id)? {
-                Some(mut row) if !row.deleted && !row.made => {
+                Some(mut row) if !row.deleted && !row.made && row.failure.is_none() => {
                     if is_absent {
                         // It claims nothing more.
                         row.size_gib = 0;

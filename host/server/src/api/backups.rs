@@ -232,7 +232,7 @@ pub async fn end_plan(
     Ok(EndpointReply::Gone)
 }
 
-/// What is left of an instance that was lost.
+/// The remains of a lost instance.
 #[derive(Serialize)]
 struct RemainsWire<'a> {
     backup: Option<BackupWire<'a>>,
@@ -241,7 +241,7 @@ struct RemainsWire<'a> {
     volumes_lost: &'a [String],
 }
 
-/// What an instance that was lost can be created again with.
+/// Returns the newest backup of a lost instance, and its losses since then.
 pub fn remains(api: &Api, caller: &Caller, instance: &Selector) -> Result<EndpointReply, Error> {
     let remains = api.backups.remains(caller, instance)?;
     let newest = remains.newest.as_ref();

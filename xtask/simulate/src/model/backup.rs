@@ -25,7 +25,7 @@ pub struct Backups {
     aged: BTreeSet<BackupId>,
 }
 
-/// What the rows say now.
+/// The present rows.
 struct Found {
     buckets: BTreeMap<BucketId, Bucket>,
     rows: BTreeMap<BackupId, Backup>,
