@@ -260,6 +260,7 @@ fn suite(kind: Kind, cores: usize) -> Suite<EngineContext> {
     Suite {
         kind: kind.name().to_owned(),
         start: Box::new(move || EngineContext::start(kind)),
+        supervise: Box::new(|_| {}),
         stop: Box::new(EngineContext::stop),
         parts,
     }

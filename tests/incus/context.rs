@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
+use wharf_testkit::engine::Running as _;
 use wharf_testkit::http::HttpClient;
 use wharf_testkit::incus::{self, Cluster, ClusterOptions, GATEWAY, NETWORK, Project};
 use wharf_tests::{Authority, Certificate, Ports, Server, eventually, until};
@@ -123,6 +124,13 @@ impl IncusContext {
             ensure!(!output.contains(text), "{program}: {output}");
         }
         ended
+    }
+
+    /// Starts daemons again that have crashed. Tests go on: instances outlive a daemon.
+    pub fn supervise(&self) {
+        if let Err(error) = self.cluster().revive() {
+            println!("a daemon that crashed does not start: {error:#}");
+        }
     }
 
     /// The cluster itself, for a test that runs alone.

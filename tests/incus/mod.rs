@@ -84,6 +84,7 @@ pub fn suite(threads: usize) -> Suite<IncusContext> {
     Suite {
         kind: "incus".to_owned(),
         start: Box::new(IncusContext::start),
+        supervise: Box::new(IncusContext::supervise),
         stop: Box::new(IncusContext::stop),
         parts: vec![(threads, crate::plain(waiting())), (1, alone())],
     }

@@ -57,6 +57,7 @@ pub fn suite(threads: usize) -> Suite<()> {
     Suite {
         kind: KIND.to_owned(),
         start: Box::new(lab::up),
+        supervise: Box::new(|_| {}),
         stop: Box::new(|()| lab::down()),
         parts: vec![(threads, chains)],
     }

@@ -7,14 +7,16 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wharf_testkit::progress::skipped;
 
 /// The variable that selects every test on every engine, with all points of kills.
 pub const ALL: &str = "WHARF_TEST_ALL";
+/// How often an engine is supervised.
+const SUPERVISE_EVERY: Duration = Duration::from_secs(1);
 /// The name of the trial that is the end of an engine.
 const END: &str = "the_engine_is_removed_without_a_trace";
 
@@ -35,6 +37,8 @@ pub struct Suite<C> {
     pub kind: String,
     /// Starts the engine.
     pub start: Box<dyn FnOnce() -> Result<C> + Send>,
+    /// Starts a daemon again that has crashed, as a service manager does.
+    pub supervise: Box<dyn Fn(&C) + Send + Sync>,
     /// Ends it, and checks that nothing is left.
     pub stop: Box<dyn FnOnce(C) -> Result<()> + Send>,
     /// Numbers of threads, each with the tests that they run. One part follows the other.
@@ -82,6 +86,7 @@ impl<C: Sync> Run for Suite<C> {
         let Self {
             kind,
             start,
+            supervise,
             stop,
             parts,
         } = *self;
@@ -116,28 +121,27 @@ impl<C: Sync> Run for Suite<C> {
             }
         };
         let held = Mutex::new(Ok(()));
-        for (threads, chains) in parts {
-            let queue = Mutex::new(VecDeque::from(chains));
-            let next = || lock(&queue).pop_front();
-            thread::scope(|scope| {
-                for _ in 0..threads {
-                    scope.spawn(|| {
-                        while let Some(chain) = next() {
-                            for (name, test) in chain {
-                                let name = format!("{kind}::{name}");
-                                let (outcome, took) = timed(|| test(&context));
-                                println!("{took:>6.1} s  {name}");
-                                if is_single {
-                                    *lock(&held) = outcome
-                                } else {
-                                    tell(&name, outcome)
-                                }
-                            }
-                        }
-                    });
+        thread::scope(|scope| {
+            let (_tests, end) = channel::<()>();
+            let context = &context;
+            scope.spawn(move || {
+                while end.recv_timeout(SUPERVISE_EVERY) == Err(RecvTimeoutError::Timeout) {
+                    supervise(context);
                 }
             });
-        }
+            for (threads, chains) in parts {
+                run_part(threads, chains, |name, test| {
+                    let name = format!("{kind}::{name}");
+                    let (outcome, took) = timed(|| test(context));
+                    println!("{took:>6.1} s  {name}");
+                    if is_single {
+                        *lock(&held) = outcome
+                    } else {
+                        tell(&name, outcome)
+                    }
+                });
+            }
+        });
         let (stopped, took) = timed(|| stop(context));
         println!("{took:>6.1} s  end of {kind}");
         match names.first().filter(|_| is_single) {
@@ -148,6 +152,21 @@ impl<C: Sync> Run for Suite<C> {
             None => tell(&end, stopped),
         }
     }
+}
+
+/// Runs chains on threads.
+fn run_part<C>(threads: usize, chains: Vec<Chain<C>>, run: impl Fn(&str, BoxedTest<C>) + Sync) {
+    let queue = Mutex::new(VecDeque::from(chains));
+    let next = || lock(&queue).pop_front();
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(chain) = next() {
+                    chain.into_iter().for_each(|(name, test)| run(&name, test));
+                }
+            });
+        }
+    });
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

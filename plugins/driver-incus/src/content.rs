@@ -19,6 +19,8 @@ use wharf_guest::{
 
 /// Delay while the engine or the host is at work, ms.
 const AGAIN_MS: u32 = 1_000;
+/// Delay while a member of the cluster is down, ms.
+const DOWN_AGAIN_MS: u32 = 5_000;
 /// The description of images of flavors alone fits content from elsewhere.
 const NO_COPIES: &str = "the content of this instance: its image has no clones";
 
@@ -208,16 +210,19 @@ pub fn end(ctx: &Context, of: Of, is_alone: bool) -> Result<(), Error> {
     forget(ctx, of)
 }
 
-/// Deletes the images of an instance or a snapshot.
+/// Deletes the images of an instance or a snapshot. All members of a cluster take part.
 ///
 /// # Errors
-/// When the engine refuses, and [`Error::RetryLater`] while it is at work.
+/// When the engine refuses, and [`Error::RetryLater`] while it is at work or a member is down.
 pub fn forget(ctx: &Context, of: Of) -> Result<(), Error> {
     for image in images(ctx, of)? {
         match ctx.api.delete_image(&image.fingerprint)? {
             Ok(Outcome::Done) => {}
             Ok(Outcome::Unknown) => return Err(Error::RetryLater(AGAIN_MS)),
             Err(refusal) if refusal.is_not_found() => {}
+            Err(refusal) if refusal.is_without_member() => {
+                return Err(Error::RetryLater(DOWN_AGAIN_MS));
+            }
             Err(refusal) => return Err(refusal.during("deleting the image")),
         }
     }

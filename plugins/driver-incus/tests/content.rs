@@ -35,6 +35,8 @@ struct Fake {
     making: RefCell<Option<Value>>,
     /// An image of something else is being made, or could not be made.
     other: RefCell<Option<Value>>,
+    /// The next deletion of an image finds a member down.
+    is_down: Cell<bool>,
     transfer: RefCell<Option<Transfer>>,
     /// What was made of an image, or from content.
     done: RefCell<Vec<String>>,
@@ -88,6 +90,13 @@ impl Fake {
             "publish-snapshot" | "publish" => {
                 *self.making.borrow_mut() = Some(body["properties"].clone());
                 begun
+            }
+            "delete-image" if self.is_down.take() => {
+                let error = "peer node 198.51.100.2:8443 is down";
+                (
+                    500,
+                    json!({ "type": "error", "error_code": 500, "error": error }),
+                )
             }
             "delete-image" => {
                 assert_eq!(sent.method, Method::Delete);
@@ -250,6 +259,20 @@ fn a_snapshot_that_goes_takes_an_image_with_it_that_is_being_made() {
         |report| matches!(report.state, SnapshotState::Absent),
     );
     assert!(fake.image.borrow().is_none() && fake.making.borrow().is_none());
+}
+
+#[test]
+fn an_image_is_deleted_once_all_members_are_up() {
+    let fake = Fake::default();
+    repeated(
+        || send(&fake),
+        |report: &SnapshotReport| matches!(report.state, SnapshotState::Ready(_)),
+    );
+    fake.is_down.set(true);
+    assert!(matches!(dropped(&fake), Err(Error::RetryLater(_))));
+    assert!(fake.image.borrow().is_some());
+    dropped(&fake).unwrap();
+    assert!(fake.image.borrow().is_none());
 }
 
 #[test]

@@ -81,6 +81,8 @@ pub struct History {
     /// The generation whose size the driver was asked for first, and the time.
     pub resizing: Option<(Generation, Instant)>,
     deadline: Option<(Timestamp, Instant)>,
+    /// The end of the time by which the deadline was moved last.
+    stood_still: Option<Instant>,
 }
 
 /// The last event about the progress of a move to a larger disk.
@@ -273,8 +275,12 @@ impl History {
         }
     }
 
-    /// Moves the deadline by a time in which the node was out of reach or busy with others.
-    pub fn stand_still(&mut self, time: Duration) {
+    /// Moves the deadline by the time between two instants, in which the node was out of reach or busy with others.
+    /// An attempt and the pass that it is part of count a time once.
+    pub fn stand_still(&mut self, since: Instant, until: Instant) {
+        let since = self.stood_still.map_or(since, |counted| counted.max(since));
+        let time = until.saturating_duration_since(since);
+        self.stood_still = Some(since + time);
         if let Some((_, deadline)) = &mut self.deadline {
             *deadline += time;
         }
@@ -288,5 +294,32 @@ impl History {
         if let Some(written) = instance.deadline {
             self.deadline = Some((written, Instant::now() + full));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::History;
+    use std::time::Duration;
+    use tokio::time::Instant;
+    use wharf_domain::time::Timestamp;
+
+    #[test]
+    fn a_time_moves_the_deadline_once() {
+        let begun = Instant::now();
+        let at = |seconds| begun + Duration::from_secs(seconds);
+        let mut history = History {
+            deadline: Some((Timestamp(0), at(60))),
+            broken_since: Some(at(0)),
+            ..History::default()
+        };
+        // The wait for the node, and the pass that it is part of.
+        history.stand_still(at(1), at(6));
+        history.stand_still(at(0), at(7));
+        assert_eq!(history.deadline.map(|(_, end)| end), Some(at(66)));
+        assert_eq!(history.broken_since, Some(at(6)));
+        // A later time counts whole.
+        history.stand_still(at(10), at(12));
+        assert_eq!(history.deadline.map(|(_, end)| end), Some(at(68)));
     }
 }

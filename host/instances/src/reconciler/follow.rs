@@ -141,7 +141,8 @@ impl Attempt<'_> {
             None => self.writer.ready(key).await.into(),
             Some(wait) => {
                 // The instance is reachable: a deadline does not end it meanwhile.
-                self.history.stand_still(wait);
+                let now = Instant::now();
+                self.history.stand_still(now, now + wait);
                 NextAttempt::After(wait)
             }
         }

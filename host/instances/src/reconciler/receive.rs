@@ -69,7 +69,7 @@ impl Attempt<'_> {
             Some(_) => Some(store.open(self.instance.owner, of).await),
             None => None,
         };
-        self.history.stand_still(begun.elapsed());
+        self.history.stand_still(begun, Instant::now());
         let (Some(place), Some(opened)) = (place, opened) else {
             return Err(NextAttempt::Look);
         };

@@ -132,7 +132,7 @@ impl Worker {
                 }
             }
             if stood_still || self.is_away(node.as_ref()) {
-                self.history.stand_still(begun.elapsed());
+                self.history.stand_still(begun, Instant::now());
             }
         }
     }
@@ -186,7 +186,7 @@ impl Worker {
             return next;
         }
         let verified = self.verified(&driver).await;
-        self.history.stand_still(begun.elapsed());
+        self.history.stand_still(begun, Instant::now());
         let Some(interruptions) = verified else {
             // Others need its place.
             self.history.content = None;
@@ -270,7 +270,7 @@ impl Worker {
             Some(permits) => begin(permits, &self.notify).await,
             None => None,
         };
-        self.history.stand_still(waited.elapsed());
+        self.history.stand_still(waited, Instant::now());
         self.history.begun = permit.is_some();
         permit
     }

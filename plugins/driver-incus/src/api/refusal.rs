@@ -122,6 +122,12 @@ impl Refusal {
         self.says(&["failed deleting subvolume"]) && self.says(&["no such file"])
     }
 
+    /// A member of the cluster that has to take part is down, or has just gone down.
+    pub fn is_without_member(&self) -> bool {
+        let is_down = self.says(&["peer node"]) && self.says(&["is down"]);
+        is_down || self.says(&["failed to connect to peer", "failed to notify peer"])
+    }
+
     /// The disk has no room for a file of the engine.
     pub fn is_full(&self) -> bool {
         self.says(&["disk quota exceeded"])

@@ -58,14 +58,16 @@ impl Daemon {
             Some(status) => format!("ended ({status})"),
             None => format!("did not respond within {START_LIMIT:?}"),
         };
+        bail!("the engine {why}; {}", self.last_lines(LAST_LINES));
+    }
+
+    /// The last lines of its log, after the file's name.
+    pub fn last_lines(&self, count: usize) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<_> = text.lines().collect();
-        let last = lines.get(lines.len().saturating_sub(LAST_LINES)..);
-        bail!(
-            "the engine {why}; the end of {}:\n{}",
-            self.log.display(),
-            last.unwrap_or_default().join("\n")
-        );
+        let last = lines.get(lines.len().saturating_sub(count)..);
+        let last = last.unwrap_or_default().join("\n");
+        format!("the end of {}:\n{last}", self.log.display())
     }
 
     /// The process id.

@@ -232,12 +232,7 @@ impl Engine for Members {
     }
 
     fn revive(&mut self) -> Result<()> {
-        let ended = self.list.iter_mut();
-        for member in ended.filter_map(|member| member.ended().map(|_| member)) {
-            member.pause();
-            member.resume()?;
-        }
-        Ok(())
+        self.list.iter_mut().try_for_each(Member::revive)
     }
 
     /// Stops the instances of all projects.

@@ -4,6 +4,7 @@ use super::package::DAEMON;
 use crate::engine::{Daemon, Layout, Namespace, bind, mounting};
 use crate::http::{Endpoint, HttpClient, Request};
 use crate::process::{command, run};
+use crate::progress;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs;
@@ -14,6 +15,8 @@ use std::time::Duration;
 
 /// A request of the operator's, with the end of its operation.
 const ASK_LIMIT: Duration = Duration::from_secs(120);
+/// Lines of the log after a crash: the trace of one goroutine.
+const CRASH_LINES: usize = 40;
 /// The members' port.
 pub(super) const PORT: u16 = 8443;
 /// In new namespaces: sysfs of the network namespace, with the machine's control groups.
@@ -94,6 +97,20 @@ impl Member {
     /// The exit status of the process, if it has ended by itself.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.daemon.as_mut()?.ended()
+    }
+
+    /// Starts the process again if it has ended by itself, and says how it ended.
+    pub(super) fn revive(&mut self) -> Result<()> {
+        let Some(status) = self.ended() else {
+            return Ok(());
+        };
+        let log = self
+            .daemon
+            .take()
+            .map(|daemon| daemon.last_lines(CRASH_LINES));
+        let (name, log) = (self.name(), log.unwrap_or_default());
+        progress::note(&format!("The daemon of {name} has ended ({status}); {log}"));
+        self.resume()
     }
 
     /// Starts the process, unless it runs.
