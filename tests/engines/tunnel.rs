@@ -2,12 +2,11 @@
 
 use crate::context::EngineContext;
 use anyhow::{Context as _, Result, ensure};
-use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use wharf_tests::{Api, Ended, Server, Shell, Tunnel, end, until};
+use wharf_tests::{Api, Ended, OpenSsh, Server, Shell, Tunnel, end, until};
 
 /// The port of the server inside, which listens on a loopback address only.
 const INSIDE: u16 = 8765;
@@ -19,9 +18,8 @@ const BYTES: u64 = 200_000_000;
 
 /// A user whose instance `box` is known to OpenSSH.
 struct User {
-    shell: Shell,
+    openssh: OpenSsh,
     api: Api,
-    entries: String,
 }
 
 impl User {
@@ -29,28 +27,12 @@ impl User {
         let shell = Shell::signed_in(server, "ann@example.com")?;
         let api = server.user("ann@example.com")?;
         shell.ok(&["create", "--wait", "box"])?;
-        let added = shell.run(&["config-ssh"])?.succeeded()?;
-        ensure!(!added.stderr.contains("did not get the key"), "{added:?}");
-        let entries = shell.home().join(".ssh/wharf_config");
-        let entries = entries.to_string_lossy().into_owned();
-        Ok(Self {
-            shell,
-            api,
-            entries,
-        })
-    }
-
-    /// OpenSSH, as an editor starts it: without the path of a shell, and without a terminal.
-    fn ssh(&self, arguments: &[&str]) -> Command {
-        let options = ["-F", &self.entries, "-o", "BatchMode=yes"];
-        let arguments = [&options[..], arguments].concat();
-        let mut ssh = self.shell.own("ssh".as_ref(), &arguments);
-        ssh.env("PATH", "/usr/bin:/bin");
-        ssh
+        let openssh = OpenSsh::of(shell)?;
+        Ok(Self { openssh, api })
     }
 
     fn run(&self, command: &str) -> Result<Ended> {
-        end(&mut self.ssh(&["box.wharf", command]), "")
+        self.openssh.run("box", command)
     }
 }
 
@@ -68,7 +50,7 @@ pub fn with_openssh(context: &EngineContext) -> Result<()> {
     let server = context.server()?;
     let user = User::of(&server)?;
     logs_in(&user)?;
-    copies_files(&user)?;
+    user.openssh.copies_files("box", 5_000_000)?;
     reaches_ports(&user)?;
     measures(&user)?;
     refuses_another_host_key(&user)?;
@@ -80,43 +62,17 @@ fn logs_in(user: &User) -> Result<()> {
     let said = user.run("uname -n; exit 17")?;
     ensure!(said.code == Some(17) && said.stdout == "box\n", "{said:?}");
     // An editor sends a script to a shell without a terminal.
-    let mut script = user.ssh(&["-T", "-D", &free_port()?, "box.wharf", "sh"]);
+    let mut script = user
+        .openssh
+        .ssh(&["-T", "-D", &free_port()?, "box.wharf", "sh"]);
     let said = end(&mut script, "printf '%s' \"$PWD\"; exit 3\n")?;
     ensure!(said.code == Some(3), "{said:?}");
     ensure!(said.stdout == "/home/user", "{said:?}");
     let said = user
+        .openssh
         .shell
         .run(&["ssh", "box", "--tunnel", "--", "uname", "-n"])?;
     ensure!(said.succeeded()?.stdout == "box\n");
-    Ok(())
-}
-
-fn copies_files(user: &User) -> Result<()> {
-    let home = user.shell.home();
-    let sent: Vec<u8> = (0..5_000_000_u32).map(|n| (n % 251) as u8).collect();
-    fs::create_dir(home.join("sent"))?;
-    fs::write(home.join("sent/file"), &sent)?;
-    let scp = |from: &str, to: &str| {
-        let arguments = ["-q", "-F", &user.entries, "-o", "BatchMode=yes", from, to];
-        end(&mut user.shell.own("scp".as_ref(), &arguments), "")?.succeeded()
-    };
-    scp("sent/file", "box.wharf:copied")?;
-    scp("box.wharf:copied", "back")?;
-    ensure!(
-        fs::read(home.join("back"))? == sent,
-        "scp changed the bytes"
-    );
-    let remote = format!("ssh -F {} -o BatchMode=yes", user.entries);
-    let rsync = |from: &str, to: &str| {
-        let arguments = ["-a", "-e", &remote, from, to];
-        end(&mut user.shell.own("rsync".as_ref(), &arguments), "")?.succeeded()
-    };
-    rsync("sent/", "box.wharf:synced/")?;
-    rsync("box.wharf:synced/", "again/")?;
-    ensure!(
-        fs::read(home.join("again/file"))? == sent,
-        "rsync changed the bytes"
-    );
     Ok(())
 }
 
@@ -135,6 +91,7 @@ fn reaches_ports(user: &User) -> Result<()> {
     })?;
     let local = free_port()?;
     let mut forward = user
+        .openssh
         .shell
         .command(&["forward", "box", &format!("{local}:{INSIDE}")]);
     let forward = Running(forward.stderr(Stdio::null()).spawn()?);
@@ -146,7 +103,7 @@ fn reaches_ports(user: &User) -> Result<()> {
     drop(forward);
     let local = free_port()?;
     let forwarded = format!("{local}:127.0.0.1:{INSIDE}");
-    let mut ssh = user.ssh(&["-N", "-L", &forwarded, "box.wharf"]);
+    let mut ssh = user.openssh.ssh(&["-N", "-L", &forwarded, "box.wharf"]);
     let ssh = Running(ssh.stdin(Stdio::null()).spawn()?);
     let fetched = until("the port of ssh -L", || Ok(fetch(&local).ok()))?;
     ensure!(fetched.ends_with("inside\n"), "{fetched}");
@@ -183,7 +140,7 @@ fn measures(user: &User) -> Result<()> {
     let host = instance["ssh_command"].as_str().context("no SSH command")?;
     let port = instance["wan_ssh_port"].to_string();
     let destination = host.rsplit(' ').next().context("no destination")?;
-    let key = user.shell.home().join(".config/wharf/id_ed25519");
+    let key = user.openssh.shell.home().join(".config/wharf/id_ed25519");
     let key = key.to_string_lossy().into_owned();
     let direct = |command: &str| {
         let options = [
@@ -202,9 +159,9 @@ fn measures(user: &User) -> Result<()> {
             destination,
             command,
         ];
-        user.shell.own("ssh".as_ref(), &options)
+        user.openssh.shell.own("ssh".as_ref(), &options)
     };
-    let tunnelled = |command: &str| user.ssh(&["box.wharf", command]);
+    let tunnelled = |command: &str| user.openssh.ssh(&["box.wharf", command]);
     // Each direct measurement is beside one through the tunnel.
     let mut strokes = [Vec::new(), Vec::new()];
     for _ in 0..3 {
@@ -276,7 +233,7 @@ fn ends_with_its_instance(user: &User) -> Result<()> {
     user.api.act("box", "restart")?.expect(200)?;
     user.api.wait_for("box", "running")?;
     user.run("true")?.succeeded()?;
-    let mut sleep = user.ssh(&["box.wharf", "echo begun; sleep 600"]);
+    let mut sleep = user.openssh.ssh(&["box.wharf", "echo begun; sleep 600"]);
     let sleep = sleep.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut sleep = Running(sleep.stderr(Stdio::null()).spawn()?);
     let mut output = sleep.0.stdout.take().context("stdout")?;

@@ -17,6 +17,7 @@ pub mod lanes;
 mod marionette;
 mod network;
 mod node_check;
+mod openssh;
 mod page_server;
 mod pebble;
 pub mod proof;
@@ -38,6 +39,7 @@ pub use document::{check as agrees_with_document, check_body as body_agrees, doc
 pub use fake_clock::FakeClock;
 pub use network::{free_network, free_network_beside};
 pub use node_check::node_check;
+pub use openssh::OpenSsh;
 pub use page_server::PageServer;
 pub use pebble::{HookMode, Pebble};
 pub use proxy::Proxy;

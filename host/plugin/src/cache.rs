@@ -224,3 +224,31 @@ impl Hasher for Digester {
             .fold(0, |value, byte| (value << 8) | u64::from(*byte))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Cache;
+    use crate::CacheUse;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    #[test]
+    fn compiled_plugins_of_the_program_are_in_directories_that_others_cannot_change() {
+        let scratch = std::env::temp_dir().join(format!("wharf-cache-{}", std::process::id()));
+        let plugins = scratch.join("lib/wharf/plugins");
+        std::fs::create_dir_all(&plugins).unwrap();
+        let none = CacheUse::Read(scratch.join("none"));
+        let set_mode = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let checked = || plugins.ancestors().take(3);
+        checked().for_each(|path| set_mode(path, 0o755));
+        assert!(Cache::open(&none, Some(&plugins)).has_source(&plugins));
+        for path in checked() {
+            set_mode(path, 0o775);
+            assert!(!Cache::open(&none, Some(&plugins)).has_source(&plugins));
+            set_mode(path, 0o755);
+        }
+        std::fs::remove_dir_all(scratch).unwrap();
+    }
+}

@@ -33,13 +33,12 @@ mod review;
 mod runtime;
 mod snapshots;
 mod stdio;
-#[cfg(test)]
-mod tests;
 mod volumes;
 
 pub use config::{CacheUse, CallLimits, DriverNodeConfig, NodeLimits, PluginsConfig};
 pub use content::ContentCalls;
 pub use driver_calls::{DriverCalls, NodeDriver};
+pub use embedded::EMBEDDED;
 pub use error::LoadError;
 pub use metrics::PluginMetrics;
 pub use own::{OwnFlavor, first_boot};

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::sign_in::ConsoleBrowser;
 use crate::terminal::SshServer;
-use crate::{Expected, free_port, has, kill, made, uuid, with};
+use crate::{Expected, free_port, has, kill, made, uuid, wait_until, with};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -217,9 +217,16 @@ fn a_port_inside_has_a_page_of_its_own_for_its_owner_and_others() {
 }
 
 #[test]
-fn a_share_goes_on_after_a_stop_a_resize_and_a_kill_and_ends_with_its_instance() {
-    let (node, _engine) = lasting_node("one", "").unwrap();
-    let mut one = inside_of(&node, "", &with("container", json!({ "name": "demo" })));
+fn a_share_goes_on_after_a_stop_a_move_a_resize_and_a_kill_and_ends_with_its_instance() {
+    let (one, _engine) = lasting_node("one", "").unwrap();
+    let (two, _other) = lasting_node("two", "").unwrap();
+    let two = two.replace("203.0.113.0/28", "203.0.113.16/28");
+    let nodes = [one, two].map(|node| format!("{node}cluster = \"east\"\n"));
+    let mut one = inside_of(
+        &nodes.concat(),
+        "",
+        &with("container", json!({ "name": "demo" })),
+    );
     let body = json!({ "port": one.port, "access": "users", "users": ["bob@example.com"] });
     let shared = share(&one.ann, &one.instance, &body).is(201);
     let bob = signed_in(&one.server, "bob@example.com");
@@ -228,8 +235,18 @@ fn a_share_goes_on_after_a_stop_a_resize_and_a_kill_and_ends_with_its_instance()
     let stopped = visit.get("/");
     assert_eq!(stopped.status, 503, "{stopped:?}");
     assert!(!stopped.body.contains("/instances/"), "{stopped:?}");
+    // One of the two nodes has it.
+    let to = |node: &&str| one.server.cli(&["move", uuid(&one.instance), node]).is_ok();
+    assert!(["one", "two"].iter().any(to));
+    wait_until("it has moved", || {
+        let path = format!("/api/event/?after=0&instance={}", uuid(&one.instance));
+        let events = one.ann.get(&path)?.body.to_string();
+        Ok(events.contains("\"moved\"").then_some(()))
+    });
     one.ann.act(uuid(&one.instance), "restart").is(200);
-    one.ann.wait_for(uuid(&one.instance), "running").unwrap();
+    let moved = one.ann.wait_for(uuid(&one.instance), "running").unwrap();
+    drop(one.ssh);
+    one.ssh = SshServer::of(&moved).unwrap();
     assert_eq!(visit.get("/").status, 200);
     let instance = format!("/api/instance/{}/", uuid(&one.instance));
     let larger = json!({ "n_vcpus": 2 });

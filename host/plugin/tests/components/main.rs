@@ -1,12 +1,16 @@
 //! The runtime with real components: the embedded plugins and a faulty one.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
 mod faults;
 mod loading;
 mod whole;
 
-use super::{
-    CacheUse, CallLimits, DriverNodeConfig, NodeDriver, NodeLimits, Plugins, PluginsConfig,
-};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,6 +22,9 @@ use wharf_domain::driver::{DriverTarget, InstanceNetwork, PublishedPort, Spec, T
 use wharf_domain::ids::{Generation, InstanceId, NodeId};
 use wharf_domain::instance::ResourceType;
 use wharf_engine::{EngineEndpoint, Transport};
+use wharf_plugin::{
+    CacheUse, CallLimits, DriverNodeConfig, NodeDriver, NodeLimits, Plugins, PluginsConfig,
+};
 use wharf_simulated::{SimulatedEngine, SimulatedError};
 
 /// Cargo's target directory, with what `cargo xtask test` has built.

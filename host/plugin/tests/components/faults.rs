@@ -1,13 +1,13 @@
 //! A faulty plugin fails one call and nothing else.
 
-use super::{Scratch, node, spec};
-use crate::{CallLimits, NodeDriver, Plugins};
+use crate::{Scratch, node, spec};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
 use wharf_domain::driver::{NodeHealth, Phase, PluginError};
+use wharf_plugin::{CallLimits, NodeDriver, Plugins};
 
 const LIMITS: CallLimits = CallLimits {
     memory: 16 << 20,
@@ -18,7 +18,7 @@ const LIMITS: CallLimits = CallLimits {
 
 /// The faulty driver, which `cargo xtask test` builds.
 pub fn component() -> PathBuf {
-    super::target().join("plugins/wasm32-wasip2/test-plugin/faulty_driver.wasm")
+    crate::target().join("plugins/wasm32-wasip2/test-plugin/faulty_driver.wasm")
 }
 
 async fn faulty(scratch: &Scratch) -> Plugins {

@@ -1,15 +1,15 @@
 //! Loading: accepted and refused plugins, and the cache.
 
-use super::{Scratch, faults};
-use crate::cache::Cache;
-use crate::{
-    CacheUse, CallLimits, DriverNodeConfig, LoadError, NodeLimits, OwnFlavor, Plugins,
-    PluginsConfig,
-};
+use crate::{Scratch, faults};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use wasmtime::Engine;
+use wasmtime::component::Component;
 use wharf_domain::ids::NodeId;
+use wharf_plugin::{
+    CallLimits, DriverNodeConfig, EMBEDDED, LoadError, NodeLimits, OwnFlavor, Plugins,
+    PluginsConfig,
+};
 
 #[tokio::test]
 async fn compiled_plugins_are_kept_and_damage_is_seen() {
@@ -26,7 +26,7 @@ async fn compiled_plugins_are_kept_and_damage_is_seen() {
         .await
         .unwrap();
     let kept = files();
-    assert_eq!(kept.len(), crate::embedded::EMBEDDED.len());
+    assert_eq!(kept.len(), EMBEDDED.len());
     assert_eq!(
         std::fs::metadata(scratch.0.join("cache"))
             .unwrap()
@@ -57,25 +57,6 @@ async fn a_directory_that_others_can_write_to_is_not_used() {
         .await
         .unwrap();
     assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1);
-}
-
-#[test]
-fn compiled_plugins_of_the_program_are_in_directories_that_others_cannot_change() {
-    let scratch = Scratch::new();
-    let plugins = scratch.0.join("lib/wharf/plugins");
-    std::fs::create_dir_all(&plugins).unwrap();
-    let none = CacheUse::Read(scratch.0.join("none"));
-    let set_mode = |path: &Path, mode| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    };
-    let checked = || plugins.ancestors().take(3);
-    checked().for_each(|path| set_mode(path, 0o755));
-    assert!(Cache::open(&none, Some(&plugins)).has_source(&plugins));
-    for path in checked() {
-        set_mode(path, 0o775);
-        assert!(!Cache::open(&none, Some(&plugins)).has_source(&plugins));
-        set_mode(path, 0o755);
-    }
 }
 
 async fn refusal(scratch: &Scratch) -> LoadError {
@@ -137,7 +118,7 @@ async fn a_node_that_does_not_fit_is_named() {
         .await
         .unwrap();
     let open = |driver: &str, endpoint: &str, settings: Value| {
-        let transport = super::transport(endpoint, &settings).unwrap();
+        let transport = crate::transport(endpoint, &settings).unwrap();
         let config = DriverNodeConfig {
             name: NodeId("n1".into()),
             driver: driver.into(),
@@ -200,7 +181,7 @@ async fn images_of_installed_plugins_are_not_trusted() {
 }
 
 fn flavors_of_the_program() -> &'static [u8] {
-    let mut embedded = crate::embedded::EMBEDDED.iter();
+    let mut embedded = EMBEDDED.iter();
     let found = embedded.find(|(name, _)| *name == "flavors-standard");
     found.unwrap().1
 }
@@ -208,17 +189,13 @@ fn flavors_of_the_program() -> &'static [u8] {
 /// The imports of the shipped plugins: their own interfaces, and the part of WASI that Rust's standard
 /// library always imports. Without files, sockets, clocks and randomness an answer depends on the
 /// arguments alone.
-#[tokio::test]
-async fn the_shipped_plugins_import_this_and_no_more() {
-    let scratch = Scratch::new();
-    let plugins = Plugins::load(scratch.config(CallLimits::default()))
-        .await
-        .unwrap();
-    let engine = plugins.0.runner.engine();
-    for (name, wasm) in crate::embedded::EMBEDDED {
-        let component = wasmtime::component::Component::from_binary(engine, wasm).unwrap();
+#[test]
+fn the_shipped_plugins_import_this_and_no_more() {
+    let engine = Engine::default();
+    for (name, wasm) in EMBEDDED {
+        let component = Component::from_binary(&engine, wasm).unwrap();
         let mut own = Vec::new();
-        for (import, _) in component.component_type().imports(engine) {
+        for (import, _) in component.component_type().imports(&engine) {
             match import.strip_prefix("wharf:plugin/") {
                 Some(interface) => own.push(interface.to_owned()),
                 None => assert!(

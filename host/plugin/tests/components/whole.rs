@@ -1,7 +1,6 @@
 //! The life of an instance through the simulated driver, its guest and its engine.
 
-use super::{Scratch, id, node, spec};
-use crate::{CallLimits, Plugins};
+use crate::{Scratch, id, node, spec};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use wharf_domain::driver::{Phase, PluginError, Tag};
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
 use wharf_domain::ids::Generation;
 use wharf_domain::secret::InstanceSecrets;
+use wharf_plugin::{CallLimits, Plugins};
 
 #[tokio::test]
 async fn an_instance_lives_and_goes() {
