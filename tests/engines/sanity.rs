@@ -43,7 +43,9 @@ fn is_documented(said: &str, rows: [&str; 2]) -> Result<()> {
 /// Checks the driver of a node of these settings, whose published ports are at `host`, and the rows of its engine in the
 /// tables of snapshots and of volumes.
 pub fn suite(driver: &str, settings: &str, [node, host]: [&str; 2], rows: [&str; 2]) -> Result<()> {
-    let arguments = ["--connect", host, "--image", IMAGE, "--ssh"];
+    // On a busy machine an instance is up late.
+    let late = ["--deadline", "300"];
+    let arguments = [&["--connect", host, "--image", IMAGE, "--ssh"], &late[..]].concat();
     let is_reserved = || {
         let reserved = wharf_subnets::reserved(Path::new(""));
         let mut reserved = reserved.iter();

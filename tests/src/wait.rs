@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// The deadline of any condition, long enough for a slow, shared machine.
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_secs(300);
 
 /// The first pause between two looks.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -1,7 +1,7 @@
-//! Builds of the workspace.
+//! Builds of the workspace, all in release.
 
 use crate::process::{run, step};
-use crate::workspace::{Profile, Workspace};
+use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ const PLUGINS_OF_TESTS: [&str; 3] = ["faulty-driver", "hostile-driver", "hostile
 /// Builds the server, with its plugins embedded.
 pub fn wharf(workspace: &Workspace) -> Result<()> {
     step("Building wharf (release)", || {
-        binaries(workspace, Profile::Release, &["wharf"])
+        binaries(workspace, &["wharf"])
     })
 }
 
@@ -35,22 +35,16 @@ pub fn plugins_of_tests(workspace: &Workspace) -> Result<()> {
 ///
 /// The whole workspace is selected: cargo gives a library the features that the selected packages
 /// want, and would compile it again for each other selection.
-pub fn binaries(workspace: &Workspace, profile: Profile, names: &[&str]) -> Result<()> {
+pub fn binaries(workspace: &Workspace, names: &[&str]) -> Result<()> {
     ensure_wasm_target(workspace)?;
     let mut cargo = workspace.cargo();
-    cargo.args([
-        "build",
-        "--profile",
-        profile.name(),
-        "--locked",
-        "--workspace",
-    ]);
+    cargo.args(["build", "--release", "--locked", "--workspace"]);
     for name in names {
         cargo.args(["--bin", name]);
     }
     run(&mut cargo)?;
     if names.contains(&"wharf") {
-        precompile(workspace, profile)
+        precompile(workspace)
     } else {
         Ok(())
     }
@@ -58,10 +52,10 @@ pub fn binaries(workspace: &Workspace, profile: Profile, names: &[&str]) -> Resu
 
 /// Lets the server compile its plugins into `target/lib`, where it finds them at a start, and links the recipes
 /// of images to where `wharf images` looks for them.
-pub fn precompile(workspace: &Workspace, profile: Profile) -> Result<()> {
+pub fn precompile(workspace: &Workspace) -> Result<()> {
     let recipes = workspace.root().join("plugins/flavors-standard/images");
     link(&recipes, &workspace.target().join("share/wharf/images"))?;
-    let wharf = workspace.binary(profile, "wharf");
+    let wharf = workspace.binary("wharf");
     let plugins = wharf.with_file_name("../lib/wharf/plugins");
     run(Command::new(&wharf)
         .args(["plugin", "precompile"])

@@ -2,7 +2,7 @@
 
 use crate::build;
 use crate::process::step;
-use crate::workspace::{Profile, Workspace, without_package};
+use crate::workspace::{Workspace, without_package};
 use anyhow::{Error, Result};
 use std::env;
 use std::ffi::OsString;
@@ -46,14 +46,6 @@ impl Program {
         })
     }
 
-    /// What ships or is measured is optimized.
-    fn profile(&self) -> Profile {
-        match self.task {
-            "bench" | "dist" | "gpu-proof" => Profile::Release,
-            _ => Profile::Quick,
-        }
-    }
-
     /// Whether the program starts the server of this workspace.
     fn starts_server(&self, arguments: &[OsString]) -> bool {
         let has = |option: &str| {
@@ -75,12 +67,11 @@ pub fn start(workspace: &Workspace, program: &Program, arguments: &[OsString]) -
     if program.starts_server(arguments) {
         names.push("wharf");
     }
-    let profile = program.profile();
     step(
-        &format!("Building {} ({})", names.join(" and "), profile.name()),
-        || build::binaries(workspace, profile, &names),
+        &format!("Building {} (release)", names.join(" and ")),
+        || build::binaries(workspace, &names),
     )?;
-    let binary = workspace.binary(profile, program.binary);
+    let binary = workspace.binary(program.binary);
     let mut command = Command::new(&binary);
     command.args(program.leading).args(arguments);
     command.env(ROOT, workspace.root());

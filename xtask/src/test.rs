@@ -6,7 +6,7 @@ mod outcome;
 
 use crate::build;
 use crate::process::step;
-use crate::workspace::{Profile, Workspace};
+use crate::workspace::Workspace;
 use anyhow::{Result, ensure};
 use executable::Executable;
 use outcome::Outcome;
@@ -42,7 +42,7 @@ pub fn build(workspace: &Workspace) -> Result<Vec<Executable>> {
     build::ensure_wasm_target(workspace)?;
     let mut executables = Vec::new();
     step(
-        "Building the workspace, its tests and their plugins (quick)",
+        "Building the workspace, its tests and their plugins (release)",
         || {
             // The last crates of the workspace leave a core idle.
             let (built, plugins) = std::thread::scope(|scope| {
@@ -51,7 +51,7 @@ pub fn build(workspace: &Workspace) -> Result<Vec<Executable>> {
             });
             executables = built?;
             plugins.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            build::precompile(workspace, Profile::Quick)
+            build::precompile(workspace)
         },
     )?;
     Ok(executables)
@@ -70,7 +70,7 @@ pub fn run(workspace: &Workspace, selection: &Selection) -> Result<()> {
         .into_iter()
         .partition(|executable| LONG.contains(&executable.name.as_str()));
     let others = Mutex::new(long.into_iter().chain(short));
-    step("Testing the workspace (quick)", || {
+    step("Testing the workspace (release)", || {
         let lane = |own: Vec<Executable>| -> Result<Vec<Run>> {
             let next = || others.lock().ok()?.next();
             let run = |executable: Executable| {

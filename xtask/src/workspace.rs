@@ -9,25 +9,6 @@ use std::process::Command;
 /// Prefixes of the variables in which cargo describes the package that it runs.
 const PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 
-/// Cargo's profile of a build, and the name of its part of the target directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Profile {
-    /// For `up` and the tests: compiled in half of the time.
-    Quick,
-    /// For what ships, and for measurements.
-    Release,
-}
-
-impl Profile {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Quick => "quick",
-            Self::Release => "release",
-        }
-    }
-}
-
 /// A checkout of the project.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Workspace {
@@ -64,8 +45,8 @@ impl Workspace {
     }
 
     /// A program in the target directory.
-    pub fn binary(&self, profile: Profile, name: &str) -> PathBuf {
-        self.target().join(profile.name()).join(name)
+    pub fn binary(&self, name: &str) -> PathBuf {
+        self.target().join("release").join(name)
     }
 
     /// Cargo in this workspace.

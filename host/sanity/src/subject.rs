@@ -281,6 +281,22 @@ impl Subject {
             .await
     }
 
+    /// Starts an instance until it is ready, as the host does: the engine may carry out a stop meanwhile whose call was
+    /// abandoned.
+    pub async fn start_until_ready(&self, target: &DriverTarget) -> Result<()> {
+        let begin = Instant::now();
+        loop {
+            let report = self.start(target).await.context("start")?;
+            let phase = self.phase(target.tag).await?;
+            if phase == Phase::Ready {
+                return Ok(());
+            }
+            let waited = begin.elapsed() < self.sample.deadline;
+            ensure!(waited, "still {phase:?} after {:?}", begin.elapsed());
+            tokio::time::sleep(report.again.unwrap_or(PAUSE)).await;
+        }
+    }
+
     /// Changes the sizes of an instance. The host repeats no resize without an answer: its user gets the error.
     pub async fn resize(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
         let begin = Instant::now();

@@ -86,8 +86,7 @@ pub fn run(tree: &Path, filter: &str) -> Result<()> {
 fn find(tree: &Path) -> Result<Option<(u64, f64, String)>> {
     let cargo = [
         "build",
-        "--profile",
-        "quick",
+        "--release",
         "--locked",
         "--offline",
         "--workspace",
@@ -107,7 +106,7 @@ fn find(tree: &Path) -> Result<Option<(u64, f64, String)>> {
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| tree.join("target"), PathBuf::from);
     // A build in another tree may replace the program meanwhile.
     let program = tree.join("wharf-simulate.planted");
-    fs::copy(target.join("quick/wharf-simulate"), &program)?;
+    fs::copy(target.join("release/wharf-simulate"), &program)?;
     let begin = Instant::now();
     let count = SEEDS.to_string();
     let run = Command::new(&program)

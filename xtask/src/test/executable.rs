@@ -3,7 +3,7 @@
 use super::Selection;
 use super::outcome::Outcome;
 use crate::process::run;
-use crate::workspace::{Profile, Workspace, without_package};
+use crate::workspace::{Workspace, without_package};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::env;
@@ -33,13 +33,7 @@ pub struct Executable {
 /// Builds all targets of the workspace in one graph; returns the tests among them.
 pub fn build(workspace: &Workspace) -> Result<Vec<Executable>> {
     let mut cargo = workspace.cargo();
-    cargo.args([
-        "build",
-        "--profile",
-        Profile::Quick.name(),
-        "--locked",
-        "--workspace",
-    ]);
+    cargo.args(["build", "--release", "--locked", "--workspace"]);
     // --all-targets would build libraries without tests as benchmarks.
     cargo.args(["--lib", "--bins", "--tests", "--examples"]);
     cargo.arg("--message-format=json-render-diagnostics");
@@ -78,8 +72,7 @@ fn executable(message: &Value) -> Option<Executable> {
 pub fn documentation(workspace: &Workspace) -> Result<()> {
     run(workspace
         .cargo()
-        .args(["test", "--profile", Profile::Quick.name()])
-        .args(["--locked", "--workspace", "--doc"]))
+        .args(["test", "--release", "--locked", "--workspace", "--doc"]))
 }
 
 impl Executable {
@@ -164,7 +157,7 @@ pub mod tests {
             "manifest_path": "/a/tests/Cargo.toml",
             "target": { "name": "rest" },
             "profile": { "test": true },
-            "executable": "/a/target/quick/deps/rest-01ab",
+            "executable": "/a/target/release/deps/rest-01ab",
         });
         let found = executable(&message).unwrap();
         assert_eq!(

@@ -46,9 +46,8 @@ pub async fn others(subject: &Subject) -> Result<Verdict> {
         drop(tokio::time::timeout(after, driver.stop(&target, GRACE)).await);
         subject.stop(&target).await?;
         drop(tokio::time::timeout(after, driver.start(&target)).await);
-        subject.start(&target).await?;
+        subject.start_until_ready(&target).await?;
         let tag = target.tag;
-        subject.wait_for(tag, |p| *p == Phase::Ready).await?;
         drop(tokio::time::timeout(after, driver.delete(&target)).await);
         subject.remove(&target).await?;
         let phase = subject.phase(tag).await?;
