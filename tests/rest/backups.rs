@@ -231,6 +231,18 @@ fn a_backup_is_verified_and_recovered_on_another_node() {
 }
 
 #[test]
+fn content_that_an_engine_has_taken_and_lost_is_offered_again() {
+    let store = Store::start();
+    let settings = "content = true, faults = [{ call = \"receive\", nth = 1, error = \"retry\", after_ms = 10 }]";
+    let (server, api) = start_on(LOOPBACK, &simulated_node("one", settings));
+    store.add(&api);
+    let backup = done(&api, &crate::running(&api));
+    let restored = restore(&api, &backup, &json!({ "name": "back" })).is(201);
+    api.wait_for(uuid(&restored), "running").unwrap();
+    server.finish().unwrap();
+}
+
+#[test]
 fn what_is_wrong_with_a_bucket_is_said_at_its_field() {
     let store = Store::start();
     let node = simulated_node("one", "content = true");

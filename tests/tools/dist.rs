@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use wharf_testkit::child::KilledOnDrop;
 use wharf_testkit::packages::{self, Need};
 use wharf_testkit::process::{is_root, output, run};
-use wharf_testkit::workspace::{root, wharf_binary};
+use wharf_testkit::workspace::{root, target};
 use wharf_tests::{Api, simulated_node};
 
 const NEEDS: [Need; 1] = [Need {
@@ -31,7 +31,7 @@ fn debian(at: &Path) {
 }
 
 fn package() -> PathBuf {
-    let mut dist = Command::new(wharf_binary().with_file_name("wharf-dist"));
+    let mut dist = Command::new(target().join("release/wharf-dist"));
     let made = output(dist.env("WHARF_WORKSPACE", root())).unwrap();
     let mut lines = made.lines().map(PathBuf::from);
     assert!(lines.next().unwrap().to_string_lossy().ends_with(".tar.gz"));

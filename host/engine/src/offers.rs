@@ -51,6 +51,11 @@ impl Offers {
         self.offer(instance.to_string(), kind.to_owned(), source)
     }
 
+    /// Whether the content for an instance waits for an engine.
+    pub fn waits(&self, instance: InstanceId) -> bool {
+        self.by_instance.lock().contains_key(&instance.to_string())
+    }
+
     /// Withdraws the content for an instance, if no engine has taken it.
     pub fn withdraw(&self, instance: InstanceId) {
         self.by_instance.lock().remove(&instance.to_string());

@@ -41,17 +41,9 @@ pub fn target() -> PathBuf {
     root().join(directory)
 }
 
-/// The server that was built with this program, or the one that `WHARF_BIN` names.
+/// The server that `cargo xtask build` makes, or the one that `WHARF_BIN` names.
 pub fn wharf_binary() -> PathBuf {
-    if let Some(named) = env::var_os("WHARF_BIN") {
-        return named.into();
-    }
-    let own = env::current_exe().unwrap_or_default();
-    let mut directory = own.parent().unwrap_or(&own);
-    if directory.ends_with("deps") {
-        directory = directory.parent().unwrap_or(directory);
-    }
-    directory.join("wharf")
+    env::var_os("WHARF_BIN").map_or_else(|| target().join("release/wharf"), PathBuf::from)
 }
 
 /// The component of a plugin that only tests load, which `cargo xtask test` builds.

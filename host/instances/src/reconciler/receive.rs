@@ -90,6 +90,11 @@ impl Attempt<'_> {
         }
     }
 
+    fn is_offered(&self) -> bool {
+        let content = self.history.content.as_ref();
+        content.is_some_and(|content| content.offers.waits(content.instance))
+    }
+
     fn content_failure(&self) -> Option<ContentFailure> {
         let content = self.history.content.as_ref();
         content.and_then(|content| content.failure.borrow().clone())
@@ -118,8 +123,13 @@ impl Attempt<'_> {
         if is_final {
             return self.give_up(&error.to_string()).await;
         }
-        // A transfer that broke off has taken the offer.
-        if !matches!(error, PluginError::RetryLater(_) | PluginError::Busy) {
+        let stays = match &error {
+            PluginError::Busy => true,
+            // Without the offer, a transfer took it, and the engine has lost what came.
+            PluginError::RetryLater(_) => self.is_offered(),
+            _ => false,
+        };
+        if !stays {
             self.history.content = None;
         }
         error.into()
