@@ -4,7 +4,7 @@ use crate::context::EngineContext;
 use anyhow::{Context as _, Result, ensure};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use wharf_tests::{Api, Ended, OpenSsh, Server, Shell, Tunnel, end, until};
 
@@ -12,9 +12,6 @@ use wharf_tests::{Api, Ended, OpenSsh, Server, Shell, Tunnel, end, until};
 const INSIDE: u16 = 8765;
 /// An instance that stops ends its connections within this time.
 const SOON: Duration = Duration::from_secs(30);
-/// Keystrokes of a measurement, and bytes of another one.
-const STROKES: usize = 300;
-const BYTES: u64 = 200_000_000;
 
 /// A user whose instance `box` is known to OpenSSH.
 struct User {
@@ -52,7 +49,6 @@ pub fn with_openssh(context: &EngineContext) -> Result<()> {
     logs_in(&user)?;
     user.openssh.copies_files("box", 5_000_000)?;
     reaches_ports(&user)?;
-    measures(&user)?;
     refuses_another_host_key(&user)?;
     ends_with_its_instance(&user)?;
     server.finish()
@@ -132,85 +128,6 @@ fn fetch(port: &str) -> Result<String> {
     stream.read_to_string(&mut answer)?;
     ensure!(answer.contains(" 200 "), "{answer}");
     Ok(answer)
-}
-
-/// Prints the time of a keystroke and of many bytes, through the tunnel and beside it.
-fn measures(user: &User) -> Result<()> {
-    let instance = user.api.instance("box")?.expect(200)?;
-    let host = instance["ssh_command"].as_str().context("no SSH command")?;
-    let port = instance["wan_ssh_port"].to_string();
-    let destination = host.rsplit(' ').next().context("no destination")?;
-    let key = user.openssh.shell.home().join(".config/wharf/id_ed25519");
-    let key = key.to_string_lossy().into_owned();
-    let direct = |command: &str| {
-        let options = [
-            "-F",
-            "/dev/null",
-            "-i",
-            &key,
-            "-p",
-            &port,
-            "-o",
-            "BatchMode=yes",
-            "-o",
-            "StrictHostKeyChecking=no",
-            "-o",
-            "UserKnownHostsFile=/dev/null",
-            destination,
-            command,
-        ];
-        user.openssh.shell.own("ssh".as_ref(), &options)
-    };
-    let tunnelled = |command: &str| user.openssh.ssh(&["box.wharf", command]);
-    // Each direct measurement is beside one through the tunnel.
-    let mut strokes = [Vec::new(), Vec::new()];
-    for _ in 0..3 {
-        strokes[0].extend(keystrokes(direct("cat"))?);
-        strokes[1].extend(keystrokes(tunnelled("cat"))?);
-    }
-    let [direct_stroke, stroke] = strokes.map(|mut times| {
-        times.sort_unstable();
-        times[times.len() / 2]
-    });
-    let much = format!("head -c {BYTES} /dev/zero");
-    let (direct_bytes, bytes) = (rate(direct(&much))?, rate(tunnelled(&much))?);
-    println!(
-        "a keystroke takes {direct_stroke:?} directly and {stroke:?} through the tunnel, {:.1} times as long; \
-         {direct_bytes:.0} and {bytes:.0} MB/s",
-        stroke.as_secs_f64() / direct_stroke.as_secs_f64()
-    );
-    Ok(())
-}
-
-/// The times from bytes to their echo.
-fn keystrokes(mut ssh: Command) -> Result<Vec<Duration>> {
-    let ssh = ssh.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut ssh = Running(ssh.stderr(Stdio::null()).spawn()?);
-    let mut input = ssh.0.stdin.take().context("stdin")?;
-    let mut output = ssh.0.stdout.take().context("stdout")?;
-    let mut stroke = || -> Result<Duration> {
-        let begin = Instant::now();
-        input.write_all(b"x")?;
-        output.read_exact(&mut [0])?;
-        Ok(begin.elapsed())
-    };
-    stroke()?;
-    (0..STROKES).map(|_| stroke()).collect()
-}
-
-/// The rate of a command's output in MB/s.
-fn rate(mut ssh: Command) -> Result<f64> {
-    let ssh = ssh.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut ssh = Running(ssh.stderr(Stdio::null()).spawn()?);
-    let mut output = ssh.0.stdout.take().context("stdout")?;
-    // The login does not count.
-    output.read_exact(&mut [0])?;
-    let begin = Instant::now();
-    let read = std::io::copy(&mut output, &mut std::io::sink())?;
-    ensure!(read + 1 == BYTES, "{read} bytes");
-    #[expect(clippy::cast_precision_loss, reason = "a number for people")]
-    let megabytes = read as f64 / 1e6;
-    Ok(megabytes / begin.elapsed().as_secs_f64())
 }
 
 /// An instance that shows another key than the one that the server knows is not logged in to.

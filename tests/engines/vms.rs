@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 use wharf_tests::lanes::BoxedTest;
-use wharf_tests::{Api, KeyPair, Login, Server, Tunnel, eventually, small, until};
+use wharf_tests::{Api, KeyPair, Login, OpenSsh, Server, Shell, Tunnel, eventually, small, until};
 
 const GIB: u64 = 1 << 30;
 /// The port of the web server in the machine.
@@ -136,6 +136,9 @@ pub fn two_owners(context: &EngineContext, all: &mut Vms) -> Result<()> {
         is_a_machine_of_its_own(&key, instance)?;
     }
     crate::terminal::exercise(&all.ann, anns, "virtual machine")?;
+    let shell = Shell::signed_in(&all.server, "ann@example.com")?;
+    // Each byte is encrypted by an emulated processor.
+    OpenSsh::of(shell)?.copies_files("ann-vm", 200_000)?;
     no_secret_is_shown(context, anns)?;
     ports_open_and_close(&all.ann, &key, anns, bobs)?;
     networks_are_the_owners(&all.ann, anns, &all.bob, bobs)

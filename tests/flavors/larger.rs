@@ -7,7 +7,7 @@ use crate::page::Page;
 use crate::s3;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use wharf_tests::{Api, KeyPair, Login, small};
+use wharf_tests::{Api, KeyPair, Login, OpenSsh, Shell, small};
 
 /// One-line scripts, since they are typed into a cell. Each writes 42001.
 const STACK_IN_A_CELL: &str = "import polars, torch; \
@@ -107,6 +107,8 @@ fn over_ssh(
     ai::is_kept_in(context, &running, kept)?;
     let said = Login::Key(&pair).output(&running, script)?;
     ensure!(said.lines().last() == Some(last), "{said}");
+    let shell = Shell::signed_in(&server, "ann@example.com")?;
+    OpenSsh::of(shell)?.copies_files(flavor, 1_000_000)?;
     api.delete(flavor)?.expect(204)?;
     server.finish()
 }
@@ -122,7 +124,7 @@ fn on_a_page(
     let api = server.user("ann@example.com")?;
     let key: Value = json!({ "ai_provider_api_key": KEY });
     let page = Page::create(&api, flavor, &key)?;
-    page.has_a_private_shell(context, &api)?;
+    page.has_a_private_shell(context, &server, &api)?;
     page.opens_for_the_host(context)?;
     page.keeps_its_password(context)?;
     ai::is_kept_in(context, &page.instance, &[settings, TERMINAL])?;

@@ -22,7 +22,7 @@ fn runs_a_cell(context: &FlavorContext, flavor: &str) -> Result<()> {
     let server = context.server()?;
     let api = server.user("ann@example.com")?;
     let page = Page::create(&api, flavor, &json!({}))?;
-    page.has_a_private_shell(context, &api)?;
+    page.has_a_private_shell(context, &server, &api)?;
     page.opens_for_the_host(context)?;
     page.keeps_its_password(context)?;
     page.runs_a_cell(CODE)?;

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use ureq::Agent;
 use wharf_tests::browser::{Browser, CONTROL, ENTER};
-use wharf_tests::{Api, KeyPair, Login, Terminal, Tunnel, eventually, small, until};
+use wharf_tests::{
+    Api, KeyPair, Login, OpenSsh, Server, Shell, Terminal, Tunnel, eventually, small, until,
+};
 
 /// The deadline of a cell's output; a ready kernel answers sooner.
 const OUTPUT_DEADLINE: Duration = Duration::from_secs(20);
@@ -89,8 +91,13 @@ impl Page {
     }
 
     /// Checks that a shell runs beside the page, for the host, by password and by key, and for the user
-    /// through the host. An SSH server that ends is started again.
-    pub fn has_a_private_shell(&self, context: &FlavorContext, api: &Api) -> Result<()> {
+    /// through the host, with files. An SSH server that ends is started again.
+    pub fn has_a_private_shell(
+        &self,
+        context: &FlavorContext,
+        server: &Server,
+        api: &Api,
+    ) -> Result<()> {
         ensure!(self.instance["ssh_command"].is_null());
         self.reaches_a_shell(&Login::Password(&self.password))?;
         let first = "pkill --exact --oldest sshd && sleep 0.1 && ! pgrep --exact sshd";
@@ -103,7 +110,8 @@ impl Page {
         terminal.run("echo $((6*7))", "42\r\n")?;
         let mut tunnel = Tunnel::open(api, &self.name, 22)?;
         ensure!(tunnel.read()?.starts_with(b"SSH-2.0-"));
-        Ok(())
+        let shell = Shell::signed_in(server, "ann@example.com")?;
+        OpenSsh::of(shell)?.copies_files(&self.name, 1_000_000)
     }
 
     fn reaches_a_shell(&self, login: &Login<'_>) -> Result<()> {

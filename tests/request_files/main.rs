@@ -8,6 +8,7 @@
     clippy::indexing_slicing
 )]
 
+mod findings;
 mod promises;
 mod recorded;
 mod snapshots;

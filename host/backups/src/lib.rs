@@ -13,7 +13,7 @@ mod worker;
 
 pub use buckets::{BucketView, NewBucket};
 pub use plan::BackupPlanView;
-pub use reach::{Found, Network, Objects, Reach};
+pub use reach::{FoundBucket, Network, Objects, Reach};
 pub use read::{BackupView, Remains};
 pub use rows::{BACKUP_PLANS, BACKUPS, BUCKETS, TABLES};
 pub use secrets::{renew_secrets, unreadable};

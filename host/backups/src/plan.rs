@@ -85,7 +85,7 @@ impl PlanKind for BackupPlans {
     }
 
     fn retire(view: &View<'_>, of: &Instance, plan: &PlanRequest) -> Result<Changes, Error> {
-        retire(view, (of.owner, of.id), plan, None)
+        retire(view, of.owner, of.id, plan, None)
     }
 
     fn has_run(&self, node: Option<NodeId>) {
@@ -161,7 +161,8 @@ fn planned(
 /// this write.
 fn retire(
     view: &View<'_>,
-    (owner, of): (UserId, InstanceId),
+    owner: UserId,
+    of: InstanceId,
     plan: &PlanRequest,
     done: Option<BackupId>,
 ) -> Result<Changes, Error> {
@@ -183,10 +184,10 @@ fn retire(
 
 /// The changes that come with a complete backup: its plan keeps fewer older ones.
 pub(crate) fn retire_for(view: &View<'_>, done: &Backup) -> Result<Changes, Error> {
-    let of = (done.owner, done.of.instance);
-    match view.rows.get(&BACKUP_PLANS, of.1)? {
+    let (owner, of) = (done.owner, done.of.instance);
+    match view.rows.get(&BACKUP_PLANS, of)? {
         Some(plan) if done.planned.is_some() => {
-            retire(view, of, plan.request.as_ref(), Some(done.id))
+            retire(view, owner, of, plan.request.as_ref(), Some(done.id))
         }
         _ => Ok(Changes::none()),
     }

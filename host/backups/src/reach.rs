@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use wharf_buckets::{
     BackupKey, BucketClient, BucketError, BucketKeys, ContentReader, ContentReceiver, Manifest,
-    Sent,
+    SentContent,
 };
 use wharf_domain::backup::BucketAddress;
 use wharf_domain::error::{Error, FieldErrors};
@@ -29,7 +29,7 @@ const MAX_KEYS: usize = 4;
 #[async_trait]
 pub trait Reach: Send + Sync {
     /// Reaches a new bucket, and opens what it has with the passphrase.
-    async fn find(&self, new: &NewBucket, keys: BucketKeys) -> Result<Found, Error>;
+    async fn find(&self, new: &NewBucket, keys: BucketKeys) -> Result<FoundBucket, Error>;
 
     /// A bucket. Nothing is sent yet.
     fn bucket(
@@ -40,7 +40,7 @@ pub trait Reach: Send + Sync {
 }
 
 /// The key and the manifests of a bucket that is added.
-pub struct Found {
+pub struct FoundBucket {
     pub key: BackupKey,
     pub wrapped_key: String,
     pub manifests: Vec<Manifest>,
@@ -54,7 +54,7 @@ pub trait Objects: Send + Sync {
         id: &str,
         key: &BackupKey,
         content: ContentReceiver,
-    ) -> Result<Sent, BucketError>;
+    ) -> Result<SentContent, BucketError>;
     async fn put_manifest(
         &self,
         id: &str,
@@ -79,7 +79,7 @@ impl Objects for BucketClient {
         id: &str,
         key: &BackupKey,
         content: ContentReceiver,
-    ) -> Result<Sent, BucketError> {
+    ) -> Result<SentContent, BucketError> {
         Self::upload(self, id, key, content).await
     }
 
@@ -147,7 +147,7 @@ impl Network {
 
 #[async_trait]
 impl Reach for Network {
-    async fn find(&self, new: &NewBucket, keys: BucketKeys) -> Result<Found, Error> {
+    async fn find(&self, new: &NewBucket, keys: BucketKeys) -> Result<FoundBucket, Error> {
         let checked = self.outbound.check(&new.address.endpoint).await;
         checked.map_err(|message| FieldErrors::one("endpoint", message))?;
         let client = self.client(&new.address, keys);
@@ -192,7 +192,7 @@ fn refused(error: &BucketError) -> Error {
 }
 
 /// Opens the manifests of a bucket. Without any, its key is a new one.
-fn open(stored: &[(String, bytes::Bytes)], passphrase: &SecretText) -> Result<Found, Error> {
+fn open(stored: &[(String, bytes::Bytes)], passphrase: &SecretText) -> Result<FoundBucket, Error> {
     let wrong = |error: BucketError| Error::from(FieldErrors::one("passphrase", error.to_string()));
     let parsed = stored.iter();
     let parsed = parsed.filter_map(|(id, json)| Some((id, Manifest::parse(json).ok()?)));
@@ -209,7 +209,7 @@ fn open(stored: &[(String, bytes::Bytes)], passphrase: &SecretText) -> Result<Fo
         let wrapped_key = manifest.key.clone();
         let own = manifests.into_iter();
         let own = own.filter(|(id, manifest)| manifest.check(id, &key).is_ok());
-        return Ok(Found {
+        return Ok(FoundBucket {
             manifests: own.map(|(_, manifest)| manifest).collect(),
             key,
             wrapped_key,
@@ -221,7 +221,7 @@ fn open(stored: &[(String, bytes::Bytes)], passphrase: &SecretText) -> Result<Fo
         return Err(FieldErrors::one("passphrase", message).into());
     }
     let key = BackupKey::generate();
-    Ok(Found {
+    Ok(FoundBucket {
         wrapped_key: key.wrap(passphrase).map_err(wrong)?,
         manifests: Vec::new(),
         key,

@@ -55,7 +55,7 @@ impl ContentStore for Backups {
         let manifest = client.manifest(&id, &key).await.map_err(failure)?;
         let mut content = client.open(&manifest, &key).await.map_err(failure)?;
         let (sender, pieces) = mpsc::channel(PIECES);
-        let (failed, told) = watch::channel(None);
+        let (failed, watched) = watch::channel(None);
         tokio::spawn(async move {
             while let Some(piece) = content.recv().await {
                 let piece = piece.map_err(|error| {
@@ -74,7 +74,7 @@ impl ContentStore for Backups {
         };
         Ok(OpenContent {
             source,
-            failure: told,
+            failure: watched,
         })
     }
 }

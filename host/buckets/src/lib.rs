@@ -16,5 +16,5 @@ pub use download::ContentReader;
 pub use error::BucketError;
 pub use manifest::{FORMAT, Manifest};
 pub use seal::BackupKey;
-pub use upload::{ContentReceiver, Sent};
+pub use upload::{ContentReceiver, SentContent};
 pub use wharf_domain::backup::BucketAddress;

@@ -59,9 +59,9 @@ impl Manifest {
 
     /// Checks that the backup of this id was made with this key, and that nothing was changed since.
     pub fn check(&self, id: &str, key: &BackupKey) -> Result<(), BucketError> {
-        let told = digits(&self.mac).unwrap_or_default();
+        let mac = digits(&self.mac).unwrap_or_default();
         let code = key.code(&self.unsigned()?)?;
-        if code.verify_slice(&told).is_err() {
+        if code.verify_slice(&mac).is_err() {
             return Err(BucketError::altered(
                 "its manifest is not made with its key",
             ));

@@ -33,7 +33,7 @@ pub type ContentReceiver = mpsc::Receiver<Piece>;
 
 /// A content that is in the bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentContent {
     pub tar_bytes: u64,
     pub stored_bytes: u64,
     /// The hash of the archive in hexadecimal digits.
@@ -48,7 +48,7 @@ impl BucketClient {
         id: &str,
         key: &BackupKey,
         content: ContentReceiver,
-    ) -> Result<Sent, BucketError> {
+    ) -> Result<SentContent, BucketError> {
         let object = self.object(id, CONTENT)?;
         let call = Call::new(Method::POST, &object).query("uploads", "");
         let begun = self.ask(&call).await?.xml();
@@ -70,8 +70,8 @@ impl BucketClient {
         object: &str,
         upload: &str,
         mut parts: mpsc::Receiver<Bytes>,
-        sealed: oneshot::Receiver<Result<Sent, BucketError>>,
-    ) -> Result<Sent, BucketError> {
+        sealed: oneshot::Receiver<Result<SentContent, BucketError>>,
+    ) -> Result<SentContent, BucketError> {
         let mut list = String::from("<CompleteMultipartUpload>");
         let mut number = 0;
         let mut stored = 0;
@@ -121,7 +121,7 @@ fn seal(
     mut content: ContentReceiver,
 ) -> (
     mpsc::Receiver<Bytes>,
-    oneshot::Receiver<Result<Sent, BucketError>>,
+    oneshot::Receiver<Result<SentContent, BucketError>>,
 ) {
     // The one place is taken before a part is filled, so there are two parts: that, and the one on its way.
     let (sender, receiver) = mpsc::channel(1);
@@ -134,7 +134,7 @@ fn seal(
             begun: 0,
             bytes: 0,
         };
-        let mut sent = Sent {
+        let mut sent = SentContent {
             tar_bytes: 0,
             stored_bytes: 0,
             sha256: String::new(),

@@ -25,7 +25,7 @@ pub enum BucketCommand {
     /// List your buckets
     #[command(visible_alias = "list")]
     Ls(Connection),
-    Add(Add),
+    Add(BucketAdd),
     /// Forget a bucket; the backups in it stay, and `add` with their passphrase finds them again
     Forget {
         /// Name or UUID of the bucket
@@ -50,7 +50,7 @@ pub enum BucketCommand {
     Recover(Box<Recover>),
     /// Make backups of an instance by the clock
     #[command(subcommand)]
-    Plan(PlanCommand),
+    Plan(BackupPlanCommand),
     /// Delete a backup, or end one that runs
     Discard {
         /// UUID of the backup
@@ -66,7 +66,7 @@ pub enum BucketCommand {
 /// Its access key is in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and the passphrase of its backups in
 /// WHARF_BUCKET_PASSPHRASE; what is not set is asked for. Without the passphrase, no other server can read the backups.
 #[derive(Args)]
-pub struct Add {
+pub struct BucketAdd {
     /// Name, unique among your buckets
     name: String,
     /// URL of the object store, without a path
@@ -95,7 +95,7 @@ pub struct Send {
     #[arg(add = names::buckets())]
     bucket: String,
     #[command(flatten)]
-    wait: Waiting,
+    wait: BackupWait,
     #[command(flatten)]
     connection: Connection,
 }
@@ -107,16 +107,16 @@ pub struct Verify {
     #[arg(add = names::backups())]
     backup: String,
     #[command(flatten)]
-    wait: Waiting,
+    wait: BackupWait,
     #[command(flatten)]
     connection: Connection,
 }
 
 #[derive(Subcommand)]
-pub enum PlanCommand {
+pub enum BackupPlanCommand {
     /// Show the plan of an instance
     Show(InstanceArgs),
-    Set(SetPlan),
+    Set(BackupPlanSet),
     /// End the plan of an instance; its backups stay
     #[command(visible_alias = "delete")]
     Rm(InstanceArgs),
@@ -126,7 +126,7 @@ pub enum PlanCommand {
 ///
 /// The plan deletes its oldest backups, and only after a newer one is done. Those that you send yourself stay.
 #[derive(Args)]
-pub struct SetPlan {
+pub struct BackupPlanSet {
     #[command(flatten)]
     of: InstanceArgs,
     /// Name or UUID of the bucket
@@ -137,7 +137,7 @@ pub struct SetPlan {
 }
 
 #[derive(Args)]
-struct Waiting {
+struct BackupWait {
     /// Wait for the end
     #[arg(long)]
     wait: bool,
@@ -180,14 +180,14 @@ impl BucketCommand {
     }
 }
 
-impl PlanCommand {
+impl BackupPlanCommand {
     async fn run(self) -> Result<()> {
         match self {
             Self::Show(InstanceArgs { name, connection }) => {
                 let plan = connection.client()?.get_backup_plan(&name).send().await?;
                 connection.print(&plan, |_| print_plan(&plan))
             }
-            Self::Set(SetPlan { of, bucket, times }) => {
+            Self::Set(BackupPlanSet { of, bucket, times }) => {
                 let mut body = BackupPlanRequest::new(bucket, times.every, times.keep);
                 body.keep_days = times.keep_days;
                 let client = of.connection.client()?;
@@ -204,7 +204,7 @@ impl PlanCommand {
     }
 }
 
-impl Add {
+impl BucketAdd {
     async fn run(self) -> Result<()> {
         let client = self.connection.client()?;
         let key = secret(ACCESS_KEY, "Id of the access key: ")?;
@@ -256,7 +256,7 @@ impl Verify {
 async fn ended(
     client: &Client,
     begun: Reply<Backup>,
-    waiting: &Waiting,
+    waiting: &BackupWait,
     connection: &Connection,
 ) -> Result<()> {
     if !waiting.wait {

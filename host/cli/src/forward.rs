@@ -89,15 +89,15 @@ async fn listen(port: u16) -> Result<TcpListener> {
 /// Serves the connections to one port.
 async fn serve(listener: TcpListener, client: Client, name: String, port: u16) {
     let mut connections = JoinSet::new();
-    let mut told = None;
+    let mut noted = None;
     // A page that is loaded again and again says it once.
     let mut tell = |failure: Option<String>| {
-        if failure != told
+        if failure != noted
             && let Some(failure) = &failure
         {
             note(&format!("port {port}: {failure}"));
         }
-        told = failure;
+        noted = failure;
     };
     loop {
         tokio::select! {

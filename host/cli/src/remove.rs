@@ -22,13 +22,15 @@ pub struct Remove {
 
 impl Remove {
     pub async fn run(self) -> Result<()> {
-        self.confirmation.remove(Kind::Instance, &self.names).await
+        self.confirmation
+            .remove(RemovedKind::Instance, &self.names)
+            .await
     }
 }
 
 /// The things whose data is lost.
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum RemovedKind {
     Instance,
     Volume,
     Snapshot,
@@ -42,7 +44,7 @@ struct Found {
     data: String,
 }
 
-impl Kind {
+impl RemovedKind {
     async fn find(self, client: &Client, given: &str) -> Result<Found> {
         let all = " and all its data".to_owned();
         let (name, id, data) = match self {
@@ -121,7 +123,7 @@ impl Confirmation {
     }
 
     /// Deletes things of a kind, each after its name was typed.
-    pub async fn remove(self, kind: Kind, names: &[String]) -> Result<()> {
+    pub async fn remove(self, kind: RemovedKind, names: &[String]) -> Result<()> {
         let client = self.connection.client()?;
         let mut left = Remaining::default();
         let confirmed = if self.yes {
@@ -141,7 +143,7 @@ impl Confirmation {
     /// Asks for the name of each thing before any is deleted. Returns the names and the ids.
     async fn confirm(
         &self,
-        kind: Kind,
+        kind: RemovedKind,
         client: &Client,
         names: &[String],
         left: &mut Remaining,
@@ -186,7 +188,7 @@ impl Remaining {
         Ok(())
     }
 
-    fn into_result(self, kind: Kind) -> Result<()> {
+    fn into_result(self, kind: RemovedKind) -> Result<()> {
         let names = self.names.join(", ");
         match (names.is_empty(), self.are_unknown) {
             (true, _) => Ok(()),

@@ -22,7 +22,7 @@ pub enum ShareCommand {
         #[command(flatten)]
         connection: Connection,
     },
-    Add(Add),
+    Add(ShareAdd),
     /// Withdraw a share; open connections end
     Rm {
         /// Name or UUID of the instance
@@ -42,7 +42,7 @@ pub enum ShareCommand {
 /// opens for you alone.
 #[derive(Args)]
 #[command(group = ArgGroup::new("visitors"))]
-pub struct Add {
+pub struct ShareAdd {
     /// Name or UUID of the instance
     #[arg(add = names::instances())]
     name: String,
@@ -90,7 +90,7 @@ impl ShareCommand {
     }
 }
 
-impl Add {
+impl ShareAdd {
     async fn run(self) -> Result<()> {
         let mut body = ShareRequest::new(if self.public {
             ShareRequestAccess::Public

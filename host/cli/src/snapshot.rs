@@ -9,7 +9,7 @@ use crate::output::Column::{Number, Text, Whole};
 use crate::output::{
     fields, hourly_usd, json, line, list as print_list, note, or_none, table, time,
 };
-use crate::remove::{Confirmation, Kind};
+use crate::remove::{Confirmation, RemovedKind};
 use crate::show::{cost_rows, instance_as, put_first};
 use crate::wait::{Look, NewestEvent, WaitLimit, Words, until};
 use anyhow::{Result, bail};
@@ -31,7 +31,7 @@ pub enum SnapshotCommand {
         #[command(flatten)]
         connection: Connection,
     },
-    Create(Create),
+    Create(SnapshotCreate),
     /// Show a snapshot with its cost
     Show {
         /// The snapshot, as INSTANCE/NAME or UUID
@@ -53,19 +53,19 @@ pub enum SnapshotCommand {
     },
     /// Take snapshots of an instance by the clock
     #[command(subcommand)]
-    Plan(PlanCommand),
+    Plan(SnapshotPlanCommand),
 }
 
 /// Take a snapshot of the disk of an instance, without its volumes
 ///
 /// The time that it takes is said before, and whether the instance stands still meanwhile.
 #[derive(Args)]
-pub struct Create {
+pub struct SnapshotCreate {
     /// Name of the snapshot, unique among those of the instance; default: the time
     #[arg(long = "name", value_name = "SNAPSHOT")]
     snapshot: Option<String>,
     #[command(flatten)]
-    wait: Waiting,
+    wait: SnapshotWait,
     #[command(flatten)]
     of: InstanceArgs,
 }
@@ -82,13 +82,13 @@ pub struct Restore {
     #[arg(long)]
     snapshot_first: bool,
     #[command(flatten)]
-    wait: Waiting,
+    wait: SnapshotWait,
     #[command(flatten)]
     confirmation: Confirmation,
 }
 
 #[derive(Args)]
-struct Waiting {
+struct SnapshotWait {
     /// Do not wait for the end
     #[arg(long)]
     no_wait: bool,
@@ -97,10 +97,10 @@ struct Waiting {
 }
 
 #[derive(Subcommand)]
-pub enum PlanCommand {
+pub enum SnapshotPlanCommand {
     /// Show the plan of an instance
     Show(InstanceArgs),
-    Set(SetPlan),
+    Set(SnapshotPlanSet),
     /// End the plan of an instance; its snapshots stay
     #[command(visible_alias = "delete")]
     Rm(InstanceArgs),
@@ -110,7 +110,7 @@ pub enum PlanCommand {
 ///
 /// The plan deletes its oldest snapshots, and only after a newer one is ready. Those that you take yourself stay.
 #[derive(Args)]
-pub struct SetPlan {
+pub struct SnapshotPlanSet {
     #[command(flatten)]
     times: PlanTimes,
     #[command(flatten)]
@@ -153,13 +153,13 @@ impl SnapshotCommand {
             Self::Rm {
                 snapshots,
                 confirmation,
-            } => confirmation.remove(Kind::Snapshot, &snapshots).await,
+            } => confirmation.remove(RemovedKind::Snapshot, &snapshots).await,
             Self::Plan(plan) => plan.run().await,
         }
     }
 }
 
-impl Create {
+impl SnapshotCreate {
     async fn run(self) -> Result<()> {
         let InstanceArgs { name, connection } = &self.of;
         let client = connection.client()?;
@@ -272,14 +272,14 @@ async fn wait_until_restored(client: &Client, of: &Snapshot, limit: WaitLimit) -
     .await
 }
 
-impl PlanCommand {
+impl SnapshotPlanCommand {
     async fn run(self) -> Result<()> {
         match self {
             Self::Show(InstanceArgs { name, connection }) => {
                 let plan = connection.client()?.get_snapshot_plan(&name).send().await?;
                 connection.print(&plan, |_| print_plan(&plan))
             }
-            Self::Set(SetPlan {
+            Self::Set(SnapshotPlanSet {
                 times,
                 of: InstanceArgs { name, connection },
             }) => {

@@ -60,36 +60,36 @@ async fn note_keys(client: &Client, name: &str, alias: &str) -> Result<()> {
 fn stdin() -> Result<Box<dyn AsyncRead + Unpin>> {
     let (kind, own) = opened(std::io::stdin().as_fd().try_clone_to_owned()?)?;
     Ok(match kind {
-        Kind::Pipe => Box::new(pipe::Receiver::from_owned_fd(own)?),
-        Kind::Socket => Box::new(socket(own)?),
-        Kind::Other => Box::new(tokio::io::stdin()),
+        StreamKind::Pipe => Box::new(pipe::Receiver::from_owned_fd(own)?),
+        StreamKind::Socket => Box::new(socket(own)?),
+        StreamKind::Other => Box::new(tokio::io::stdin()),
     })
 }
 
 fn stdout() -> Result<Box<dyn AsyncWrite + Unpin>> {
     let (kind, own) = opened(std::io::stdout().as_fd().try_clone_to_owned()?)?;
     Ok(match kind {
-        Kind::Pipe => Box::new(pipe::Sender::from_owned_fd(own)?),
-        Kind::Socket => Box::new(socket(own)?),
-        Kind::Other => Box::new(tokio::io::stdout()),
+        StreamKind::Pipe => Box::new(pipe::Sender::from_owned_fd(own)?),
+        StreamKind::Socket => Box::new(socket(own)?),
+        StreamKind::Other => Box::new(tokio::io::stdout()),
     })
 }
 
-enum Kind {
+enum StreamKind {
     Pipe,
     Socket,
     Other,
 }
 
-fn opened(own: OwnedFd) -> Result<(Kind, OwnedFd)> {
+fn opened(own: OwnedFd) -> Result<(StreamKind, OwnedFd)> {
     let file = File::from(own);
     let kind = file.metadata()?.file_type();
     let kind = if kind.is_fifo() {
-        Kind::Pipe
+        StreamKind::Pipe
     } else if kind.is_socket() {
-        Kind::Socket
+        StreamKind::Socket
     } else {
-        Kind::Other
+        StreamKind::Other
     };
     Ok((kind, file.into()))
 }

@@ -7,7 +7,7 @@ use crate::lifecycle::{is_in, state_of, waited};
 use crate::names;
 use crate::output::Column::{Number, Text, Whole};
 use crate::output::{joined, json, line, list as print_list, note, one_of, table, time};
-use crate::remove::{Confirmation, Kind};
+use crate::remove::{Confirmation, RemovedKind};
 use crate::show::cost_rows;
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -22,7 +22,7 @@ pub enum VolumeCommand {
     /// List your volumes, and those that others share with you, as `owner@example.com/name`
     #[command(visible_alias = "list")]
     Ls(Connection),
-    Create(Create),
+    Create(VolumeCreate),
     /// Show a volume with its cost, its readers and the instances that have it
     Show {
         /// Name or UUID of the volume
@@ -60,7 +60,7 @@ pub enum VolumeCommand {
 ///
 /// A volume is on one host for good, and instances with it are created there.
 #[derive(Args)]
-pub struct Create {
+pub struct VolumeCreate {
     /// Name, unique among your volumes
     name: String,
     /// Size in GiB, which cannot be changed later
@@ -136,12 +136,12 @@ impl VolumeCommand {
             Self::Rm {
                 names,
                 confirmation,
-            } => confirmation.remove(Kind::Volume, &names).await,
+            } => confirmation.remove(RemovedKind::Volume, &names).await,
         }
     }
 }
 
-impl Create {
+impl VolumeCreate {
     async fn run(self) -> Result<()> {
         let mut body = VolumeRequest::new(self.name, self.size);
         body.cpu_tier = self.tier;

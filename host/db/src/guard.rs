@@ -2,6 +2,7 @@
 //! message.
 
 use parking_lot::Mutex;
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
@@ -51,6 +52,14 @@ fn is_of_redb(panic: &PanicHookInfo<'_>) -> bool {
 
 /// Runs `f`. A panic becomes its message, and is not printed.
 pub fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
+    let before = enter();
+    let done = catch_unwind(AssertUnwindSafe(f));
+    leave(before);
+    done.map_err(|panic| message(&*panic))
+}
+
+/// Begins guarded code. Returns what [`leave`] takes.
+fn enter() -> (bool, u32) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let others = take_hook();
@@ -75,16 +84,19 @@ pub fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
             }
         }));
     });
-    let (outer, panics) = (GUARDED.replace(true), PANICS.replace(0));
-    let done = catch_unwind(AssertUnwindSafe(f));
+    (GUARDED.replace(true), PANICS.replace(0))
+}
+
+fn leave((outer, panics): (bool, u32)) {
     GUARDED.set(outer);
     PANICS.set(panics);
-    done.map_err(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        let text = text.unwrap_or("no reason given");
-        format!("{text} at {}", PLACE.take())
-    })
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    let text = text.unwrap_or("no reason given");
+    format!("{text} at {}", PLACE.take())
 }
 
 #[cfg(test)]

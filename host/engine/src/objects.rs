@@ -38,10 +38,10 @@ impl ObjectTarget {
     /// An object, and its content.
     pub fn new() -> (Self, ObjectContent) {
         let (sender, pieces) = mpsc::channel(PIECES);
-        let (stored, told) = oneshot::channel();
+        let (stored, awaited) = oneshot::channel();
         let target = Self {
             pieces: sender,
-            stored: told,
+            stored: awaited,
         };
         (target, ObjectContent { pieces, stored })
     }

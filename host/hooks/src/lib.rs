@@ -9,7 +9,7 @@ mod tasks;
 
 pub use rows::TABLES;
 pub use run::{run, run_with};
-pub use send::{HookAnswer, HookRequest, Receivers};
+pub use send::{HookAnswer, HookReceivers, HookRequest};
 
 use parking_lot::Mutex;
 use rows::{DELIVERIES, WEBHOOKS, all_webhooks, deliveries, put_delivery, webhook, webhooks_of};

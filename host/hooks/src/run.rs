@@ -2,7 +2,7 @@
 
 use super::Webhooks;
 use super::next_step::NextStep;
-use super::send::{Network, Receivers, Sender, UserPermits, permits_of_user};
+use super::send::{HookReceivers, Network, Sender, UserPermits, permits_of_user};
 use super::tasks::Tasks;
 use rustls::ClientConfig;
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ pub async fn run(
 /// Runs as [`run`] does, with these receivers.
 pub async fn run_with(
     webhooks: Arc<Webhooks>,
-    receivers: Arc<dyn Receivers>,
+    receivers: Arc<dyn HookReceivers>,
     mut stop: watch::Receiver<bool>,
 ) {
     let sender = Sender::new(Arc::clone(&webhooks), receivers);

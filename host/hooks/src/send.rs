@@ -54,7 +54,7 @@ pub struct HookAnswer {
 
 /// The receivers of requests: those in the network, or those of a simulation. A call may be dropped.
 #[async_trait]
-pub trait Receivers: Send + Sync {
+pub trait HookReceivers: Send + Sync {
     /// Sends a request. The reason for no answer is in words for the user.
     async fn post(&self, request: HookRequest) -> Result<HookAnswer, &'static str>;
 }
@@ -63,12 +63,12 @@ pub trait Receivers: Send + Sync {
 #[derive(Clone)]
 pub(super) struct Sender {
     webhooks: Arc<Webhooks>,
-    receivers: Arc<dyn Receivers>,
+    receivers: Arc<dyn HookReceivers>,
     permits: Arc<Semaphore>,
 }
 
 impl Sender {
-    pub(super) fn new(webhooks: Arc<Webhooks>, receivers: Arc<dyn Receivers>) -> Self {
+    pub(super) fn new(webhooks: Arc<Webhooks>, receivers: Arc<dyn HookReceivers>) -> Self {
         Self {
             webhooks,
             receivers,
@@ -144,7 +144,7 @@ impl Network {
 }
 
 #[async_trait]
-impl Receivers for Network {
+impl HookReceivers for Network {
     async fn post(&self, request: HookRequest) -> Result<HookAnswer, &'static str> {
         let Some(client) = &self.client else {
             return Err("the service has no trusted certificates");

@@ -24,7 +24,7 @@ mod rootfs;
 mod sources;
 
 pub use apt_sources::of_release as apt_sources;
-pub use node::{Found, ImageState, load};
+pub use node::{FoundImage, ImageState, load};
 pub use recipe::platform;
 pub use rootfs::apt_options;
 

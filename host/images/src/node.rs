@@ -31,7 +31,7 @@ const SSH_LABEL: &str = "io.wharf.ssh";
 
 /// What an engine has of an image.
 #[derive(Debug, Clone, Copy)]
-pub struct Found {
+pub struct FoundImage {
     pub state: ImageState,
     /// Whether it has an SSH server. A missing image has none of its own, nor has one of virtual machines,
     /// whose disk has it.
@@ -40,7 +40,7 @@ pub struct Found {
 
 impl Recipes {
     /// What the engine has of an image.
-    pub fn find(&self, engine: &HttpClient, name: &str) -> Result<Found> {
+    pub fn find(&self, engine: &HttpClient, name: &str) -> Result<FoundImage> {
         Recipe::read(self, name)?.find(engine)
     }
 
@@ -139,11 +139,11 @@ impl Recipe {
         Ok(self.find(engine)?.state)
     }
 
-    fn find(&self, engine: &HttpClient) -> Result<Found> {
+    fn find(&self, engine: &HttpClient) -> Result<FoundImage> {
         let path = format!("/images/{}/json", self.reference());
         let response = engine.send(Request::new("GET", &path))?;
         if response.status == 404 {
-            return Ok(Found {
+            return Ok(FoundImage {
                 state: ImageState::Missing,
                 has_ssh: None,
             });
@@ -157,7 +157,7 @@ impl Recipe {
             ImageState::Other
         };
         let has_ssh = label(SSH_LABEL).is_some();
-        Ok(Found {
+        Ok(FoundImage {
             state,
             has_ssh: Some(has_ssh).filter(|_| !self.has_machine()),
         })

@@ -24,7 +24,8 @@ impl App {
         caller: &Caller,
         selector: &Selector,
         opening: Opening,
-        (subject, result): (Option<String>, &'static str),
+        subject: Option<String>,
+        result: &'static str,
     ) -> Result<Instance, Error> {
         let (caller, selector) = (caller.clone(), selector.clone());
         let written = self.db.write(move |view| {

@@ -62,7 +62,7 @@ impl App {
         if let Some(id) = &request.session
             && self.terminals.has(id, &opener)
         {
-            self.record_opening(caller, selector, OPENING, (None, "attached"))
+            self.record_opening(caller, selector, OPENING, None, "attached")
                 .await?;
             // It may have ended meanwhile.
             if let Some(attachment) = self.terminals.attach(id, &opener, request.size) {
@@ -74,7 +74,7 @@ impl App {
             (self.terminals).admit(self.random.text::<ID>()?, opener, request.size, bounds);
         let admitted = admitted.map_err(refused)?;
         let instance = self
-            .record_opening(caller, selector, OPENING, (None, "opened"))
+            .record_opening(caller, selector, OPENING, None, "opened")
             .await?;
         let is_known = self.host_key_check(caller, instance.id);
         Ok(admitted.begin(self.ssh_target(&instance, is_known)?))

@@ -52,8 +52,8 @@ impl App {
             .admit(opener(caller, &instance), limit)
             .map_err(refused)?;
         let (reader, writer) = self.dial_port(caller, &instance, port).await?;
-        let opened = (Some(port.to_string()), "opened");
-        self.record_opening(caller, selector, OPENING, opened)
+        let subject = Some(port.to_string());
+        self.record_opening(caller, selector, OPENING, subject, "opened")
             .await?;
         Ok(Tunnel {
             permit,
@@ -66,7 +66,8 @@ impl App {
     /// host key that is not known is refused, because the visitor is not the owner.
     pub async fn dial_page(
         &self,
-        (id, incarnation): (InstanceId, u64),
+        id: InstanceId,
+        incarnation: u64,
         visitor: PortUser,
         port: u16,
     ) -> Result<(PortReader, PortWriter), Error> {
@@ -77,8 +78,7 @@ impl App {
         });
         let instance = instance.ok_or(Error::NotFound)?;
         let target = self.ssh_target(&instance, known_only(known))?;
-        let key = (id, incarnation);
-        let connected = self.page_ports.open(key, visitor, port, target);
+        let connected = (self.page_ports).open(id, incarnation, visitor, port, target);
         connected.await.map_err(unconnected)
     }
 
@@ -95,12 +95,14 @@ impl App {
         } else {
             let is_known = self.host_key_check(caller, instance.id);
             let target = self.ssh_target(instance, is_known)?;
-            let key = (instance.id, instance.incarnation);
+            let (id, incarnation) = (instance.id, instance.incarnation);
             let user = PortUser {
                 user: caller.user,
                 network: None,
             };
-            self.tunnel_ports.open(key, user, port, target).await
+            (self.tunnel_ports)
+                .open(id, incarnation, user, port, target)
+                .await
         };
         connected.map_err(unconnected)
     }

@@ -126,11 +126,7 @@ pub(crate) struct Download {
 }
 
 impl Download {
-    pub(crate) fn new(
-        body: Incoming,
-        (held, lease): (Held, Lease),
-        wire: Option<Arc<Wire>>,
-    ) -> Self {
+    pub(crate) fn new(body: Incoming, held: Held, lease: Lease, wire: Option<Arc<Wire>>) -> Self {
         Self {
             body,
             held,

@@ -26,8 +26,12 @@ const SILENT: Duration = Duration::from_secs(600);
 const SLOW_OF_USER: usize = 64;
 const SLOW: usize = 512;
 
-/// The party that exchanges count for: a user, or everyone on the public pages of one.
-type Party = (UserId, bool);
+/// The user that exchanges count for, or everyone on the public pages of one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct PageUser {
+    user: UserId,
+    is_anyone: bool,
+}
 
 /// The bounds on exchanges.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +51,7 @@ struct OpenExchanges {
     begun: u64,
     exchanges: HashMap<u64, Arc<Exchange>>,
     pages: HashMap<String, usize>,
-    parties: HashMap<Party, usize>,
+    users: HashMap<PageUser, usize>,
 }
 
 /// One request and its response, or one WebSocket.
@@ -55,7 +59,7 @@ pub(crate) struct Exchange {
     label: String,
     upstream: Upstream,
     visitor: Visitor,
-    party: Party,
+    user: PageUser,
     /// From the visitor to the page. A WebSocket has all its bytes in `down`.
     pub(crate) up: Flow,
     /// From the page to the visitor.
@@ -160,34 +164,38 @@ impl Exchanges {
         })
     }
 
-    /// Opens an exchange; none if its page or its party has too many.
+    /// Opens an exchange; none if its page or its user has too many.
     pub(crate) fn begin(
         self: &Arc<Self>,
         page: &Page,
         upstream: &Upstream,
-        (visitor, right): (Visitor, Right),
+        visitor: Visitor,
+        right: Right,
         closing: Option<Arc<Notify>>,
     ) -> Option<Held> {
         let mut open = self.open.lock();
         let of_page = open.pages.get(&page.label).copied().unwrap_or_default();
-        let party = (right.user, visitor == Visitor::Anyone);
-        let of_party = open.parties.get(&party).copied().unwrap_or_default();
+        let user = PageUser {
+            user: right.user,
+            is_anyone: visitor == Visitor::Anyone,
+        };
+        let of_user = open.users.get(&user).copied().unwrap_or_default();
         // Others leave a quarter of a page to its owner.
         let all = self.limits.connections_per_page;
         let of_others = all - all / 4;
         let of_visitors = if right.is_owner { all } else { of_others };
-        if of_page >= of_visitors || of_party >= self.limits.connections_per_user {
+        if of_page >= of_visitors || of_user >= self.limits.connections_per_user {
             return None;
         }
         open.pages.insert(page.label.clone(), of_page + 1);
-        open.parties.insert(party, of_party + 1);
+        open.users.insert(user, of_user + 1);
         let number = open.begun;
         open.begun += 1;
         let exchange = Arc::new(Exchange {
             label: page.label.clone(),
             upstream: upstream.clone(),
             visitor,
-            party,
+            user,
             up: Flow::at_rest(),
             down: Flow::silent(),
             ended: AtomicBool::new(false),
@@ -222,14 +230,14 @@ impl Exchanges {
     }
 }
 
-/// Ends slow exchanges of parties with more of them than their share.
+/// Ends slow exchanges of users with more of them than their share.
 fn end_slow(exchanges: &[Arc<Exchange>]) {
-    let mut parties: HashMap<Party, Vec<&Exchange>> = HashMap::new();
+    let mut users: HashMap<PageUser, Vec<&Exchange>> = HashMap::new();
     for exchange in exchanges.iter().filter(|exchange| exchange.is_slow()) {
-        parties.entry(exchange.party).or_default().push(exchange);
+        users.entry(exchange.user).or_default().push(exchange);
     }
-    let share = (SLOW / parties.len().max(1)).clamp(1, SLOW_OF_USER);
-    for exchange in parties.values().flat_map(|slow| slow.iter().skip(share)) {
+    let share = (SLOW / users.len().max(1)).clamp(1, SLOW_OF_USER);
+    for exchange in users.values().flat_map(|slow| slow.iter().skip(share)) {
         exchange.end();
     }
 }
@@ -245,10 +253,10 @@ impl OpenExchanges {
                 self.pages.remove(&exchange.label);
             }
         }
-        if let Some(count) = self.parties.get_mut(&exchange.party) {
+        if let Some(count) = self.users.get_mut(&exchange.user) {
             *count -= 1;
             if *count == 0 {
-                self.parties.remove(&exchange.party);
+                self.users.remove(&exchange.user);
             }
         }
     }
@@ -286,7 +294,7 @@ mod tests {
             state: PageState::Running(upstream.clone()),
             is_public: true,
         };
-        let held = exchanges.begin(&page, &upstream, (Visitor::Anyone, RIGHT), None);
+        let held = exchanges.begin(&page, &upstream, Visitor::Anyone, RIGHT, None);
         (OnePage(page, RIGHT), held.unwrap())
     }
 
@@ -372,6 +380,6 @@ mod tests {
         drop(begin(&exchanges));
         drop(begin(&exchanges));
         let open = exchanges.open.lock();
-        assert!(open.exchanges.is_empty() && open.pages.is_empty() && open.parties.is_empty());
+        assert!(open.exchanges.is_empty() && open.pages.is_empty() && open.users.is_empty());
     }
 }

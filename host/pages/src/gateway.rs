@@ -235,8 +235,12 @@ impl Gateway {
             user: admitted.right.user,
             address: (admitted.visitor == Visitor::Anyone).then_some(client),
         };
-        let counted = (admitted.visitor, admitted.right);
-        let held = self.exchanges.begin(&page, &upstream, counted, closing);
+        let Admitted {
+            visitor,
+            right,
+            by_password,
+        } = admitted;
+        let held = (self.exchanges).begin(&page, &upstream, visitor, right, closing);
         let held = held.ok_or(Answer::Busy)?.with(running);
         let upgrade = opening.map(|opening| (opening, hyper::upgrade::on(&mut request)));
         let (parts, body) = request.into_parts();
@@ -247,7 +251,7 @@ impl Gateway {
             host,
             address: client,
             client: page_client,
-            by_password: admitted.by_password,
+            by_password,
         };
         self.pass(passing, &page, &upstream, held, connection).await
     }
@@ -417,7 +421,7 @@ impl Gateway {
         } else {
             // The streams of HTTP/2 have bounds of their own.
             let wire = is_alone.then(|| Arc::clone(&connection.wire));
-            Either::Right(Download::new(response.into_body(), (held, lease), wire))
+            Either::Right(Download::new(response.into_body(), held, lease, wire))
         };
         let mut response = Response::new(body);
         *response.status_mut() = status;

@@ -27,7 +27,7 @@ pub struct Learn {
     pub conditions: BTreeMap<String, Template>,
     /// Where the value stands in the answer, or in the item.
     pointer: String,
-    told: LearnKind,
+    kind: LearnKind,
 }
 
 /// The kinds of learnt values.
@@ -120,7 +120,7 @@ impl TryFrom<LearnToml> for Learn {
             return Err("`where` needs `items`".to_owned());
         }
         let forms = (&items, pointer, pattern, number, sum, says);
-        let (pointer, told) = match (forms, line, directory) {
+        let (pointer, kind) = match (forms, line, directory) {
             ((None, None, None, None, None, None), Some(line), false) => {
                 (String::new(), LearnKind::Line(super::file::compile(&line)?))
             }
@@ -156,7 +156,7 @@ impl TryFrom<LearnToml> for Learn {
             items,
             conditions,
             pointer,
-            told,
+            kind,
         })
     }
 }
@@ -164,7 +164,7 @@ impl TryFrom<LearnToml> for Learn {
 impl Learn {
     /// The type of the value.
     pub fn value_type(&self) -> ValueType {
-        match self.told {
+        match self.kind {
             LearnKind::Id(_) | LearnKind::Line(_) | LearnKind::Directory => ValueType::Ids,
             LearnKind::FirstNumber | LearnKind::Sum => ValueType::Number,
             LearnKind::Fact(_) => ValueType::Flag,
@@ -174,7 +174,7 @@ impl Learn {
     /// The value and its place in the answer, in words.
     pub fn described(&self) -> String {
         let pointer = &self.pointer;
-        let mut words = vec![match &self.told {
+        let mut words = vec![match &self.kind {
             LearnKind::Id(pattern) => {
                 format!("an id at {pointer:?} of the form {}", shown(pattern))
             }
@@ -192,7 +192,7 @@ impl Learn {
     }
 
     fn find(&self, body: &[u8], text: &dyn Fn(&Template) -> Option<String>) -> Option<LearntValue> {
-        let mut told = match &self.told {
+        let mut learnt = match &self.kind {
             LearnKind::Id(_) | LearnKind::Directory => LearntValue::Ids(Vec::new()),
             LearnKind::Line(pattern) => {
                 let text = String::from_utf8_lossy(body);
@@ -223,7 +223,7 @@ impl Learn {
             {
                 return;
             }
-            match (&self.told, &mut told) {
+            match (&self.kind, &mut learnt) {
                 (LearnKind::Id(pattern), LearntValue::Ids(ids)) if ids.len() < MAX_IDS => {
                     ids.extend(value.as_str().and_then(|text| id(text, pattern)));
                 }
@@ -243,7 +243,7 @@ impl Learn {
                 _ => {}
             }
         })?;
-        Some(told).filter(|told| !matches!(told, LearntValue::FirstNumber(0)))
+        Some(learnt).filter(|learnt| !matches!(learnt, LearntValue::FirstNumber(0)))
     }
 }
 
@@ -262,7 +262,7 @@ pub fn find(
     // First numbers belong together: with some of another answer, they would be of no state at all.
     let is_first =
         |(_, found): &(String, LearntValue)| matches!(found, LearntValue::FirstNumber(_));
-    let first = entries.filter(|(_, learn)| matches!(learn.told, LearnKind::FirstNumber));
+    let first = entries.filter(|(_, learn)| matches!(learn.kind, LearnKind::FirstNumber));
     if found.iter().filter(|found| is_first(found)).count() < first.count() {
         found.retain(|found| !is_first(found));
     }

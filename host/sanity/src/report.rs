@@ -57,7 +57,8 @@ impl ProofReport {
     /// The report about a driver, from the version of the engine and the checks.
     pub fn new(
         driver: LoadedDriver,
-        (engine_version, promises): (String, Vec<CheckedPromise>),
+        engine_version: String,
+        promises: Vec<CheckedPromise>,
     ) -> Self {
         Self {
             suite: VERSION,

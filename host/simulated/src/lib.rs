@@ -181,7 +181,7 @@ impl SimulatedEngine {
             .find(|rule| rule.hits(route.call, nth, &hostname))
     }
 
-    fn answer(&self, route: &Route<'_>, fate: StartOutcome) -> EngineResponse {
+    fn answer(&self, route: &Route<'_>, outcome: StartOutcome) -> EngineResponse {
         if let Some(id) = route.id
             && !matches!(
                 route.call,
@@ -217,14 +217,14 @@ impl SimulatedEngine {
                 (200, json!(broken.then_some("simulated breach")))
             }
             (Call::Make | Call::Unmake | Call::ListVolumes, _) => {
-                world.act_on_volumes(route, &self.settings, fate, now())
+                world.act_on_volumes(route, &self.settings, outcome, now())
             }
             (Call::Take | Call::ReadSnapshot | Call::Drop | Call::ListSnapshots, _) => {
-                world.act_on_snapshots(route, &self.settings, fate, now())
+                world.act_on_snapshots(route, &self.settings, outcome, now())
             }
             // Serialize a list without a `Value`: it has thousands of rows and is read often.
             (Call::List, _) => return response(200, &world.list(route, now())),
-            (_, Some(id)) => world.act(route, id, &self.settings, fate, now()),
+            (_, Some(id)) => world.act(route, id, &self.settings, outcome, now()),
             (_, None) => return no_such_path(),
         };
         response(status, &body)

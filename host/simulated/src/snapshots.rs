@@ -100,12 +100,12 @@ impl World {
         &mut self,
         route: &Route<'_>,
         settings: &Settings,
-        fate: StartOutcome,
+        outcome: StartOutcome,
         now: Millis,
     ) -> Answer {
         match (route.call, route.id, route.snapshot) {
             (Call::Take, Some(id), Some(snapshot)) => {
-                self.take(id, snapshot, route, settings, fate, now)
+                self.take(id, snapshot, route, settings, outcome, now)
             }
             (Call::ReadSnapshot, Some(id), Some(snapshot)) => {
                 let own = self.snapshots.get(&snapshot);
@@ -133,7 +133,7 @@ impl World {
         snapshot: Uuid,
         route: &Route<'_>,
         settings: &Settings,
-        fate: StartOutcome,
+        outcome: StartOutcome,
         now: Millis,
     ) -> Answer {
         if settings.snapshots == SnapshotSetting::None {
@@ -161,7 +161,7 @@ impl World {
             incarnation: machine.wanted.incarnation,
             disk_size_gib: machine.wanted.size.disk_size_gib,
             clonable: settings.snapshots_clonable.0,
-            ready_at: match fate {
+            ready_at: match outcome {
                 StartOutcome::Fails => None,
                 _ => Some(now.saturating_add(settings.snapshot_ms)),
             },

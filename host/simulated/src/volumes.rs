@@ -48,11 +48,11 @@ impl World {
         &mut self,
         route: &Route<'_>,
         settings: &Settings,
-        fate: StartOutcome,
+        outcome: StartOutcome,
         now: Millis,
     ) -> Answer {
         match (route.call, route.id) {
-            (Call::Make, Some(id)) => self.make(id, &route.body, settings, fate, now),
+            (Call::Make, Some(id)) => self.make(id, &route.body, settings, outcome, now),
             (Call::Unmake, Some(id)) => self.unmake(id),
             _ if super::exists(settings.lose_volumes_while.as_deref()) => (200, json!({})),
             _ => {
@@ -71,7 +71,7 @@ impl World {
         id: Uuid,
         body: &Value,
         settings: &Settings,
-        fate: StartOutcome,
+        outcome: StartOutcome,
         now: Millis,
     ) -> Answer {
         let wanted: WantedVolume = match serde_json::from_value(body.clone()) {
@@ -96,7 +96,7 @@ impl World {
         let volume = SimulatedVolume {
             installation: wanted.installation,
             size_gib: wanted.size_gib,
-            ready_at: match fate {
+            ready_at: match outcome {
                 StartOutcome::Fails => None,
                 _ => Some(now.saturating_add(settings.volume_ms)),
             },

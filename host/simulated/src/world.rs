@@ -180,7 +180,7 @@ impl World {
         route: &Route<'_>,
         id: Uuid,
         settings: &Settings,
-        fate: StartOutcome,
+        outcome: StartOutcome,
         now: Millis,
     ) -> Answer {
         if let Some(at) = self
@@ -194,11 +194,11 @@ impl World {
         let incarnation = route.parameter("incarnation").and_then(|n| n.parse().ok());
         let is_there = self.has(id, incarnation);
         match route.call {
-            Call::Ensure => self.ensure(id, body, settings, fate, now),
+            Call::Ensure => self.ensure(id, body, settings, outcome, now),
             Call::Delete => self.delete(id, incarnation),
             Call::Inspect | Call::Stop if !is_there => (200, json!({ "phase": "absent" })),
             _ if !is_there => (404, json!({ "message": "no such instance" })),
-            Call::Start => self.start(id, body, settings, fate, now),
+            Call::Start => self.start(id, body, settings, outcome, now),
             Call::Stop => {
                 self.restores.remove(&id);
                 self.change(id, |machine| machine.halt(now, None));
@@ -236,7 +236,7 @@ impl World {
         id: Uuid,
         body: &Value,
         settings: &Settings,
-        fate: StartOutcome,
+        outcome: StartOutcome,
         now: Millis,
     ) -> Answer {
         let wanted: MachineSpec = match serde_json::from_value(body.clone()) {
@@ -254,7 +254,7 @@ impl World {
                 return self.report(id, now);
             }
             let changed = Machine {
-                life: life(settings, fate, now),
+                life: life(settings, outcome, now),
                 ..machine.clone()
             };
             return self.run(id, changed, settings, now);
@@ -264,7 +264,7 @@ impl World {
             return refusal;
         }
         let machine = Machine {
-            life: life(settings, fate, now),
+            life: life(settings, outcome, now),
             disk_of: wanted.source.map(|source| source.snapshot),
             wanted,
             cpu_ns: 0,
@@ -285,7 +285,7 @@ impl World {
         id: Uuid,
         body: &Value,
         settings: &Settings,
-        fate: StartOutcome,
+        outcome: StartOutcome,
         now: Millis,
     ) -> Answer {
         let Some(machine) = self.machines.get(&id) else {
@@ -295,7 +295,7 @@ impl World {
             return self.report(id, now);
         }
         let mut changed = machine.clone();
-        changed.life = life(settings, fate, now);
+        changed.life = life(settings, outcome, now);
         if let Some(size) = size(body) {
             if settings.disk_grow == DiskGrowSetting::Stopped
                 && size.disk_size_gib > machine.wanted.size.disk_size_gib
@@ -460,8 +460,8 @@ impl World {
     }
 }
 
-fn life(settings: &Settings, fate: StartOutcome, now: Millis) -> MachineState {
-    let dies_at = match fate {
+fn life(settings: &Settings, outcome: StartOutcome, now: Millis) -> MachineState {
+    let dies_at = match outcome {
         StartOutcome::Fails => return MachineState::Failed,
         StartOutcome::Lives => None,
         StartOutcome::Dies(after) => Some(now.saturating_add(after)),

@@ -39,12 +39,19 @@ const LOOPBACK: [&str; 2] = ["127.0.0.1", "::1"];
 
 /// The SSH connections that are kept.
 pub struct InstancePorts {
-    /// The most of one instance, and of one user of its ports.
-    limits: (usize, usize),
+    limits: ConnectionLimits,
     kept: Mutex<HashMap<InstanceId, InstanceConnections>>,
 }
 
-/// A party that uses ports: a user, or a network without an account.
+/// The most SSH connections.
+#[derive(Clone, Copy)]
+struct ConnectionLimits {
+    of_instance: usize,
+    /// Those of one user of the ports of an instance.
+    of_user: usize,
+}
+
+/// The user of a port, or a network without an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortUser {
     /// The user, or the owner of the port that the network uses.
@@ -159,12 +166,7 @@ impl Line {
 }
 
 impl InstanceConnections {
-    fn find(
-        &mut self,
-        incarnation: u64,
-        user: PortUser,
-        (of_all, of_one): (usize, usize),
-    ) -> Found {
+    fn find(&mut self, incarnation: u64, user: PortUser, limits: ConnectionLimits) -> Found {
         self.connections.retain(|line| line.is_open());
         if self.incarnation != incarnation {
             self.incarnation = incarnation;
@@ -176,7 +178,7 @@ impl InstanceConnections {
         let is_opening = self.opening.contains(&user);
         let opening = self.opening.iter().filter(|opening| **opening == user);
         let of_user = self.connections.iter().filter(is_own).count() + opening.count();
-        let may_have_another = of_user < of_one;
+        let may_have_another = of_user < limits.of_user;
         let mut others = self.connections.iter().filter(|line| !is_own(line));
         let unused = match &least {
             Some(line) if line.channels() == 0 => Some(line),
@@ -192,7 +194,7 @@ impl InstanceConnections {
             if self.opening.len() >= LOGINS {
                 return wait;
             }
-            let has_room = self.connections.len() + self.opening.len() < of_all;
+            let has_room = self.connections.len() + self.opening.len() < limits.of_instance;
             if has_room || (of_user == 0 && self.end_stalled()) {
                 self.opening.push(user);
                 return Found::Login;
@@ -221,12 +223,16 @@ impl InstanceConnections {
 }
 
 /// A login under way.
-struct Opening<'p>(&'p InstancePorts, InstanceId, PortUser);
+struct Opening<'p> {
+    ports: &'p InstancePorts,
+    instance: InstanceId,
+    user: PortUser,
+}
 
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
-        if let Some(kept) = self.0.kept.lock().get_mut(&self.1) {
-            let at = kept.opening.iter().position(|user| *user == self.2);
+        if let Some(kept) = self.ports.kept.lock().get_mut(&self.instance) {
+            let at = kept.opening.iter().position(|user| *user == self.user);
             if let Some(at) = at {
                 kept.opening.swap_remove(at);
             }
@@ -238,15 +244,21 @@ impl Drop for Opening<'_> {
 impl InstancePorts {
     /// The ports of tunnels, which the owner of an instance alone opens.
     pub fn of_tunnels() -> Self {
-        Self::new((8, 8))
+        Self::new(ConnectionLimits {
+            of_instance: 8,
+            of_user: 8,
+        })
     }
 
     /// The ports of pages, whose visitors are many. An SSH connection costs the instance some MiB.
     pub fn of_pages() -> Self {
-        Self::new((16, 2))
+        Self::new(ConnectionLimits {
+            of_instance: 16,
+            of_user: 2,
+        })
     }
 
-    fn new(limits: (usize, usize)) -> Self {
+    fn new(limits: ConnectionLimits) -> Self {
         Self {
             limits,
             kept: Mutex::default(),
@@ -272,7 +284,8 @@ impl InstancePorts {
     /// Connects to a port inside an instance for a user, with this login unless a connection is kept.
     pub async fn open(
         &self,
-        (id, incarnation): (InstanceId, u64),
+        id: InstanceId,
+        incarnation: u64,
         user: PortUser,
         port: u16,
         target: SshTarget,
@@ -280,7 +293,7 @@ impl InstancePorts {
         let mut target = Some(target);
         // A kept connection may have broken since its last use. A new one is tried once.
         while target.is_some() {
-            let used = self.place((id, incarnation), user, &mut target).await?;
+            let used = self.place(id, incarnation, user, &mut target).await?;
             match channel(&used.line, port).await {
                 Ok(opened) => return Ok(opened),
                 Err(Some(refused)) => return Err(refused),
@@ -293,7 +306,8 @@ impl InstancePorts {
     /// A place on a connection that has no channel, or on a new one if there can be a further one.
     async fn place(
         &self,
-        (id, incarnation): (InstanceId, u64),
+        id: InstanceId,
+        incarnation: u64,
         user: PortUser,
         login: &mut Option<SshTarget>,
     ) -> Result<Use, PortUnreached> {
@@ -306,7 +320,11 @@ impl InstancePorts {
             match found {
                 Found::Use(used) => return Ok(used),
                 Found::Login => {
-                    let opening = Opening(self, id, user);
+                    let opening = Opening {
+                        ports: self,
+                        instance: id,
+                        user,
+                    };
                     let target = login
                         .take()
                         .ok_or(PortUnreached::NoLogin(TerminalEnd::Lost))?;
@@ -333,7 +351,7 @@ impl InstancePorts {
         connection.allowance.renew_to(ALLOWANCE);
         let line = Arc::new(Line {
             connection,
-            user: Mutex::new(opening.2),
+            user: Mutex::new(opening.user),
             channels: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
             begun: Instant::now(),
@@ -342,7 +360,7 @@ impl InstancePorts {
         let used = Use::of(&line);
         let mut all = self.kept.lock();
         if let Some(kept) = all
-            .get_mut(&opening.1)
+            .get_mut(&opening.instance)
             .filter(|k| k.incarnation == incarnation)
         {
             kept.connections.push(line);

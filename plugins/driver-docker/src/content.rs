@@ -8,7 +8,6 @@
 //! A snapshot is an image, and only containers are read. So the content of one leaves by its carrier: a container of that
 //! image that never runs. It belongs to no instance, and the snapshot cannot be removed before it.
 
-use crate::api::transfer::Moving;
 use crate::context::Context;
 use crate::ensure::Replaced;
 use crate::found::{self, is_called};
@@ -17,7 +16,7 @@ use crate::names;
 use crate::product::Product;
 use crate::snapshots::{self, settled};
 use wharf_guest::{
-    Error, Phase, Report, ResourceType, SnapshotReport, SnapshotState, Spec, Target, log,
+    Error, Moving, Phase, Report, ResourceType, SnapshotReport, SnapshotState, Spec, Target, log,
 };
 
 /// Delay while content is copied, ms.

@@ -13,7 +13,6 @@
 
 use crate::api::Reply;
 use crate::api::model::label;
-use crate::api::transfer::Moving;
 use crate::context::Context;
 use crate::ensure::{Options, Replaced, create, image};
 use crate::found::{self, Found, is_called};
@@ -23,7 +22,7 @@ use crate::settings::{DiskLimit, Lxcfs};
 use crate::vm::disk_size_of;
 use crate::{lxcfs, names, network, volumes};
 use wharf_guest::{
-    During, Error, Mount, Phase, Report, ResourceType, Shortage, Size, Spec, Target, log,
+    During, Error, Mount, Moving, Phase, Report, ResourceType, Shortage, Size, Spec, Target, log,
 };
 
 /// Attempts to create in one call: with the network, with the image, without lxcfs, without a limit, and after

@@ -131,19 +131,19 @@ fn judge(refusal: &Refusal) -> Result<Started, Error> {
     } else if refusal.is_no_kvm() {
         Ok(Started::NoKvm(refusal.message.clone()))
     } else if refusal.is_no_device() {
-        Err(told(Error::held("n_gpus"), refusal))
+        Err(logged(Error::held("n_gpus"), refusal))
     } else if refusal.is_final() || refusal.is_forbidden() {
         Ok(Started::Never(refusal.message.clone()))
     } else {
         Err(Error::taken(&refusal.message).map_or_else(
             || refusal.during("starting the container"),
-            |taken| told(taken, refusal),
+            |taken| logged(taken, refusal),
         ))
     }
 }
 
 /// Notes the engine's own words about something that the host is told of in numbers.
-fn told(error: Error, refusal: &Refusal) -> Error {
+fn logged(error: Error, refusal: &Refusal) -> Error {
     log!(Warn, "starting the container: {}", refusal.message);
     error
 }

@@ -6,7 +6,6 @@
 //! one. The operation that makes an image names nothing, so a call waits for the one of any image.
 
 use crate::api::model::Image;
-use crate::api::transfer::Moving;
 use crate::api::{Making, Outcome, Refusal, Reply};
 use crate::context::Context;
 use crate::ensure::{self, unfinished};
@@ -14,7 +13,7 @@ use crate::found::{self, Found};
 use crate::{digest, forward, id_range, names, owner_network, phase, snapshots};
 use std::collections::BTreeSet;
 use wharf_guest::{
-    During, Error, Phase, Report, SnapshotReport, SnapshotState, Spec, Tag, Target, log,
+    During, Error, Moving, Phase, Report, SnapshotReport, SnapshotState, Spec, Tag, Target, log,
 };
 
 /// Delay while the engine or the host is at work, ms.

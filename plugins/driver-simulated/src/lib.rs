@@ -10,7 +10,7 @@ use wharf_guest::{
     SnapshotReport, SnapshotState, Snapshots, Spec, Surroundings, Survey, Tag, Target, Usage,
     Volume, VolumeReport, Volumes,
 };
-use wharf_guest::{Engine, EngineError, HostEngine, JobState, NamedRequest};
+use wharf_guest::{Engine, HostEngine, Moving, NamedRequest};
 
 /// Delay while content is on its way, ms.
 const OFFERED_AGAIN_MS: u32 = 20;
@@ -187,29 +187,16 @@ wharf_guest::export!(Simulated: Driver + Ports + Identity + Survey + Moves + Con
 
 /// Begins a transfer, unless there is one. Returns whether it has ended.
 fn has_ended(transfer: &str) -> Result<bool, Error> {
-    match HostEngine.transfer_state()? {
-        None => begin(transfer)?,
-        Some(JobState::Running(_)) => {}
-        Some(JobState::Done(answer)) => {
-            accepted(&EngineAnswer {
-                status: answer.status,
-                headers: answer.headers,
-                body: answer.body,
-            })?;
-            return Ok(true);
-        }
-        Some(JobState::Failed(error)) => return Err(error.into()),
+    match Moving::state(&HostEngine, |answer| accepted(&answer))? {
+        Moving::Nothing => begin(transfer).map(|()| false),
+        Moving::Under(_) => Ok(false),
+        Moving::Ended(accepted) => accepted.map(|()| true),
     }
-    Ok(false)
 }
 
 /// Begins a transfer. The other end may not be there yet.
 fn begin(transfer: &str) -> Result<(), Error> {
-    let begun = NamedRequest::new(transfer).begin_transfer(&HostEngine);
-    begun.map_err(|error| match error {
-        EngineError::Unreachable(_) => Error::RetryLater(OFFERED_AGAIN_MS),
-        other => other.into(),
-    })
+    NamedRequest::new(transfer).transfer(&HostEngine, OFFERED_AGAIN_MS)
 }
 
 /// Sends a request of the request file that has no arguments.

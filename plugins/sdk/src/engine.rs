@@ -188,6 +188,18 @@ impl NamedRequest {
     pub fn begin_transfer(&self, engine: &dyn Engine) -> Result<(), EngineError> {
         engine.begin_transfer(&self.0)
     }
+
+    /// Begins the transfer with this name, or asks for another call after this delay.
+    ///
+    /// # Errors
+    /// [`Error::RetryLater`] if the host has no room for a transfer, or the other end is not there;
+    /// nothing was sent. Any other error of [`begin_transfer`](Self::begin_transfer) as its [`Error`].
+    pub fn transfer(&self, engine: &dyn Engine, again_ms: u32) -> Result<(), Error> {
+        self.begin_transfer(engine).map_err(|error| match error {
+            EngineError::Unreachable(_) => Error::RetryLater(again_ms),
+            other => other.into(),
+        })
+    }
 }
 
 impl Written {
@@ -216,6 +228,31 @@ impl Job {
             JobState::Running(line) => Self::Running(line),
             JobState::Done(response) => Self::Done(EngineAnswer::new(response)),
             JobState::Failed(error) => return Err(error),
+        })
+    }
+}
+
+/// The state of the transfer of the call.
+#[derive(Debug)]
+pub enum Moving<R> {
+    /// There is no transfer.
+    Nothing,
+    /// In progress, with its progress if known.
+    Under(Option<String>),
+    /// The transfer has ended, and the engine has answered this.
+    Ended(R),
+}
+
+impl<R> Moving<R> {
+    /// Reads the state; `read` interprets the engine's answer.
+    ///
+    /// # Errors
+    /// When the transfer failed without an answer, and in a call without an instance.
+    pub fn state(engine: &dyn Engine, read: impl FnOnce(EngineAnswer) -> R) -> Result<Self, Error> {
+        Ok(match engine.transfer_state()?.map(Job::new).transpose()? {
+            None => Self::Nothing,
+            Some(Job::Running(line)) => Self::Under(line),
+            Some(Job::Done(answer)) => Self::Ended(read(answer)),
         })
     }
 }

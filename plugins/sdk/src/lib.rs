@@ -43,7 +43,7 @@ pub mod export;
 
 pub use digest::Digest;
 pub use driver::{ContentMoves, Driver, Identity, Moves, Ports, Snapshots, Survey, Volumes};
-pub use engine::{Engine, EngineAnswer, HostEngine, Job, NamedRequest};
+pub use engine::{Engine, EngineAnswer, HostEngine, Job, Moving, NamedRequest};
 pub use flavor::FlavorProvider;
 pub use log::write_log;
 pub use refusal::{During, Refusal};

@@ -17,14 +17,15 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Creates a refusal. A long message is shortened in the middle: it begins with the step and ends with
-    /// the reason.
+    /// Creates a refusal. Without a message of the engine, the whole body is the message. A long message is
+    /// shortened in the middle: it begins with the step and ends with the reason.
     #[must_use]
-    pub fn new(status: u16, message: &str) -> Self {
+    pub fn new(status: u16, message: Option<String>, body: &[u8]) -> Self {
+        let message = message.unwrap_or_else(|| String::from_utf8_lossy(body).trim().to_owned());
         let length = message.chars().count();
         let half = MAX_MESSAGE / 2;
         let message = if length <= MAX_MESSAGE {
-            message.to_owned()
+            message
         } else {
             let begin = message.chars().take(half - 1);
             let end = message.chars().skip(length - half);
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_long_message_keeps_its_ends() {
-        let long = |text: &str| Refusal::new(500, text).message;
+        let long = |text: &str| Refusal::new(500, Some(text.to_owned()), b"{}").message;
         assert_eq!(long(&"ä".repeat(9000)).chars().count(), 500);
         let why = long(&format!(
             "unpacking {}: disk quota exceeded",
@@ -79,5 +80,12 @@ mod tests {
         ));
         assert!(why.starts_with("unpacking") && why.ends_with("quota exceeded"));
         assert_eq!(long("short"), "short");
+    }
+
+    #[test]
+    fn a_body_without_a_message_is_the_message() {
+        let whole = |body: &[u8]| Refusal::new(502, None, body).message;
+        assert_eq!(whole(b" bad gateway\n"), "bad gateway");
+        assert_eq!(whole(b""), "");
     }
 }

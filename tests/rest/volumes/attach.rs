@@ -3,6 +3,7 @@
 use super::{
     create, delete, delete_at_last, events, id, one, ready, running_with, until_state, with_volumes,
 };
+use crate::outage::Node;
 use crate::{
     Expected, has, made, running, start, start_on, start_under, start_with, until_used, uuid,
     wait_until,
@@ -223,6 +224,24 @@ fn a_stopped_instance_gets_its_volumes_after_its_stop() {
     assert_eq!(events.matches("compute-released").count(), 1, "{events}");
     api.act(uuid(&instance), "restart").is(200);
     server.finish().unwrap();
+}
+
+#[test]
+fn a_change_of_volumes_ends_with_an_instance_that_an_accepted_engine_has_not() {
+    let node = Node::start_on(BRIEF, &format!("{LATE}, "));
+    ready(&node.api, "data", 1);
+    let instance = node.running(1);
+    node.on("other-store");
+    node.listed("outage: ");
+    let said = message(attach(&node.api, &instance, "data", "/data", false));
+    has(&said, "is being attached");
+    node.server.cli(&["node", "accept", "one"]).unwrap();
+    node.api.wait_for(uuid(&instance), "exited").unwrap();
+    wait_until("the change is refused", || {
+        let attached_to = &one(&node.api, "data").is(200)["attached_to"];
+        Ok((*attached_to == json!([])).then_some(()))
+    });
+    node.server.finish().unwrap();
 }
 
 #[test]

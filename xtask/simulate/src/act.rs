@@ -38,20 +38,17 @@ macro_rules! acts {
     };
 }
 
-/// All acts.
-pub fn all() -> impl Iterator<Item = &'static Act> {
-    let files = [
-        instance::ACTS,
-        volume::ACTS,
-        snapshot::ACTS,
-        backup::ACTS,
-        page::ACTS,
-        webhook::ACTS,
-        operator::ACTS,
-        machine::ACTS,
-    ];
-    files.into_iter().flatten()
-}
+/// All acts, by what they are about.
+pub const SUBJECTS: [&[Act]; 8] = [
+    instance::ACTS,
+    volume::ACTS,
+    snapshot::ACTS,
+    backup::ACTS,
+    page::ACTS,
+    webhook::ACTS,
+    operator::ACTS,
+    machine::ACTS,
+];
 
 /// The numbers of an act. Each selects among what is there when the act runs, so that an act means something in any
 /// script.

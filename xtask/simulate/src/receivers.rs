@@ -15,7 +15,7 @@ use uuid::Uuid;
 use wharf_domain::ids::InstanceId;
 use wharf_domain::time::Timestamp;
 use wharf_ground::clock::Clock;
-use wharf_hooks::{HookAnswer, HookRequest, Receivers};
+use wharf_hooks::{HookAnswer, HookReceivers, HookRequest};
 
 /// The ways in which receivers answer, as the paths of their URLs.
 pub const PATHS: [&str; 6] = [ANSWERS, MIXED, HANGS, FAILS, "/slow", LATE];
@@ -140,7 +140,7 @@ fn answer(status: u16, retry_after: Option<Duration>) -> HookAnswer {
 }
 
 #[async_trait]
-impl Receivers for SimReceivers {
+impl HookReceivers for SimReceivers {
     async fn post(&self, request: HookRequest) -> Result<HookAnswer, &'static str> {
         let noted = self.note(&request);
         let number = *noted.as_ref().unwrap_or(&0);

@@ -6,7 +6,7 @@ mod kept;
 
 use super::request::Patience;
 use super::{
-    BackupKey, BucketAddress, BucketClient, BucketError, BucketKeys, FORMAT, Manifest, Sent,
+    BackupKey, BucketAddress, BucketClient, BucketError, BucketKeys, FORMAT, Manifest, SentContent,
 };
 use bytes::Bytes;
 use rustls::ClientConfig;
@@ -87,7 +87,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 }
 
 impl Desk {
-    async fn upload(&self, id: &str, content: &[u8]) -> Result<Sent, BucketError> {
+    async fn upload(&self, id: &str, content: &[u8]) -> Result<SentContent, BucketError> {
         let (sender, receiver) = mpsc::channel(4);
         let content = content.to_vec();
         let source = tokio::spawn(async move {
@@ -113,7 +113,7 @@ impl Desk {
         manifest
     }
 
-    fn manifest(&self, id: &str, sent: Sent) -> Manifest {
+    fn manifest(&self, id: &str, sent: SentContent) -> Manifest {
         Manifest {
             format: FORMAT,
             id: id.to_owned(),

@@ -184,7 +184,10 @@ impl ObservationWriter {
         self.on_row(move |mut row, view| {
             row.intend(Intent::Stop, None);
             row.resize = None;
-            row.progress = Progress::Settled;
+            // A change of its volumes is still to be followed or refused.
+            if !has_changes(view.rows, row.id)? {
+                row.progress = Progress::Settled;
+            }
             let changes = release(&row, view)?;
             Ok(changes.record(row, view.now, EventKind::Died(why.clone())))
         })

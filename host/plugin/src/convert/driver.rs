@@ -268,7 +268,7 @@ pub fn usage(usage: wit::Usage) -> ResourceUsage {
         cpu_ns: usage.cpu_ns,
         at_ns: match usage.at_ns {
             0 => now_ns(),
-            told => told,
+            at_ns => at_ns,
         },
         mem_used_bytes: usage.mem_used_bytes,
         disk_used_bytes: usage.disk_used_bytes,

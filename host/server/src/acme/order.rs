@@ -67,7 +67,7 @@ pub(super) async fn attempt(
     clean_up(acme, files, state).await;
     let issued = async {
         let account = account(acme, files).await?;
-        let mut order = order(acme, domain, (&account, files), state, replaced).await?;
+        let mut order = order(acme, domain, &account, files, state, replaced).await?;
         files.write(state)?;
         if order.state().status == OrderStatus::Pending {
             let proved = prove(acme, domain, files, state, &mut order).await;
@@ -143,7 +143,8 @@ pub(super) async fn account(acme: &AcmeConfig, files: &AcmeFiles) -> Result<Acco
 async fn order(
     acme: &AcmeConfig,
     domain: &Domain,
-    (account, files): (&Account, &AcmeFiles),
+    account: &Account,
+    files: &AcmeFiles,
     state: &mut AcmeState,
     replaced: Option<&PresentCertificate>,
 ) -> Result<Order, AcmeError> {

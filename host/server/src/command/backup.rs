@@ -16,7 +16,7 @@ use wharf_operations::Operator;
 /// Write the database to a new file, while the server serves or while it is stopped
 #[derive(Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Backup {
+pub struct DatabaseBackup {
     /// The new file; an existing one is never replaced
     // The path is absolute, since the server may have another working directory.
     #[arg(value_parser = PathBufValueParser::new().try_map(std::path::absolute))]
@@ -25,20 +25,20 @@ pub struct Backup {
 
 /// A backup that is complete.
 #[derive(Serialize, Deserialize)]
-pub struct BackedUp {
+pub struct DatabaseBackedUp {
     /// Number of rows.
     rows: usize,
     /// Fingerprint of the key that its secrets need.
     key: Option<String>,
 }
 
-impl Operation for Backup {
+impl Operation for DatabaseBackup {
     const PATH: &'static str = "/backup";
     /// Enough for a large database on a slow disk.
     const TIMEOUT: Duration = Duration::from_secs(6 * 3600);
-    type Reply = BackedUp;
+    type Reply = DatabaseBackedUp;
 
-    async fn run(&self, operator: Operator<'_>) -> Result<BackedUp, Error> {
+    async fn run(&self, operator: Operator<'_>) -> Result<DatabaseBackedUp, Error> {
         let refused = |text: String| Error::from(FieldErrors::one("file", text));
         if !self.file.is_absolute() {
             return Err(refused("must be an absolute path".to_owned()));
@@ -54,13 +54,13 @@ impl Operation for Backup {
             .map_err(|error| Error::caused("backup", error))?;
         let copied = copied.map_err(|error| refused(error.chain()))?;
         tracing::info!(rows = copied.rows, "backup written");
-        Ok(BackedUp {
+        Ok(DatabaseBackedUp {
             rows: copied.rows,
             key: copied.key.map(|key| key.to_string()),
         })
     }
 
-    fn print(&self, done: &BackedUp) -> Result<()> {
+    fn print(&self, done: &DatabaseBackedUp) -> Result<()> {
         line(&format!("{} has {} rows", self.file.display(), done.rows))?;
         let Some(key) = &done.key else {
             return Ok(());

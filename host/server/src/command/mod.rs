@@ -86,8 +86,8 @@ operator_commands! {
         /// Rotate the key of the secrets in the database
         #[command(subcommand)]
         Secrets(secrets::Secrets),
-        Backup(Perform<backup::Backup>),
-        Restore(restore::Restore),
+        Backup(Perform<backup::DatabaseBackup>),
+        Restore(restore::DatabaseRestore),
         Manual(manual::Manual),
     }
 }

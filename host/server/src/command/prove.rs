@@ -86,8 +86,9 @@ impl Prove {
         };
         let tell = |checked: &CheckedPromise| drop(tell(checked));
         let stop = tokio::signal::ctrl_c();
-        let proven = wharf_sanity::prove(drivers, sample, &self.filter, stop, tell).await?;
-        let report = ProofReport::new(driver, proven);
+        let proven = wharf_sanity::prove(drivers, sample, &self.filter, stop, tell);
+        let (engine_version, promises) = proven.await?;
+        let report = ProofReport::new(driver, engine_version, promises);
         if let Some(path) = &self.report {
             write(path, &serde_json::to_string_pretty(&report)?)?;
         }

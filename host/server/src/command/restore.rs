@@ -19,7 +19,7 @@ const BACK: &str = "access that was ended after the backup is valid again: revok
 
 /// Put a backup in the place of a database that is missing; the server must not be running
 #[derive(Args)]
-pub struct Restore {
+pub struct DatabaseRestore {
     /// A file of `wharf backup`
     file: PathBuf,
     /// Then end the access of all users, as `wharf user end-access --all` does
@@ -29,7 +29,7 @@ pub struct Restore {
     config: ConfigFile,
 }
 
-impl OperatorCommand for Restore {
+impl OperatorCommand for DatabaseRestore {
     fn run(self) -> Result<()> {
         let _log = log::to_stderr(false);
         let config = self.config.load()?;

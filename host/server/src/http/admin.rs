@@ -4,7 +4,7 @@
 
 use super::body;
 use super::connection::{Connections, Timeouts};
-use super::interface::Interface;
+use super::interface::{Interface, Shared};
 use super::listen::{self, Served};
 use super::respond::{self, HttpError, Response};
 use super::start_error::InterfaceError;
@@ -95,8 +95,6 @@ fn bind(path: &PathBuf) -> std::io::Result<UnixListener> {
     set_permissions(path, Permissions::from_mode(0o600))?;
     Ok(listener)
 }
-
-type Shared = State<Arc<Interface>>;
 
 /// The routes of the admin service.
 pub struct AdminRouter(Router<Arc<Interface>>);

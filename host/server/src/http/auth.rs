@@ -4,7 +4,7 @@ use super::access_log::Entry;
 use super::activity::Activity;
 use super::client::client;
 use super::events::accepts_stream;
-use super::interface::Interface;
+use super::interface::{Interface, Shared};
 use super::respond::{HttpError, Response};
 use super::same_origin;
 use super::session_cookie::{Cookies, PART};
@@ -31,7 +31,7 @@ pub(super) struct Authenticated(pub(super) Caller);
 /// Middleware of all routes but the public ones, and of all other paths under `/api/`. Without a key, a
 /// response does not reveal which paths exist.
 pub(super) async fn authenticate(
-    State(interface): State<Arc<Interface>>,
+    State(interface): Shared,
     mut request: Request,
     next: Next,
 ) -> Response {

@@ -1,17 +1,14 @@
 //! The routes of buckets and backups.
 
 use super::extract::{Call, IdempotencyHeader, InPath, Json, Named};
-use super::interface::Interface;
+use super::interface::Shared;
 use super::respond::Response;
 use super::routes::Routes;
 use crate::api::backups;
 use axum::extract::State;
 use axum::routing::{get, post};
 use http::Uri;
-use std::sync::Arc;
 use wharf_instances::Selector;
-
-type Shared = State<Arc<Interface>>;
 
 pub(super) fn routes() -> Routes<8> {
     [

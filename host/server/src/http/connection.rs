@@ -209,6 +209,8 @@ enum ConnectionAction {
 
 /// Detects connections that are idle or do not read their responses. One timer for each connection
 /// is cheaper than one for each request, and hyper has none for HTTP/2 or before the first byte.
+/// `TCP_USER_TIMEOUT` cannot take its place: it spares a client that takes a few bytes, but less than 64 KiB in
+/// the time, and it knows neither the streams of HTTP/2 nor the memory of [`Unsent`].
 struct Watchdog {
     timeouts: Timeouts,
     stopping: bool,

@@ -1,7 +1,7 @@
 //! `POST /auth/page/`: lets a visitor in to a page by name.
 
 use super::extract::Json;
-use super::interface::Interface;
+use super::interface::{Interface, Shared};
 use super::respond::{HttpError, Response};
 use super::sign_in::Visit;
 use crate::api;
@@ -15,10 +15,7 @@ pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 1] {
     [("/auth/page/", post(enter))]
 }
 
-async fn enter(
-    State(interface): State<Arc<Interface>>,
-    visit: Visit<Json>,
-) -> Result<Response, HttpError> {
+async fn enter(State(interface): Shared, visit: Visit<Json>) -> Result<Response, HttpError> {
     let caller = visit.caller()?;
     let pages = interface.pages.as_ref();
     let pages = pages.map(|pages| (&*pages.gateway, &*pages.directory as &dyn Directory));

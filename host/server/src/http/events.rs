@@ -2,7 +2,7 @@
 
 use super::event_stream::{OpenEventStream, Others};
 use super::extract::Call;
-use super::interface::Interface;
+use super::interface::{Interface, Shared};
 use super::respond::{self, Response};
 use super::unsent::Streamed;
 use crate::api::events::{self, NUMBER, Query};
@@ -21,7 +21,7 @@ const LAST_EVENT_ID: &str = "Last-Event-ID";
 const EVENT_STREAM: &str = "text/event-stream";
 
 pub(super) async fn handler(
-    State(interface): State<Arc<Interface>>,
+    State(interface): Shared,
     uri: Uri,
     headers: HeaderMap,
     call: Call,

@@ -3,14 +3,13 @@
 
 use super::budget::{BudgetBounds, BudgetOwner};
 use super::client::client;
-use super::interface::Interface;
+use super::interface::Shared;
 use super::respond::{HttpError, Response};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
 use http_body_util::BodyExt;
-use std::sync::Arc;
 use wharf_config::LimitsConfig;
 
 /// The bounds on requests in progress of the networks behind proxies.
@@ -22,11 +21,7 @@ pub(super) fn bounds(limits: &LimitsConfig) -> BudgetBounds {
 }
 
 /// Middleware of all routes. It refuses a request of a client with too many of them behind a proxy.
-pub(super) async fn count(
-    State(interface): State<Arc<Interface>>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn count(State(interface): Shared, request: Request, next: Next) -> Response {
     let client = client(request.extensions()).filter(|client| client.is_forwarded);
     let Some(client) = client else {
         return next.run(request).await;

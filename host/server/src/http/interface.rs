@@ -11,9 +11,13 @@ use super::rate::CallerRates;
 use super::unsent::Unsent;
 use crate::api::Api;
 use crate::oidc::Provider;
+use axum::extract::State;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
+
+/// The argument by which a handler has the state.
+pub(super) type Shared = State<Arc<Interface>>;
 
 /// The state that handlers share.
 pub(super) struct Interface {

@@ -2,14 +2,11 @@
 
 use super::entity_tags::{Conditions, Tags};
 use super::extract::{Call, InPath};
-use super::interface::Interface;
+use super::interface::Shared;
 use super::respond::{self, Response};
 use crate::api::kept::{self, KeptWire};
 use axum::extract::State;
-use std::sync::Arc;
 use wharf_instances::KeptCondition;
-
-type Shared = State<Arc<Interface>>;
 
 /// The condition on the one that a request changes.
 pub(super) fn condition<K: KeptWire>(conditions: Conditions) -> KeptCondition<K::View> {

@@ -5,7 +5,7 @@ use super::budget::BudgetOwner;
 use super::compress::{self, accepts_gzip, is_long};
 use super::entity_tags::Conditions;
 use super::extract::Call;
-use super::interface::Interface;
+use super::interface::{Interface, Shared};
 use super::respond::{self, Response};
 use crate::api::list::{self, List, ListPage};
 use crate::api::tag::tag;
@@ -29,7 +29,7 @@ struct Encoded {
 }
 
 pub(super) async fn handler(
-    State(interface): State<Arc<Interface>>,
+    State(interface): Shared,
     uri: Uri,
     headers: HeaderMap,
     conditions: Conditions,

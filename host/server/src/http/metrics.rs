@@ -1,7 +1,7 @@
 //! `GET /metrics`: the figures in the text form of OpenMetrics, which Prometheus reads.
 
 use super::extract::NoBody;
-use super::interface::Interface;
+use super::interface::{Interface, Shared};
 use super::respond::{self, Response};
 use axum::Router;
 use axum::extract::State;
@@ -158,7 +158,7 @@ pub(super) fn router(interface: Arc<Interface>) -> Router {
 }
 
 /// The handler.
-pub(super) async fn scrape(State(interface): State<Arc<Interface>>, _: NoBody) -> Response {
+pub(super) async fn scrape(State(interface): Shared, _: NoBody) -> Response {
     let text = tokio::task::spawn_blocking(move || {
         interface.api.app().refresh_metrics()?;
         let mut text = String::new();

@@ -227,7 +227,7 @@ impl Directory for PageDirectory {
 
     fn connect(&self, upstream: &Upstream, client: &PageClient) -> Connecting {
         let (address, app) = (upstream.address.clone(), Arc::clone(&self.app));
-        let instance = (upstream.instance, upstream.incarnation);
+        let (instance, incarnation) = (upstream.instance, upstream.incarnation);
         let visitor = PortUser {
             user: client.user,
             network: client.address.map(network),
@@ -236,7 +236,7 @@ impl Directory for PageDirectory {
             match address {
                 UpstreamAddress::Node { host, port } => connect_tcp(host, port).await,
                 UpstreamAddress::Inside(port) => {
-                    let dialled = app.dial_page(instance, visitor, port).await;
+                    let dialled = app.dial_page(instance, incarnation, visitor, port).await;
                     let (reader, writer) = dialled.map_err(io::Error::other)?;
                     Ok(port_stream::begin(reader, writer))
                 }

@@ -2,7 +2,7 @@
 
 use super::attempts::SignInAttempt;
 use super::extract::{InPath, Json};
-use super::interface::Interface;
+use super::interface::{Interface, Shared};
 use super::respond::{HandlerResult, HttpError};
 use super::sign_in::Visit;
 use crate::api::passkeys;
@@ -25,7 +25,6 @@ pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 8] {
     ]
 }
 
-type Shared = State<Arc<Interface>>;
 /// The console as browsers know it.
 fn console(interface: &Interface) -> Result<RelyingParty, HttpError> {
     passkeys::console(&interface.api).ok_or(HttpError::NoPasskeys)

@@ -2,7 +2,7 @@
 //! answer with pages.
 
 use super::attempts::SignInAttempt;
-use super::interface::Interface;
+use super::interface::{Interface, Shared};
 use super::respond::{self, HandlerResult, HttpError, Response};
 use super::session_cookie::Cookies;
 use super::sign_in::remembered;
@@ -24,7 +24,6 @@ pub(super) fn routes() -> [(&'static str, MethodRouter<Arc<Interface>>); 2] {
     [("/auth/oidc/", get(begin)), (CALLBACK, get(finish))]
 }
 
-type Shared = State<Arc<Interface>>;
 async fn begin(State(interface): Shared, visit: SignInAttempt) -> HandlerResult {
     let config = interface.api.app().config();
     let provider = config.oidc.as_ref().ok_or(HttpError::NoProvider)?;

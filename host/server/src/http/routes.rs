@@ -10,7 +10,7 @@ use super::events;
 use super::extract::{Call, IdempotencyHeader, InPath, Json, Named, NoBody, OptionalJson};
 use super::forwarded;
 use super::hosts;
-use super::interface::Interface;
+use super::interface::{Interface, Shared};
 use super::list;
 use super::metrics::scrape;
 use super::passkeys;
@@ -36,7 +36,6 @@ use std::sync::Arc;
 use wharf_domain::error::Error;
 use wharf_ground::audit::AuditOrder;
 
-type Shared = State<Arc<Interface>>;
 pub(super) type Routes<const N: usize> = [(&'static str, MethodRouter<Arc<Interface>>); N];
 
 /// Routes for callers with a key.

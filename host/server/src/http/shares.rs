@@ -1,16 +1,13 @@
 //! The routes of shares.
 
 use super::extract::{Call, InPath, Json, Named};
-use super::interface::Interface;
+use super::interface::Shared;
 use super::respond::Response;
 use super::routes::Routes;
 use crate::api::shares;
 use axum::extract::State;
 use axum::routing::{get, patch};
-use std::sync::Arc;
 use wharf_instances::Selector;
-
-type Shared = State<Arc<Interface>>;
 
 pub(super) fn routes() -> Routes<2> {
     [

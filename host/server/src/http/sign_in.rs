@@ -5,7 +5,7 @@ use super::attempts::SignInAttempt;
 use super::auth::session;
 use super::client::{RequestClient, client};
 use super::extract::{Json, NoBody, OptionalJson, fail};
-use super::interface::Interface;
+use super::interface::{Interface, Shared};
 use super::respond::{self, HandlerResult, HttpError, Response};
 use super::same_origin;
 use super::session_cookie::{Cookies, PART};
@@ -141,11 +141,7 @@ where
 }
 
 /// Middleware of these routes. It refuses pages elsewhere, and finds the session.
-pub(super) async fn guard(
-    State(interface): State<Arc<Interface>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn guard(State(interface): Shared, mut request: Request, next: Next) -> Response {
     let config = interface.api.app().config();
     if !config.session.enabled && request.uri().path() != OPTIONS {
         return HttpError::SignInOff.into_response();
@@ -179,7 +175,6 @@ pub(super) async fn guard(
     next.run(request).await
 }
 
-type Shared = State<Arc<Interface>>;
 async fn options(State(interface): Shared, visit: Visit) -> Response {
     visit.respond(api::account::options(&interface.api))
 }

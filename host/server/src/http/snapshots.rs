@@ -2,7 +2,7 @@
 
 use super::entity_tags::Conditions;
 use super::extract::{Call, IdempotencyHeader, InPath, Json, Named};
-use super::interface::Interface;
+use super::interface::Shared;
 use super::kept::{delete, get_one};
 use super::list::answer_rows;
 use super::respond::Response;
@@ -11,11 +11,8 @@ use crate::api::snapshots;
 use axum::extract::State;
 use axum::routing::{get, post};
 use http::Uri;
-use std::sync::Arc;
 use wharf_domain::snapshot::OfSnapshot;
 use wharf_instances::Selector;
-
-type Shared = State<Arc<Interface>>;
 
 pub(super) fn routes() -> Routes<7> {
     [

@@ -20,9 +20,11 @@ pub(super) type SocketReceiver = SplitStream<WebSocket>;
 
 /// Sends the last message, if there is one, and the code with its reason. Waits a moment for the client.
 pub(super) async fn close(
-    (mut sender, mut receiver): (SocketSender, SocketReceiver),
+    mut sender: SocketSender,
+    mut receiver: SocketReceiver,
     last: Option<Message>,
-    (code, reason): (u16, &str),
+    code: u16,
+    reason: &str,
 ) {
     let end = reason.floor_char_boundary(MAX_REASON);
     let reason = reason.get(..end).unwrap_or_default().into();

@@ -2,7 +2,7 @@
 
 use super::activity::Activity;
 use super::extract::{Call, Named};
-use super::interface::Interface;
+use super::interface::Shared;
 use super::respond::{HttpError, Response};
 use super::terminal_socket::serve;
 use crate::api::terminal;
@@ -33,7 +33,7 @@ const MAX_UNSENT: usize = 2 * BUFFER;
 /// Opens a terminal. Without an upgrade, the response is that of the checks: browsers do not show it
 /// after a failed upgrade.
 pub(super) async fn open(
-    State(interface): State<Arc<Interface>>,
+    State(interface): Shared,
     Extension(connection): Extension<Arc<Activity>>,
     Named(selector): Named,
     uri: Uri,

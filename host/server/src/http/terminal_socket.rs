@@ -59,7 +59,7 @@ pub(super) async fn serve(
         _ => "",
     };
     let last = notice.as_ref().map(text);
-    close((sender, receiver), last, (code, reason)).await;
+    close(sender, receiver, last, code, reason).await;
 }
 
 /// The last thing that happens to a client.

@@ -2,7 +2,7 @@
 
 use super::activity::Activity;
 use super::extract::{Call, Named};
-use super::interface::Interface;
+use super::interface::Shared;
 use super::respond::{HttpError, Response};
 use super::tunnel_socket::{FRAME, serve};
 use axum::Extension;
@@ -21,7 +21,7 @@ const PROTOCOL: &str = "wharf.tunnel.v1";
 
 /// Opens a tunnel. Without an upgrade, the response is that of the checks, and nothing is connected.
 pub(super) async fn open(
-    State(interface): State<Arc<Interface>>,
+    State(interface): Shared,
     Extension(connection): Extension<Arc<Activity>>,
     Named(selector): Named,
     uri: Uri,

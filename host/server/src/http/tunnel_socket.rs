@@ -81,8 +81,8 @@ pub(super) async fn serve(socket: WebSocket, tunnel: Tunnel, connection: &Activi
     if matches!(last, TunnelClose::TooLarge) {
         connection.linger();
     }
-    if let Some(end) = close_of(&last) {
-        close((sender, receiver), None, end).await;
+    if let Some((code, reason)) = close_of(&last) {
+        close(sender, receiver, None, code, reason).await;
     }
 }
 

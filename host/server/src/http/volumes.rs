@@ -2,7 +2,7 @@
 
 use super::entity_tags::Conditions;
 use super::extract::{Call, IdempotencyHeader, InPath, Json, Named};
-use super::interface::Interface;
+use super::interface::Shared;
 use super::kept::{condition, delete, get_one};
 use super::list::answer_rows;
 use super::respond::Response;
@@ -11,10 +11,7 @@ use crate::api::{attach, volume_shares, volumes};
 use axum::extract::State;
 use axum::routing::{delete as delete_method, get, post};
 use http::Uri;
-use std::sync::Arc;
 use wharf_domain::volume::OfVolume;
-
-type Shared = State<Arc<Interface>>;
 
 pub(super) fn routes() -> Routes<6> {
     [

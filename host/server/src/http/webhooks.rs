@@ -1,7 +1,7 @@
 //! The routes of webhooks.
 
 use super::extract::{Call, InPath, Json};
-use super::interface::Interface;
+use super::interface::Shared;
 use super::respond::Response;
 use super::routes::Routes;
 use crate::api::list::ListPage;
@@ -9,10 +9,8 @@ use crate::api::webhooks;
 use axum::extract::State;
 use axum::routing::{get, post};
 use http::Uri;
-use std::sync::Arc;
 use wharf_domain::error::Error;
 
-type Shared = State<Arc<Interface>>;
 pub(super) fn routes() -> Routes<6> {
     [
         ("/api/webhook/", get(list).post(create)),

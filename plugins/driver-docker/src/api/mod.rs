@@ -11,7 +11,7 @@ pub mod network;
 pub mod refusal;
 pub mod snapshot;
 pub mod system;
-pub mod transfer;
+mod transfer;
 pub mod volume;
 
 pub use refusal::{Refusal, Reply};

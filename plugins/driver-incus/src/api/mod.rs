@@ -7,7 +7,7 @@ pub mod model;
 pub mod operation;
 pub mod refusal;
 mod requests;
-pub mod transfer;
+mod transfer;
 
 pub use operation::{Making, Outcome};
 pub use refusal::{Refusal, Reply};

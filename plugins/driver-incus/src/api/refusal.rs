@@ -40,16 +40,12 @@ impl Refusal {
     /// Reads the engine's message, or else takes the whole body as the message.
     pub fn read(answer: &EngineAnswer) -> Self {
         let failure = answer.json::<Failure>().unwrap_or_default();
-        let message = if failure.error.is_empty() {
-            String::from_utf8_lossy(&answer.body).trim().to_owned()
-        } else {
-            failure.error
-        };
+        let message = Some(failure.error).filter(|error| !error.is_empty());
         let status = match failure.error_code {
             0 => answer.status,
             code => code,
         };
-        Self(wharf_guest::Refusal::new(status, &message))
+        Self(wharf_guest::Refusal::new(status, message, &answer.body))
     }
 
     /// The object does not exist; its kind depends on the request.
@@ -250,14 +246,5 @@ mod tests {
             r#"{"type":"error","error_code":500,"error":"Failed deleting subvolume \"/pool/custom/wharf_wv-1\": Failed to run: btrfs subvolume delete /pool/custom/wharf_wv-1: exit status 1 (ERROR: Could not statfs: No such file or directory)"}"#,
         );
         assert!(Refusal::read(&refused).is_being_removed());
-    }
-
-    #[test]
-    fn a_body_without_json_is_the_message() {
-        let refusal = Refusal::read(&answer(502, " bad gateway\n"));
-        assert_eq!(
-            (refusal.status, refusal.message.as_str()),
-            (502, "bad gateway")
-        );
     }
 }

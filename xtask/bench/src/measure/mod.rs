@@ -13,7 +13,6 @@ mod scale;
 mod snapshot;
 mod start;
 mod tunnel;
-mod vm;
 
 use crate::Options;
 use crate::table::Table;
@@ -22,13 +21,12 @@ use wharf_testkit::progress;
 
 type Measurement = fn(&Options, &mut Table) -> Result<()>;
 
-const ALL: [(&str, Measurement); 14] = [
+const ALL: [(&str, Measurement); 13] = [
     ("engine", engine::run),
     ("page", page::run),
     ("snapshot", snapshot::run),
     ("backup", backup::run),
     ("tunnel", tunnel::run),
-    ("vm", vm::run),
     ("peers", peers::run),
     ("read", read::run),
     ("create", create::run),

@@ -65,7 +65,7 @@ async fn create(sim: Sim, args: Args) {
     let name = args.is_one_in(2, 2).then(|| args.of(2, &NAMES)).flatten();
     let is_vm = args.is_one_in(0, 5);
     let mounts: Vec<_> = (!is_vm && args.is_one_in(1, 2))
-        .then(|| mount(&sim, &caller, args))
+        .then(|| mount(&sim, &caller, args, None))
         .flatten()
         .into_iter()
         .collect();

@@ -8,7 +8,7 @@ use crate::setup::USERS;
 use crate::sim::Sim;
 use wharf_db::{Rows as _, VOLUMES};
 use wharf_domain::capacity::CpuTier;
-use wharf_domain::ids::UserId;
+use wharf_domain::ids::{NodeId, UserId};
 use wharf_domain::name::Name;
 use wharf_domain::volume::{MountPath, MountRequest, OfVolume, Volume, VolumeRequest};
 use wharf_ground::caller::Caller;
@@ -44,12 +44,21 @@ fn pick(sim: &Sim, number: u64, fits: impl Fn(&Volume) -> bool) -> Option<Volume
     found.into_iter().nth(usize::try_from(n).ok()?)
 }
 
-/// A volume at a directory: one of the user's own, or one of any user, which may not be shared.
-pub fn mount(sim: &Sim, caller: &Caller, args: Args) -> Option<MountRequest> {
+/// A volume at a directory: one of the user's own, or one of any user, which may not be shared. One on the node, if
+/// there is any, comes first.
+pub fn mount(
+    sim: &Sim,
+    caller: &Caller,
+    args: Args,
+    node: Option<&NodeId>,
+) -> Option<MountRequest> {
     let is_own = !args.is_one_in(2, 4);
-    let volume = pick(sim, args.number(2, u64::MAX), |volume| {
-        (volume.owner == caller.user) == is_own
-    })?;
+    let number = args.number(2, u64::MAX);
+    let fits = |volume: &Volume| (volume.owner == caller.user) == is_own;
+    let near = pick(sim, number, |volume| {
+        fits(volume) && node == Some(&volume.node)
+    });
+    let volume = near.or_else(|| pick(sim, number, fits))?;
     Some(MountRequest {
         volume: volume.id.to_string(),
         path: MountPath::parse("/data").ok()?,
@@ -197,7 +206,7 @@ async fn attach_volume(sim: Sim, args: Args) {
     let Some(of) = target(&sim, args, |_| true) else {
         return;
     };
-    let Some(request) = mount(&sim, &of.caller, args) else {
+    let Some(request) = mount(&sim, &of.caller, args, Some(&of.instance.node)) else {
         return;
     };
     let words = format!("attaches volume {} to", request.volume);

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{self, Sender};
 use tokio::time::sleep;
-use wharf_backups::{Found, NewBucket, Objects, Reach};
+use wharf_backups::{FoundBucket, NewBucket, Objects, Reach};
 use wharf_buckets::{
-    BackupKey, BucketError, BucketKeys, ContentReader, ContentReceiver, Manifest, Sent,
+    BackupKey, BucketError, BucketKeys, ContentReader, ContentReceiver, Manifest, SentContent,
 };
 use wharf_domain::backup::BucketAddress;
 use wharf_domain::error::{Error, FieldErrors};
@@ -50,14 +50,14 @@ pub struct SimReach(pub World);
 
 #[async_trait]
 impl Reach for SimReach {
-    async fn find(&self, new: &NewBucket, _: BucketKeys) -> Result<Found, Error> {
+    async fn find(&self, new: &NewBucket, _: BucketKeys) -> Result<FoundBucket, Error> {
         let bucket = SimBucket::of(&self.0, &new.address);
         let found = bucket.ask("list-manifests", "", false, |store, (name, _), _| {
             let own = store.manifests.iter().filter(|((of, _), _)| *of == name);
             Ok(own.map(|(_, manifest)| manifest.clone()).collect())
         });
         let found = found.await;
-        Ok(Found {
+        Ok(FoundBucket {
             key: BackupKey::generate(),
             wrapped_key: "a key".to_owned(),
             manifests: found.map_err(|error| FieldErrors::one("endpoint", error.to_string()))?,
@@ -183,7 +183,7 @@ impl Objects for SimBucket {
         id: &str,
         _: &BackupKey,
         mut pieces: ContentReceiver,
-    ) -> Result<Sent, BucketError> {
+    ) -> Result<SentContent, BucketError> {
         self.ask("begin-upload", id, true, |store, place, _| {
             store.uploads.insert(place);
             Ok(())
@@ -225,7 +225,7 @@ impl Objects for SimBucket {
             let _ = self.abort(|place| place.1 == id).await;
             return Err(error);
         }
-        Ok(Sent {
+        Ok(SentContent {
             tar_bytes: bytes,
             stored_bytes: bytes,
             sha256: String::new(),
