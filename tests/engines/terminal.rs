@@ -27,8 +27,11 @@ pub fn of_a_container(context: &EngineContext) -> Result<()> {
 /// Opens a terminal, resizes it, attaches to it again, and ends it.
 pub fn exercise(api: &Api, instance: &Value, kind: &str) -> Result<()> {
     let uuid = uuid(instance);
-    let mut terminal = Terminal::open(api, uuid, "?cols=100&rows=30")?;
-    terminal.wait_for_from(0, "$ ")?;
+    // Wharf waits 20 s for a login, which an emulated processor of a busy machine may not finish.
+    let mut terminal = until("a prompt", || {
+        let mut terminal = Terminal::open(api, uuid, "?cols=100&rows=30")?;
+        Ok(terminal.wait_for_from(0, "$ ").is_ok().then_some(terminal))
+    })?;
     println!(
         "{kind}: prompt {:?} after the upgrade",
         terminal.upgraded.elapsed()

@@ -18,6 +18,14 @@ async fn a_stranger_learns_nothing_and_a_person_is_sent_to_the_sign_in() {
     let server = Server::telling().await;
     let running = Running::start(&server).await;
     let other = running.cookie("other").await;
+    // A second window has the state of the first.
+    let state = "x".repeat(32);
+    let window = format!("cookie: __Host-wharf-enter={state}");
+    let again = running
+        .ask("GET", "/", &[&window, "accept: text/html"])
+        .await;
+    let location = value(&again, "location").unwrap();
+    assert!(location.contains(&format!("&state={state}&")), "{location}");
     for label in ["demo", "unknown"] {
         for cookie in [other.as_str(), "x: y"] {
             let request = |lines: &str| {
