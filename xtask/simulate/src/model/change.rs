@@ -167,7 +167,13 @@ impl Model {
             return Ok(());
         }
         let Some(new) = &after.claim else {
-            return Err("its claim is gone, and its row is not".to_owned());
+            // One that was lost, and whose content does not come, is lost as before.
+            let raised =
+                before.row.incarnation > 1 && after.row.incarnation > before.row.incarnation;
+            let is_lost = raised && after.row.failed && !before.row.provisioned;
+            return check(is_lost, || {
+                "its claim is gone, and its row is not".to_owned()
+            });
         };
         look.world.truth(|truth| {
             if allocations(old) != allocations(new) {

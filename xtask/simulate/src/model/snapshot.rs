@@ -168,7 +168,9 @@ impl Model {
             })?;
         }
         for id in before.keys() {
-            let is_gone = !self.instances.contains_key(id);
+            // The plan of an instance that is being deleted holds no bucket.
+            let of = self.instances.get(id);
+            let is_gone = of.is_none_or(|known| known.row.intent == Intent::Delete);
             let end = ask(*id, None);
             let explained = plans.contains_key(id) || self.is_asked(|asked| *asked == end);
             check(explained || is_gone, || {
