@@ -168,9 +168,11 @@ impl Model {
             })?;
         }
         for id in before.keys() {
-            // The plan of an instance that is being deleted holds no bucket.
-            let of = self.instances.get(id);
-            let is_gone = of.is_none_or(|known| known.row.intent == Intent::Delete);
+            // The plan of an instance that is being deleted holds no bucket: it goes with the bucket.
+            let is_gone = self.instances.get(id).is_none_or(|known| {
+                let forget = Ask::ForgetBucket(known.row.owner);
+                known.row.intent == Intent::Delete && self.is_asked(|asked| *asked == forget)
+            });
             let end = ask(*id, None);
             let explained = plans.contains_key(id) || self.is_asked(|asked| *asked == end);
             check(explained || is_gone, || {
