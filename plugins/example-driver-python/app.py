@@ -50,6 +50,7 @@ class Driver(exports.Driver):
                 late_attach=False,
                 snapshots=wit.SnapshotKind.NONE,
                 content=False,
+                volume_content=wit.VolumeContent.NONE,
             ),
             n_vcpus=info["cpus"],
             mem_gib=info["memory_bytes"] // GIB,

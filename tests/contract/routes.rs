@@ -222,6 +222,7 @@ fn every_route_succeeds_with_its_example_bodies() {
                 // The example has an address that is never found; tests/rest/backups.rs covers success.
                 "addBucket" => (None, "", 400),
                 "createBackup" | "setBackupPlan" => (Some("container"), "running", 400),
+                "createVolumeBackup" => (Some("volume"), "", 400),
                 "getBackupPlan" | "removeBackupPlan" => (Some("container"), "running", 404),
                 "getBucket" | "forgetBucket" | "getBackup" | "deleteBackup" | "verifyBackup"
                 | "restoreBackup" => (Some("volume"), "", 404),

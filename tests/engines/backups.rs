@@ -12,18 +12,20 @@ use wharf_tests::{Login, eventually, until};
 /// The object store is on the loopback network.
 pub const SETTINGS: &str = "[buckets]\nhttp = true\nallow = [\"127.0.0.0/8\"]\n";
 
+/// A request that adds the bucket of a store.
+pub fn bucket(store: &ObjectStore) -> Value {
+    json!({
+        "name": "store", "endpoint": store.url, "bucket": BUCKET, "passphrase": "correct horse battery",
+        "access_key_id": ACCESS_KEY_ID, "secret_access_key": SECRET_ACCESS_KEY,
+    })
+}
+
 /// Backs the instance up, deletes it, and makes another one from the backup.
 pub fn tour(apart: &mut Apart) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let store = ObjectStore::start(directory.path())?;
-    let bucket = json!({
-        "name": "store", "endpoint": store.url, "bucket": BUCKET, "passphrase": "correct horse battery",
-        "access_key_id": ACCESS_KEY_ID, "secret_access_key": SECRET_ACCESS_KEY,
-    });
-    apart
-        .api
-        .send("POST", "/api/bucket/", &bucket)?
-        .expect(201)?;
+    let added = apart.api.send("POST", "/api/bucket/", &bucket(&store))?;
+    added.expect(201)?;
     let (listed, first) = (content(apart)?, apart.now()?);
     let key = host_key(&first)?;
     let from = apart.place()?;

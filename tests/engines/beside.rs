@@ -84,6 +84,7 @@ pub fn two_installations(context: &EngineContext) -> Result<()> {
     context.networks_gone([&other])?;
     second.finish()?;
     reaches_itself(&mine)?;
+    context.remove(&ann, &mine)?;
     first.finish()
 }
 
@@ -101,6 +102,7 @@ pub fn a_vanished_bridge(context: &EngineContext) -> Result<()> {
     reaches_itself(&api.wait_for(uuid(&instance), "running")?)?;
     // The address of the bridge is that of the new one.
     output(Command::new("ip").args(["link", "show", bridge(&network)]))?;
+    context.remove(&api, &instance)?;
     server.finish()
 }
 

@@ -249,7 +249,8 @@ pub fn inside(instance: &Value, command: &str) -> Result<String> {
 
 /// The time at which an instance's first process started.
 pub fn since(instance: &Value) -> Result<String> {
-    inside(instance, "stat -c %Y /proc/1")
+    // The time of a file of /proc is that of its first use, and it may leave the cache.
+    inside(instance, "sed 's/.*) //' /proc/1/stat | cut -d ' ' -f 20")
 }
 
 /// Checks that an instance can be logged in to, and was not restarted.

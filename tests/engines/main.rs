@@ -55,6 +55,7 @@ mod stats;
 mod terminal;
 mod tunnel;
 mod vms;
+mod volume_backups;
 mod volumes;
 
 use context::EngineContext;
@@ -122,6 +123,7 @@ fn waiting() -> Vec<Chain<EngineContext>> {
             "a_snapshot_completes_after_kills_of_wharf_and_of_the_engine" => on_another(snapshots::kills),
             "a_clone_is_made_after_kills_of_the_engine" => on_another(snapshots::killed_in_a_clone),
             "a_volume_is_made_after_kills_of_the_engine" => on_another(volumes::killed_in_a_make),
+            "a_volume_comes_back_from_its_backup" => on_another(volume_backups::tour),
             "instances_survive_a_start_of_the_engine_on_an_empty_store" => on_another(engine_restart::on_an_empty_store),
             "a_node_that_does_not_hold_sizes_takes_nothing_new" => on_another(broken_limits::of_dockerd),
             "an_instance_with_a_volume_is_created_again_after_a_loss" => on_another(volumes::lost_and_created_again),

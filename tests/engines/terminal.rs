@@ -21,6 +21,7 @@ pub fn of_a_container(context: &EngineContext) -> Result<()> {
     ends_with_the_instance(&api, uuid)?;
     refuses_a_changed_host_key(&api, uuid)?;
     refuses_a_changed_password(&api, uuid)?;
+    context.remove(&api, &running)?;
     server.finish()
 }
 

@@ -51,6 +51,7 @@ pub fn with_openssh(context: &EngineContext) -> Result<()> {
     reaches_ports(&user)?;
     refuses_another_host_key(&user)?;
     ends_with_its_instance(&user)?;
+    user.api.delete("box")?.expect(204)?;
     server.finish()
 }
 

@@ -3,6 +3,7 @@
 mod commands;
 mod plans;
 mod rescue;
+mod volumes;
 
 use crate::moves::Cluster;
 use crate::{Expected, has, start, start_on, uuid, wait_until};
@@ -49,7 +50,12 @@ impl Store {
 
 /// Nodes whose engines know nothing of each other.
 fn nodes_apart() -> Cluster {
-    let nodes = [("one", "content = true"), ("two", "content = true")];
+    nodes_with("content = true")
+}
+
+/// Nodes with these settings.
+fn nodes_with(settings: &str) -> Cluster {
+    let nodes = [("one", settings), ("two", settings)];
     Cluster::start_with(&nodes, |node| {
         let is_first = node.contains("name = \"one\"");
         format!("{}{node}", if is_first { LOOPBACK } else { "" })

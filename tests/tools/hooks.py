@@ -95,6 +95,7 @@ REASONS = {
     "createVolume": [
         (400, r"name: is already taken"),
         (400, r"cpu_tier: no host of this service .* keeps volumes"),
+        (400, r"backup: you have no such backup that is done"),
         (422, SHORT),
         (422, r"This Idempotency-Key belongs to a request with another body\."),
     ],
@@ -134,6 +135,7 @@ REASONS = {
     ],
     "restoreBackup": [(422, r"This Idempotency-Key belongs to a request with another body\.")],
     "createBackup": [(400, r"bucket: you have no such bucket")],
+    "createVolumeBackup": [(400, r"bucket: you have no such bucket")],
     "setBackupPlan": [(400, r"bucket: you have no such bucket")],
     "createKey": [
         # A format would exclude `never`; the field's description has both.

@@ -9,10 +9,10 @@ use wharf_accounts::recent_sign_in::require_access;
 use wharf_buckets::{BucketKeys, Manifest};
 use wharf_db::{Changes, Read, Rows, View};
 use wharf_domain::backup::{
-    BackedUp, Backup, BackupState, BackupTask, Bucket, BucketAddress, StoredBytes,
+    BackedUp, Backup, BackupOf, BackupState, BackupTask, Bucket, BucketAddress, StoredBytes,
 };
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
-use wharf_domain::ids::{BackupId, BucketId, InstanceId, UserId};
+use wharf_domain::ids::{BackupId, BucketId, InstanceId, UserId, VolumeId};
 use wharf_domain::instance::Intent;
 use wharf_domain::name::Name;
 use wharf_domain::secret::SecretText;
@@ -226,11 +226,19 @@ fn adopt(manifest: &Manifest, bucket: &Bucket) -> Option<Backup> {
         owner: bucket.owner,
         bucket: bucket.id,
         of: BackedUp {
-            instance: InstanceId::parse(&manifest.instance_id)?,
+            what: match &manifest.volume_id {
+                Some(volume) => BackupOf::Volume {
+                    id: VolumeId::parse(volume)?,
+                    size_gib: manifest.size.disk_size_gib,
+                },
+                None => BackupOf::Instance {
+                    id: InstanceId::parse(&manifest.instance_id)?,
+                    flavor: manifest.flavor.clone(),
+                    size: manifest.size,
+                },
+            },
             name: Name::parse(&manifest.name).ok()?,
-            flavor: manifest.flavor.clone(),
             cpu_tier: manifest.cpu_tier,
-            size: manifest.size,
             engine_kind: manifest.engine_kind.clone(),
         },
         created_at: manifest.taken_at,

@@ -1,15 +1,17 @@
 //! `POST`, `verify/` and `DELETE` of backups. The worker does the rest after the answer.
 
 use crate::rows::{BACKUPS, MAX_BACKUPS, backup, backups_of, bucket};
-use crate::{BackupView, Backups};
+use crate::{BackupView, Backups, volumes};
 use std::collections::BTreeMap;
 use wharf_accounts::recent_sign_in::require_access;
-use wharf_db::{Changes, View};
-use wharf_domain::backup::{BackedUp, Backup, BackupEvent, BackupState, BackupTask, BackupWork};
+use wharf_db::{Changes, Read as _, View};
+use wharf_domain::backup::{
+    BackedUp, Backup, BackupEvent, BackupOf, BackupState, BackupTask, BackupWork,
+};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
 use wharf_domain::ids::{BackupId, BucketId, NodeId};
-use wharf_domain::instance::Instance;
+use wharf_domain::instance::{Instance, Intent};
 use wharf_domain::name::Name;
 use wharf_domain::time::Timestamp;
 use wharf_ground::audit::record;
@@ -52,17 +54,15 @@ impl Making {
     ) -> Result<(Backup, NodeId, Changes), Error> {
         let (id, owner) = (self.id, of.owner);
         let others = backups_of(view.rows, owner)?;
-        if others.len() >= MAX_BACKUPS {
-            return Err(Error::Refused(format!(
-                "a user has at most {MAX_BACKUPS} backups; delete one first"
-            )));
-        }
+        refuse_more(&others)?;
         let hex = id.0.simple().to_string();
         let name = hex.get(hex.len() - 8..).unwrap_or(&hex);
         let name = Name::parse(&format!("backup-{name}")).map_err(Error::internal)?;
         let (snapshot, changes) = self.taking.take(view, &of, Some(name), None)?;
         let engine_kind = self.engine(&of)?;
-        let others = others.iter().filter(|other| other.of.instance == of.id);
+        let others = others
+            .iter()
+            .filter(|other| other.of.instance() == Some(of.id));
         let last = others.filter_map(|other| other.planned).max();
         let planned = last.map_or(view.now, |last| view.now.max(Timestamp(last.0 + 1)));
         let backup = Backup {
@@ -70,15 +70,17 @@ impl Making {
             owner,
             bucket,
             of: BackedUp {
-                instance: of.id,
+                what: BackupOf::Instance {
+                    id: of.id,
+                    flavor: of.flavor.clone(),
+                    size: of.size,
+                },
                 name: of.name.clone(),
-                flavor: of.flavor.clone(),
                 cpu_tier: of.cpu_tier,
-                size: of.size,
                 engine_kind,
             },
             created_at: view.system,
-            state: BackupState::Running(snapshot.id),
+            state: BackupState::Running(Some(snapshot.id)),
             work: Some(BackupWork::new(BackupTask::Send, view.now)),
             reason: None,
             verified_at: None,
@@ -96,6 +98,16 @@ impl Making {
         );
         Ok((backup, snapshot.node, changes))
     }
+}
+
+/// Fails if a user cannot have another backup.
+pub(crate) fn refuse_more(present: &[Backup]) -> Result<(), Error> {
+    if present.len() < MAX_BACKUPS {
+        return Ok(());
+    }
+    Err(Error::Refused(format!(
+        "a user has at most {MAX_BACKUPS} backups; delete one first"
+    )))
 }
 
 impl Backups {
@@ -156,10 +168,7 @@ impl Backups {
     /// Deletes a backup, or ends one that runs. Its objects are removed after the answer.
     pub async fn delete(&self, caller: &Caller, id: BackupId) -> Result<(), Error> {
         self.change(caller, id, "backup.delete", |view, backup| {
-            let changes = match backup.state {
-                BackupState::Running(snapshot) => snapshots::delete_one(view, snapshot)?,
-                BackupState::Done(_) | BackupState::Failed => Changes::none(),
-            };
+            let changes = release(view, backup, None)?;
             Ok((BackupWork::new(BackupTask::Remove, view.now), changes))
         })
         .await
@@ -189,7 +198,35 @@ impl Backups {
     }
 }
 
-fn audited(
+/// The changes with the end of a backup that runs: its snapshot goes, or its volume may be written again. With the end
+/// comes an event, if the instance or the volume is there.
+pub(crate) fn release(
+    view: &View<'_>,
+    backup: &Backup,
+    what: Option<BackupEvent>,
+) -> Result<Changes, Error> {
+    let BackupState::Running(snapshot) = backup.state else {
+        return Ok(Changes::none());
+    };
+    if let Some(volume) = backup.of.volume() {
+        return volumes::release(view, volume, backup.id, what);
+    }
+    let mut changes = Changes::none();
+    if let Some(snapshot) = snapshot {
+        changes = snapshots::delete_one(view, snapshot)?;
+    }
+    let instance = match backup.of.instance() {
+        Some(id) => view.rows.instance(id)?,
+        None => None,
+    };
+    let instance = instance.filter(|instance| instance.intent != Intent::Delete);
+    if let Some((instance, what)) = instance.zip(what) {
+        changes = changes.record(instance, view.now, EventKind::Backup(what));
+    }
+    Ok(changes)
+}
+
+pub(crate) fn audited(
     view: &View<'_>,
     by: &Caller,
     operation: &str,

@@ -9,13 +9,14 @@ mod receive;
 mod rows;
 mod secrets;
 mod send;
+mod volumes;
 mod worker;
 
 pub use buckets::{BucketView, NewBucket};
 pub use plan::BackupPlanView;
 pub use reach::{FoundBucket, Network, Objects, Reach};
-pub use read::{BackupView, Remains};
-pub use rows::{BACKUP_PLANS, BACKUPS, BUCKETS, TABLES};
+pub use read::{BackupFilter, BackupView, Remains};
+pub use rows::{BACKUP_PLANS, BACKUPS, BUCKETS, TABLES, admit_volumes};
 pub use secrets::{renew_secrets, unreadable};
 pub use worker::run;
 

@@ -149,7 +149,7 @@ fn planned(
     of: InstanceId,
 ) -> Result<Vec<(Timestamp, Backup)>, Error> {
     let own = backups_of(rows, owner)?.into_iter();
-    let own = own.filter(|backup| backup.of.instance == of && !backup.is_deleted());
+    let own = own.filter(|backup| backup.of.instance() == Some(of) && !backup.is_deleted());
     let mut planned: Vec<_> = own
         .filter_map(|backup| Some((backup.planned?, backup)))
         .collect();
@@ -184,11 +184,11 @@ fn retire(
 
 /// The changes that come with a complete backup: its plan keeps fewer older ones.
 pub(crate) fn retire_for(view: &View<'_>, done: &Backup) -> Result<Changes, Error> {
-    let (owner, of) = (done.owner, done.of.instance);
+    let Some(of) = done.of.instance().filter(|_| done.planned.is_some()) else {
+        return Ok(Changes::none());
+    };
     match view.rows.get(&BACKUP_PLANS, of)? {
-        Some(plan) if done.planned.is_some() => {
-            retire(view, owner, of, plan.request.as_ref(), Some(done.id))
-        }
-        _ => Ok(Changes::none()),
+        Some(plan) => retire(view, done.owner, of, plan.request.as_ref(), Some(done.id)),
+        None => Ok(Changes::none()),
     }
 }

@@ -1,7 +1,7 @@
 //! `GET` of backups.
 
-use crate::Backups;
 use crate::rows::{backup, backups_of, bucket, buckets_of, complete};
+use crate::{Backups, volumes};
 use std::collections::BTreeMap;
 use wharf_db::Read;
 use wharf_domain::backup::{Backup, BackupState};
@@ -18,6 +18,16 @@ pub struct BackupView {
     pub bucket_name: String,
     /// Words about the progress while it runs.
     pub progress: Option<String>,
+}
+
+/// The backups that a list has: those of one instance, of one volume, or in one bucket.
+#[derive(Debug, Clone, Default)]
+pub struct BackupFilter {
+    pub instance: Option<Selector>,
+    /// UUID or name.
+    pub volume: Option<String>,
+    /// UUID or name.
+    pub bucket: Option<String>,
 }
 
 /// The remains of a lost instance: its newest backup, and names of its volumes.
@@ -48,28 +58,29 @@ impl Backups {
         })
     }
 
-    /// The caller's backups, those of one instance, or those in one bucket; the newest first. Those of an instance that
-    /// was deleted are found by its id.
-    pub fn list(
-        &self,
-        caller: &Caller,
-        of: Option<&Selector>,
-        in_bucket: Option<&str>,
-    ) -> Result<Vec<BackupView>, Error> {
+    /// The caller's backups that a filter lets pass, the newest first. Those of an instance or a volume that was deleted
+    /// are found by its id.
+    pub fn list(&self, caller: &Caller, wanted: &BackupFilter) -> Result<Vec<BackupView>, Error> {
         let owner = caller.user;
         self.db.read(|rows| {
-            let instance = match of {
+            let instance = match &wanted.instance {
                 Some(Selector::Id(id)) => Some(*id),
                 Some(selector) => Some(find(rows, owner, selector)?.id),
                 None => None,
             };
-            let within = in_bucket.map(|named| bucket(rows, owner, named));
+            let volume = match &wanted.volume {
+                Some(named) => Some(volumes::id(rows, owner, named)?),
+                None => None,
+            };
+            let within = wanted.bucket.as_ref();
+            let within = within.map(|named| bucket(rows, owner, named));
             let within = within.transpose()?.map(|bucket| bucket.id);
             let names = names(rows, owner)?;
             let mut found = backups_of(rows, owner)?;
             found.retain(|backup| {
                 !backup.is_deleted()
-                    && instance.is_none_or(|id| id == backup.of.instance)
+                    && instance.is_none_or(|id| backup.of.instance() == Some(id))
+                    && volume.is_none_or(|id| backup.of.volume() == Some(id))
                     && within.is_none_or(|id| id == backup.bucket)
             });
             found.sort_by_key(|backup| std::cmp::Reverse((backup.created_at, backup.id)));
@@ -88,7 +99,7 @@ impl Backups {
         })
     }
 
-    /// One of the caller's backups that an instance can be made from.
+    /// One of the caller's backups that is complete.
     pub fn source(&self, caller: &Caller, id: BackupId) -> Result<Backup, Error> {
         let found = self.db.read(|rows| backup(rows, caller.user, id))?;
         if !matches!(found.state, BackupState::Done(_)) {

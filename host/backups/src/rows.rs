@@ -1,7 +1,7 @@
 //! The rows of buckets and backups.
 
-use wharf_db::{Findings, INSTANCES, Read as _, ReadRows, Rows, Table, tables};
-use wharf_domain::backup::{Backup, BackupPlan, Bucket};
+use wharf_db::{Draft, Findings, INSTANCES, Read as _, ReadRows, Rows, Table, VOLUMES, tables};
+use wharf_domain::backup::{Backup, BackupPlan, BackupState, Bucket, InstanceBackup};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{BackupId, BucketId, InstanceId, UserId};
 use wharf_domain::instance::Instance;
@@ -21,12 +21,32 @@ tables! {
         Table::bounded(b'w', 2, "20 of a user", "Until the user forgets it").wakes_user("buckets");
     /// Backups of a user.
     pub const BACKUPS: Table<UserId, BackupId, Backup> =
-        Table::bounded(b'w', 3, "1000 of a user", "Until the user deletes it, or forgets its bucket")
+        Table::bounded(b'w', 5, "1000 of a user", "Until the user deletes it, or forgets its bucket")
             .wakes_user("backups")
             .checked(check);
     /// The plans of instances.
     pub const BACKUP_PLANS: Table<(), InstanceId, PlanRow<BackupPlan>> =
         Table::part_of(&INSTANCES, b'x', 11);
+}
+
+/// Backups as they were until format 11, all of them of instances.
+const BACKUPS_11: Table<UserId, BackupId, InstanceBackup> = Table::bounded(b'w', 3, "", "");
+
+/// Gives backups the form that those of volumes fit into.
+pub fn admit_volumes(rows: &mut Draft<'_>) -> Result<(), Error> {
+    let mut found = Vec::new();
+    for row in rows.all(&BACKUPS_11)? {
+        match row {
+            Ok((_, _, backup)) => found.push(backup),
+            Err(error) => tracing::error!(error = %error.chain(), "a backup cannot be read"),
+        }
+    }
+    for old in found {
+        rows.remove(&BACKUPS_11, (old.owner, old.id))?;
+        let backup = Backup::from(old);
+        rows.put(&BACKUPS, (backup.owner, backup.id), &backup)?;
+    }
+    Ok(())
 }
 
 /// The buckets of a user.
@@ -65,7 +85,7 @@ pub fn complete(
 ) -> Result<Option<Backup>, Error> {
     let mut found = backups_of(rows, of.owner)?;
     found.retain(|backup| {
-        backup.of.instance == of.id
+        backup.of.instance() == Some(of.id)
             && backup.stored().is_some()
             && !backup.is_deleted()
             && wanted.is_none_or(|id| id == backup.id)
@@ -75,7 +95,7 @@ pub fn complete(
         .max_by_key(|backup| (backup.created_at, backup.id)))
 }
 
-/// Each backup and each plan has its bucket.
+/// Each backup and each plan has its bucket, and each volume that is copied has its backup.
 fn check(rows: &ReadRows, wrong: &mut Findings) -> Result<(), Error> {
     for row in rows.all(&BACKUPS)? {
         let Ok((owner, id, backup)) = row else {
@@ -83,6 +103,21 @@ fn check(rows: &ReadRows, wrong: &mut Findings) -> Result<(), Error> {
         };
         if rows.get(&BUCKETS, (owner, backup.bucket))?.is_none() {
             wrong.push(format!("backup {id}: its bucket does not exist"));
+        }
+    }
+    for row in rows.all(&VOLUMES)? {
+        let Ok((id, (), volume)) = row else {
+            continue;
+        };
+        let Some(copy) = volume.of.copy else {
+            continue;
+        };
+        let backup = rows.get(&BACKUPS, (volume.owner, copy.backup))?;
+        if !backup.is_some_and(|backup| matches!(backup.state, BackupState::Running(_))) {
+            wrong.push(format!(
+                "volume {id}: its backup {} does not run",
+                copy.backup
+            ));
         }
     }
     for row in rows.under(&BACKUP_PLANS, &())? {

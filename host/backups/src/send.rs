@@ -1,4 +1,4 @@
-//! One attempt to send a snapshot to its bucket.
+//! One attempt to send a snapshot or a volume to its bucket.
 
 use crate::Backups;
 use crate::worker::{Attempted, Trouble};
@@ -6,11 +6,12 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::time::timeout;
 use wharf_buckets::{BucketError, FORMAT, Manifest};
-use wharf_db::{Rows as _, SNAPSHOTS};
-use wharf_domain::backup::{Backup, Bucket, StoredBytes};
-use wharf_domain::driver::{PluginError, SnapshotState, Source};
-use wharf_domain::ids::SnapshotId;
+use wharf_db::{Rows as _, SNAPSHOTS, VOLUMES};
+use wharf_domain::backup::{Backup, BackupOf, BackupState, Bucket, StoredBytes};
+use wharf_domain::driver::{PluginError, SnapshotState, Source, VolumeReport, VolumeState};
+use wharf_domain::ids::{InstanceId, NodeId, VolumeId};
 use wharf_domain::instance::ResourceType;
+use wharf_domain::kept;
 use wharf_domain::snapshot::Snapshot;
 use wharf_engine::ObjectContent;
 use wharf_instances::snapshots::source_of;
@@ -21,27 +22,70 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// The time for a driver to tidy up after a transfer.
 const TIDY_UP: Duration = Duration::from_secs(30);
 
+/// The content that leaves a node.
+#[derive(Clone, Copy)]
+enum ContentSource {
+    Snapshot(Source),
+    Volume(VolumeId),
+}
+
+impl ContentSource {
+    /// Its id among the objects that take content.
+    fn id(self) -> InstanceId {
+        match self {
+            Self::Snapshot(source) => source.snapshot.into(),
+            Self::Volume(id) => id.into(),
+        }
+    }
+
+    /// Has the node send it, or report the progress.
+    async fn send(self, driver: &NodeDriver) -> Result<VolumeReport, PluginError> {
+        match self {
+            Self::Volume(id) => driver.send_volume(id).await,
+            Self::Snapshot(source) => {
+                driver
+                    .send_content(source)
+                    .await
+                    .map(|report| VolumeReport {
+                        state: match report.state {
+                            SnapshotState::Ready(_) => VolumeState::Ready(()),
+                            SnapshotState::Making(words) => VolumeState::Making(words),
+                            SnapshotState::Failed(why) => VolumeState::Failed(why),
+                            SnapshotState::Absent => VolumeState::Absent,
+                            SnapshotState::InUse => VolumeState::InUse,
+                        },
+                        again: report.again,
+                    })
+            }
+        }
+    }
+}
+
+/// The id of a running backup's content among the objects that take content.
+pub(crate) fn source_id(backup: &Backup) -> Option<InstanceId> {
+    match (backup.of.volume(), &backup.state) {
+        (Some(volume), BackupState::Running(_)) => Some(volume.into()),
+        (None, BackupState::Running(snapshot)) => snapshot.map(InstanceId::from),
+        _ => None,
+    }
+}
+
 impl Backups {
-    /// Sends a snapshot that its node has.
+    /// Sends the content of a snapshot or a volume that its node has.
     pub(crate) async fn send(
         &self,
         backup: &Backup,
         bucket: &Bucket,
-        snapshot: SnapshotId,
     ) -> Result<Attempted, Trouble> {
-        let row = self.db.read(|rows| rows.get(&SNAPSHOTS, snapshot))?;
-        let row = row.filter(|row| !row.deleted);
-        let row = row.ok_or_else(|| Trouble::last("its snapshot was deleted"))?;
-        if let Some(reason) = row.reason() {
-            return Err(Trouble::last(format!("its snapshot failed: {reason}")));
-        }
-        let driver = self.app.driver(&row.node);
+        let (source, node) = self.source_of(backup)?;
+        let driver = self.app.driver(&node);
         let driver = driver.ok_or_else(|| Trouble::last("its host is not known any more"))?;
         let (client, key) = self.open(bucket)?;
         let id = backup.id.to_string();
         // An earlier attempt may have left an upload.
         client.delete(&id).await?;
-        let ObjectContent { pieces, stored } = self.app.plugins().offers().make_object(snapshot);
+        let offers = self.app.plugins().offers();
+        let ObjectContent { pieces, stored } = offers.make_object(source.id());
         let mut upload = pin!(async {
             let sent = client.upload(&id, &key, pieces).await;
             if sent.is_ok() {
@@ -49,7 +93,7 @@ impl Backups {
             }
             sent
         });
-        let mut drive = pin!(self.drive(backup, driver, source_of(&row)));
+        let mut drive = pin!(self.drive(backup, driver, source));
         let sent = tokio::select! {
             biased;
             sent = &mut upload => {
@@ -66,22 +110,32 @@ impl Backups {
             }
             driven = &mut drive => {
                 // Without this, the upload would wait for a driver that has not begun.
-                self.app.plugins().offers().drop_object(snapshot);
+                offers.drop_object(source.id());
                 match (upload.await, driven) {
                     (Err(BucketError::BrokenOff), Err(trouble)) => return Err(trouble),
                     (sent, _) => sent?,
                 }
             }
         };
+        let (instance_id, volume_id, flavor, size) = match &backup.of.what {
+            BackupOf::Instance { id, flavor, size } => {
+                (id.to_string(), None, flavor.clone(), *size)
+            }
+            BackupOf::Volume { id, size_gib } => {
+                let (flavor, volume) = (String::new(), Some(id.to_string()));
+                (String::new(), volume, flavor, kept::disk(*size_gib))
+            }
+        };
         let manifest = Manifest {
             format: FORMAT,
             id: id.clone(),
-            instance_id: backup.of.instance.to_string(),
+            instance_id,
+            volume_id,
             name: backup.of.name.to_string(),
             resource_type: ResourceType::Container,
-            flavor: backup.of.flavor.clone(),
+            flavor,
             engine_kind: backup.of.engine_kind.clone(),
-            size: backup.of.size,
+            size,
             cpu_tier: backup.of.cpu_tier,
             taken_at: backup.created_at,
             tar_bytes: sent.tar_bytes,
@@ -99,16 +153,38 @@ impl Backups {
         }))
     }
 
+    /// The content of a backup, and its node.
+    fn source_of(&self, backup: &Backup) -> Result<(ContentSource, NodeId), Trouble> {
+        if let Some(id) = backup.of.volume() {
+            let row = self.db.read(|rows| rows.get(&VOLUMES, id))?;
+            let row = row.ok_or_else(|| Trouble::last("its volume is gone"))?;
+            return match row.reason() {
+                None => Ok((ContentSource::Volume(id), row.node)),
+                Some(reason) => Err(Trouble::last(reason)),
+            };
+        }
+        let BackupState::Running(Some(snapshot)) = backup.state else {
+            return Err(Trouble::last("it has no snapshot"));
+        };
+        let row = self.db.read(|rows| rows.get(&SNAPSHOTS, snapshot))?;
+        let row = row.filter(|row| !row.deleted);
+        let row = row.ok_or_else(|| Trouble::last("its snapshot was deleted"))?;
+        match row.reason() {
+            None => Ok((ContentSource::Snapshot(source_of(&row)), row.node)),
+            Some(reason) => Err(Trouble::last(format!("its snapshot failed: {reason}"))),
+        }
+    }
+
     /// Calls the driver until the content has left the node.
     async fn drive(
         &self,
         backup: &Backup,
         driver: &NodeDriver,
-        source: Source,
+        source: ContentSource,
     ) -> Result<(), Trouble> {
         let mut has_begun = false;
         loop {
-            let report = match driver.send_content(source).await {
+            let report = match source.send(driver).await {
                 Ok(report) => report,
                 Err(PluginError::RetryLater(pause)) => {
                     tokio::time::sleep(pause).await;
@@ -128,14 +204,14 @@ impl Backups {
                 }
             };
             match report.state {
-                SnapshotState::Ready(_) => return Ok(()),
-                SnapshotState::Making(words) => {
+                VolumeState::Ready(()) => return Ok(()),
+                VolumeState::Making(words) => {
                     has_begun = true;
                     self.progress.lock().insert(backup.id, words);
                 }
-                SnapshotState::Failed(why) => return Err(Trouble::last(why)),
-                SnapshotState::Absent | SnapshotState::InUse => {
-                    return Err(Trouble::now("the host does not show the snapshot"));
+                VolumeState::Failed(why) => return Err(Trouble::last(why)),
+                VolumeState::Absent | VolumeState::InUse => {
+                    return Err(Trouble::now("the host does not show the content"));
                 }
             }
             tokio::time::sleep(report.again.unwrap_or(LOOK_AGAIN)).await;

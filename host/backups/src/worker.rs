@@ -1,9 +1,10 @@
 //! The worker: it sends, verifies and removes backups, a few at a time, and repeats what failed for a while.
 
 use crate::Backups;
+use crate::create::release;
 use crate::plan::{BackupPlans, retire_for};
 use crate::rows::{BACKUPS, BUCKETS, backups_of};
-use crate::send::is_settled;
+use crate::send::{is_settled, source_id};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +12,13 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 use wharf_buckets::BucketError;
-use wharf_db::{Changes, Read as _, Rows as _, SNAPSHOTS, View};
+use wharf_db::{Changes, Rows as _, SNAPSHOTS, View};
 use wharf_domain::backup::{Backup, BackupEvent, BackupState, BackupTask, Bucket, StoredBytes};
 use wharf_domain::error::Error;
-use wharf_domain::event::{EventKind, Initiator};
+use wharf_domain::event::Initiator;
 use wharf_domain::ids::{BackupId, UserId};
-use wharf_domain::instance::Intent;
 use wharf_domain::time::Timestamp;
 use wharf_instances::plans::carry_out;
-use wharf_instances::snapshots;
 
 /// The most backups that are worked on at once: each takes a core and a disk.
 const AT_ONCE: usize = 4;
@@ -151,7 +150,7 @@ impl Backups {
                 // No pause is longer: the clock was set back.
                 let left = Some(left).filter(|left| *left <= LONGEST_PAUSE);
                 let left = left.unwrap_or_default();
-                if let BackupState::Running(snapshot) = backup.state
+                if let BackupState::Running(Some(snapshot)) = backup.state
                     && work.what == BackupTask::Send
                     && !is_settled(rows.get(&SNAPSHOTS, snapshot)?.as_ref())
                 {
@@ -174,9 +173,7 @@ impl Backups {
         };
         let working = async {
             match (work.what, &backup.state) {
-                (BackupTask::Send, BackupState::Running(snapshot)) => {
-                    self.send(&backup, &bucket, *snapshot).await
-                }
+                (BackupTask::Send, BackupState::Running(_)) => self.send(&backup, &bucket).await,
                 (BackupTask::Send, _) => Err(Trouble::last("it does not run any more")),
                 (BackupTask::Verify, _) => self.read_back(&backup, &bucket).await,
                 (BackupTask::Remove, _) => self.remove(&backup, &bucket).await,
@@ -189,8 +186,8 @@ impl Backups {
         };
         self.progress.lock().remove(&id);
         let Some(result) = result else {
-            if let BackupState::Running(snapshot) = backup.state {
-                self.app.plugins().offers().drop_object(snapshot);
+            if let Some(source) = source_id(&backup) {
+                self.app.plugins().offers().drop_object(source);
             }
             return;
         };
@@ -298,7 +295,8 @@ fn changed(
             row.reason = None;
         }
         Ok(Attempted::Sent(stored)) => {
-            changes = ended(view, &row, BackupEvent::Done)?.with(retire_for(view, &row)?);
+            changes = ended(view, &row, BackupEvent::Done)?;
+            changes = changes.with(retire_for(view, &row)?);
             row.state = BackupState::Done(*stored);
             row.reason = None;
         }
@@ -321,15 +319,8 @@ fn changed(
     Ok(changes.put(&BACKUPS, key, row))
 }
 
-/// The changes with the end of a backup that runs: its snapshot goes, and its instance has an event if it is there.
+/// The changes with the end of a backup that the user has not ended.
 fn ended(view: &View<'_>, row: &Backup, what: BackupEvent) -> Result<Changes, Error> {
-    let mut changes = Changes::none();
-    if let BackupState::Running(snapshot) = row.state {
-        changes = snapshots::delete_one(view, snapshot)?;
-    }
-    let instance = view.rows.instance(row.of.instance)?;
-    if let Some(instance) = instance.filter(|instance| instance.intent != Intent::Delete) {
-        changes = changes.record(instance, view.now, EventKind::Backup(what));
-    }
+    let changes = release(view, row, Some(what))?;
     Ok(changes.initiated(&Initiator::System))
 }

@@ -17,8 +17,12 @@ pub struct Manifest {
     pub format: u32,
     /// The id of the backup, which is in the names of its objects.
     pub id: String,
+    /// Empty for a volume.
     pub instance_id: String,
-    /// The name of the instance.
+    /// The id of the volume, if the backup is of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume_id: Option<String>,
+    /// The name of the instance or the volume.
     pub name: String,
     pub flavor: String,
     pub resource_type: ResourceType,

@@ -1,4 +1,4 @@
-//! `wharf bucket`: backups of instances in object stores of the user.
+//! `wharf bucket`: backups of instances and volumes in object stores of the user.
 
 use crate::ask_password::of_terminal;
 use crate::connection::{Connection, InstanceArgs};
@@ -43,6 +43,9 @@ pub enum BucketCommand {
         /// Only those of this instance; of a deleted one, by its UUID
         #[arg(long, value_name = "INSTANCE", add = names::instances())]
         instance: Option<String>,
+        /// Only those of this volume; of a deleted one, by its UUID
+        #[arg(long, value_name = "VOLUME", add = names::volumes())]
+        volume: Option<String>,
         #[command(flatten)]
         connection: Connection,
     },
@@ -85,15 +88,18 @@ pub struct BucketAdd {
     connection: Connection,
 }
 
-/// Send a backup of an instance to a bucket, without its volumes
+/// Send a backup of an instance to a bucket, without its volumes, or a backup of a volume
 #[derive(Args)]
 pub struct Send {
     /// Name or UUID of the instance
     #[arg(add = names::instances())]
-    instance: String,
+    name: String,
     /// Name or UUID of the bucket
     #[arg(add = names::buckets())]
     bucket: String,
+    /// The name is that of a volume
+    #[arg(long)]
+    volume: bool,
     #[command(flatten)]
     wait: BackupWait,
     #[command(flatten)]
@@ -162,10 +168,13 @@ impl BucketCommand {
             Self::Contents {
                 bucket,
                 instance,
+                volume,
                 connection,
             } => {
                 let client = connection.client()?;
-                let listed = client.list_backups(instance.as_deref(), bucket.as_deref());
+                let of = [instance, volume, bucket];
+                let [instance, volume, bucket] = of.each_ref().map(Option::as_deref);
+                let listed = client.list_backups(instance, volume, bucket);
                 connection.print(&listed.send().await?, |backups| print(&backups))
             }
             Self::Verify(verify) => verify.run().await,
@@ -239,7 +248,14 @@ impl Send {
     async fn run(self) -> Result<()> {
         let client = self.connection.client()?;
         let body = BackupRequest::new(self.bucket);
-        let begun = client.create_backup(&self.instance, &body).send().await?;
+        let begun = if self.volume {
+            client
+                .create_volume_backup(&self.name, &body)
+                .send()
+                .await?
+        } else {
+            client.create_backup(&self.name, &body).send().await?
+        };
         ended(&client, begun, &self.wait, &self.connection).await
     }
 }
@@ -310,7 +326,7 @@ fn print(backups: &[Backup]) -> Result<()> {
     let columns = [
         Text("ID"),
         Whole("STATE"),
-        Text("INSTANCE"),
+        Text("OF"),
         Text("BUCKET"),
         Number("SIZE"),
         Text("TAKEN"),
@@ -319,11 +335,13 @@ fn print(backups: &[Backup]) -> Result<()> {
         Text("REASON"),
     ];
     let row = |backup: &Backup| {
+        let volume = backup.volume_name.as_ref();
+        let volume = volume.map(|name| format!("volume {name}"));
         let mib = backup.object_bytes.map(|bytes| bytes.div_ceil(1 << 20));
         [
             backup.id.to_string(),
             backup.state.to_string(),
-            backup.instance_name.clone(),
+            or_none(volume.or_else(|| backup.instance_name.clone())),
             backup.bucket_name.clone(),
             or_none(mib.map(|mib| format!("{mib} MiB"))),
             time(Some(&backup.created_at)),

@@ -9,6 +9,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::de::DeserializeOwned;
 use std::ffi::OsStr;
 use std::time::Duration;
+use wharf_client::types::Backup;
 use wharf_client::{Client, Request};
 
 /// A shell waits for the names at each press of the key.
@@ -59,9 +60,14 @@ pub fn buckets() -> ArgValueCompleter {
 /// The completer of an argument that names a backup.
 pub fn backups() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
-        let list = fetched(|client| client.list_backups(None, None));
+        let list = fetched(|client| client.list_backups(None, None, None));
         let names = list.iter().flat_map(|list| &list.0);
-        let named = names.map(|one| (one.id.to_string(), one.instance_name.clone()));
+        let of = |one: &Backup| {
+            one.instance_name
+                .clone()
+                .or_else(|| one.volume_name.clone())
+        };
+        let named = names.map(|one| (one.id.to_string(), of(one).unwrap_or_default()));
         fitting(current, named)
     })
 }

@@ -69,6 +69,9 @@ pub struct VolumeCreate {
     /// Class of CPU of the instances that will have it
     #[arg(long, value_parser = one_of::<CpuTier, 2>(["general-purpose", "high-performance"]))]
     tier: Option<CpuTier>,
+    /// UUID of a backup of a volume, whose content the new one gets
+    #[arg(long, value_name = "UUID", add = names::backups())]
+    backup: Option<String>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -145,6 +148,7 @@ impl VolumeCreate {
     async fn run(self) -> Result<()> {
         let mut body = VolumeRequest::new(self.name, self.size);
         body.cpu_tier = self.tier;
+        body.backup = self.backup;
         let client = self.connection.client()?;
         let created = retried(|| client.create_volume(&body)).await?;
         self.connection.print(&created, print_changed)

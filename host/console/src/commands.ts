@@ -65,6 +65,7 @@ export const commands = {
     `wharf snapshot plan set ${name} ${planned(every, keep, days)}`,
   backups: (name: string) => `wharf bucket contents --instance ${name}`,
   backup: (name: string, bucket: string) => `wharf bucket send ${name} ${bucket} --wait`,
+  volumeBackup: (name: string, bucket: string) => `wharf bucket send --volume ${name} ${bucket} --wait`,
   backupPlan: (name: string, bucket: string, every: string, keep: string, days: string) =>
     `wharf bucket plan set ${name} ${bucket} ${planned(every, keep, days)}`,
   removeBackup: (id: string) => `wharf bucket discard ${id}`,

@@ -32,44 +32,13 @@ pub fn internal(error: impl Into<wharf_domain::error::Cause>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::{decode, encode};
-    use uuid::Uuid;
-    use wharf_domain::backup::{BackedUp, Backup, BackupState};
-    use wharf_domain::capacity::{CpuTier, Size};
-    use wharf_domain::ids::{BackupId, BucketId, InstanceId, UserId};
-    use wharf_domain::name::Name;
-    use wharf_domain::time::Timestamp;
+    use wharf_domain::volume::OfVolume;
 
     #[test]
-    fn a_backup_of_an_earlier_version_was_not_planned() {
-        let mut backup = Backup {
-            id: BackupId(Uuid::nil()),
-            owner: UserId(1),
-            bucket: BucketId(Uuid::nil()),
-            of: BackedUp {
-                instance: InstanceId(Uuid::nil()),
-                name: Name::generate(1),
-                flavor: "base".to_owned(),
-                cpu_tier: CpuTier::GeneralPurpose,
-                size: Size {
-                    n_vcpus: 1,
-                    mem_gib: 1,
-                    disk_size_gib: 1,
-                },
-                engine_kind: "docker".to_owned(),
-            },
-            created_at: Timestamp(1),
-            state: BackupState::Failed,
-            work: None,
-            reason: None,
-            verified_at: Some(Timestamp(2)),
-            planned: None,
-        };
-        // The last byte says that there is no time of a plan.
-        let mut row = encode(&backup).unwrap();
-        assert_eq!(row.pop(), Some(0));
-        assert_eq!(decode::<Backup>(&row).unwrap(), backup);
-        backup.planned = Some(Timestamp(3));
-        let row = encode(&backup).unwrap();
-        assert_eq!(decode::<Backup>(&row).unwrap(), backup);
+    fn a_volume_of_an_earlier_version_has_no_backup() {
+        let now = encode(&OfVolume::default()).unwrap();
+        for earlier in [&now[..], &now[..1], &[]] {
+            assert_eq!(decode::<OfVolume>(earlier).unwrap(), OfVolume::default());
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! Backups: copies of the disks of instances, outside all nodes, in buckets of their users.
+//! Backups: copies of the disks of instances and of volumes, outside all nodes, in buckets of their users.
 
 use super::capacity::{CpuTier, Size};
-use super::ids::{BackupId, BucketId, InstanceId, SnapshotId, UserId};
+use super::ids::{BackupId, BucketId, InstanceId, SnapshotId, UserId, VolumeId};
 use super::name::Name;
 use super::secret::Encrypted;
 use super::snapshot::PlanRequest;
@@ -51,32 +51,56 @@ pub struct Backup {
     /// The last time at which its content was read back and was right, by the system's clock.
     pub verified_at: Option<Timestamp>,
     /// Time of the run of a plan that made it, by Wharf's own clock. A later one of the instance has a later time.
-    // Rows of an earlier version end before it.
-    #[serde(deserialize_with = "or_none")]
     pub planned: Option<Timestamp>,
 }
 
-fn or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
-    Ok(Option::deserialize(from).unwrap_or_default())
-}
-
-/// The instance that a backup is of, as it was then.
+/// The instance or the volume that a backup is of, as it was then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackedUp {
-    pub instance: InstanceId,
+    pub what: BackupOf,
     pub name: Name,
-    pub flavor: String,
     pub cpu_tier: CpuTier,
-    pub size: Size,
     /// The kind of engine, which determines the form of the content.
     pub engine_kind: String,
+}
+
+/// The kinds of things that have backups.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BackupOf {
+    Instance {
+        id: InstanceId,
+        flavor: String,
+        size: Size,
+    },
+    Volume {
+        id: VolumeId,
+        size_gib: u32,
+    },
+}
+
+impl BackedUp {
+    /// Its instance, if it is of one.
+    pub fn instance(&self) -> Option<InstanceId> {
+        match self.what {
+            BackupOf::Instance { id, .. } => Some(id),
+            BackupOf::Volume { .. } => None,
+        }
+    }
+
+    /// Its volume, if it is of one.
+    pub fn volume(&self) -> Option<VolumeId> {
+        match self.what {
+            BackupOf::Instance { .. } => None,
+            BackupOf::Volume { id, .. } => Some(id),
+        }
+    }
 }
 
 /// The state of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackupState {
-    /// On its way, from this snapshot.
-    Running(SnapshotId),
+    /// On its way: that of an instance from this snapshot, that of a volume from the volume itself.
+    Running(Option<SnapshotId>),
     Done(StoredBytes),
     /// There is none. Objects of it may be left while there is work.
     Failed,
@@ -105,7 +129,7 @@ pub struct BackupWork {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackupTask {
-    /// Sends the snapshot.
+    /// Sends the content.
     Send,
     /// Reads the content back.
     Verify,
@@ -149,7 +173,71 @@ impl Backup {
     }
 }
 
-/// The content of a new instance that comes from a backup.
+/// A backup as rows have it until format 11, when only instances had some.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstanceBackup {
+    pub id: BackupId,
+    pub owner: UserId,
+    pub bucket: BucketId,
+    pub instance: InstanceId,
+    pub name: Name,
+    pub flavor: String,
+    pub cpu_tier: CpuTier,
+    pub size: Size,
+    pub engine_kind: String,
+    pub created_at: Timestamp,
+    pub state: InstanceBackupState,
+    pub work: Option<BackupWork>,
+    pub reason: Option<String>,
+    pub verified_at: Option<Timestamp>,
+    // Rows of a still earlier version end before it.
+    #[serde(deserialize_with = "or_none")]
+    pub planned: Option<Timestamp>,
+}
+
+/// The state of an [`InstanceBackup`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InstanceBackupState {
+    Running(SnapshotId),
+    Done(StoredBytes),
+    Failed,
+}
+
+fn or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
+    Ok(Option::deserialize(from).unwrap_or_default())
+}
+
+impl From<InstanceBackup> for Backup {
+    fn from(old: InstanceBackup) -> Self {
+        Self {
+            id: old.id,
+            owner: old.owner,
+            bucket: old.bucket,
+            of: BackedUp {
+                what: BackupOf::Instance {
+                    id: old.instance,
+                    flavor: old.flavor,
+                    size: old.size,
+                },
+                name: old.name,
+                cpu_tier: old.cpu_tier,
+                engine_kind: old.engine_kind,
+            },
+            created_at: old.created_at,
+            state: match old.state {
+                InstanceBackupState::Running(snapshot) => BackupState::Running(Some(snapshot)),
+                InstanceBackupState::Done(stored) => BackupState::Done(stored),
+                InstanceBackupState::Failed => BackupState::Failed,
+            },
+            work: old.work,
+            reason: old.reason,
+            verified_at: old.verified_at,
+            planned: old.planned,
+        }
+    }
+}
+
+/// The content of a new instance or volume that comes from a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentOf {
     pub backup: BackupId,
@@ -170,7 +258,7 @@ impl AsRef<PlanRequest> for BackupPlan {
     }
 }
 
-/// The kind of an event of an instance that is about its backups.
+/// The kind of an event of an instance or a volume that is about its backups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackupEvent {
     /// The user requested one.

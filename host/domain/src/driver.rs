@@ -265,6 +265,25 @@ pub enum SnapshotKind {
     Copied,
 }
 
+/// When a node sends the content of a volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum VolumeContent {
+    #[default]
+    Never,
+    /// While no instance that runs writes it.
+    AtRest,
+    AtAnyTime,
+}
+
+/// A volume that a node is asked to make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewVolume {
+    pub id: VolumeId,
+    pub size_gib: u32,
+    /// Its content comes from a backup.
+    pub fetched: bool,
+}
+
 /// The features of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "mirrors the WIT record")]
@@ -295,6 +314,8 @@ pub struct Features {
     pub snapshots: SnapshotKind,
     /// Whether the content of containers moves between this node and others of its kind.
     pub content: bool,
+    /// When the content of volumes is sent to backups.
+    pub volume_content: VolumeContent,
 }
 
 /// The result of probing a node.

@@ -1,5 +1,6 @@
 //! Data on a node that has a row of its own: a volume or a snapshot. The row is its claim too.
 
+use super::backup::BackupEvent;
 use super::capacity::{CpuTier, Size};
 use super::event::EventKind;
 use super::ids::{InstanceId, NodeId, UserId};
@@ -42,6 +43,11 @@ pub trait KeptKind:
 
     /// The words for the owner.
     fn reason(failure: KeptFailure) -> &'static str;
+
+    /// Why it is of no use if the node cannot make it.
+    fn not_made(&self) -> KeptFailure {
+        KeptFailure::NotMade
+    }
 }
 
 /// The database row. It stays until the node was seen without the data.
@@ -90,6 +96,8 @@ pub enum KeptFailure {
     Missing,
     /// The node has failed for good.
     Lost,
+    /// The content of its backup did not come to the node.
+    NoContent,
 }
 
 /// The state as the user sees it.
@@ -127,6 +135,8 @@ pub enum KeptEvent {
     Planned,
     /// A plan deleted the snapshot.
     Retired,
+    /// An event about a backup of the volume.
+    Backup(BackupEvent),
 }
 
 impl KeptStatus {

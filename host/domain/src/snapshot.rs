@@ -61,7 +61,7 @@ impl KeptKind for OfSnapshot {
 
     fn reason(failure: KeptFailure) -> &'static str {
         match failure {
-            KeptFailure::NotMade => {
+            KeptFailure::NotMade | KeptFailure::NoContent => {
                 "The host could not take the snapshot. Delete it and take another one; if that fails too, ask \
                  the operator, whose log has the reason."
             }

@@ -1,22 +1,42 @@
 //! The volume: a disk with a name of its own on one node. It outlives the instances that have it.
 
+use super::backup::ContentOf;
 use super::capacity::CpuTier;
 use super::event::EventKind;
-use super::ids::VolumeId;
+use super::ids::{BackupId, VolumeId};
 use super::kept::{Kept, KeptEvent, KeptFailure, KeptKind, KeptStatus};
 use super::name::Name;
 use super::quota::QuotaUsage;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The most volumes of one instance.
 pub const MAX_MOUNTS: usize = 8;
 
-/// A volume. Its row has nothing that other kept data lacks.
+/// A volume.
 pub type Volume = Kept<OfVolume>;
 
-/// The kind of volumes.
+/// The part of a volume's row that other kept data lacks. Rows of an earlier version end before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfVolume {
+    /// The backup that copies it now.
+    #[serde(deserialize_with = "or_none")]
+    pub copy: Option<VolumeCopy>,
+    /// The backup that it is made from.
+    #[serde(deserialize_with = "or_none")]
+    pub content: Option<ContentOf>,
+}
+
+/// A backup of a volume that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OfVolume;
+pub struct VolumeCopy {
+    pub backup: BackupId,
+    /// Whether no instance may write the volume meanwhile.
+    pub at_rest: bool,
+}
+
+fn or_none<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    Ok(Option::deserialize(from).unwrap_or_default())
+}
 
 impl KeptKind for OfVolume {
     type Id = VolumeId;
@@ -39,8 +59,19 @@ impl KeptKind for OfVolume {
         None
     }
 
+    fn not_made(&self) -> KeptFailure {
+        match self.content {
+            Some(_) => KeptFailure::NoContent,
+            None => KeptFailure::NotMade,
+        }
+    }
+
     fn reason(failure: KeptFailure) -> &'static str {
         match failure {
+            KeptFailure::NoContent => {
+                "The content of its backup did not come to the host. Verify the backup, delete the volume, and \
+                 create it again with this backup or another one."
+            }
             KeptFailure::NotMade => {
                 "The host could not make the volume. Delete it and create it again; if that fails too, ask \
                  the operator, whose log has the reason."
@@ -148,6 +179,8 @@ pub struct VolumeRequest {
     pub name: Name,
     pub size_gib: u32,
     pub cpu_tier: CpuTier,
+    /// The backup that has its content; none if it is empty.
+    pub content: Option<ContentOf>,
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{debug, warn};
-use wharf_domain::ids::SnapshotId;
+use wharf_domain::ids::InstanceId;
 use wharf_domain::secret::InstanceSecrets;
 use wharf_requests::{CallScope, Purpose, Rendered, RenderedBody, RequestRefusal, SnapshotPurpose};
 
@@ -96,7 +96,7 @@ impl EngineAccess {
         self.node.jobs.poll(outgoing, &self.node.transport)
     }
 
-    /// Begins a transfer for the call's instance or snapshot, or offers the instance's content to the engine of another
+    /// Begins a transfer for the call's instance, snapshot or volume, or offers the instance's content to the engine of another
     /// node.
     pub fn begin_transfer(&mut self, request: &EngineRequest) -> Result<(), EngineError> {
         let key = self.transfer_key()?;
@@ -105,16 +105,17 @@ impl EngineAccess {
         } = request;
         let targets = self.node.requests.transfer(&self.scope, name, arguments);
         let targets = self.logged(request, targets)?;
-        let node = &self.node;
+        let (node, is_volume) = (&self.node, self.scope.volume.is_some());
         let own = |targets| TransferSource {
             transport: node.transport.clone(),
             targets,
+            is_volume,
         };
         let sent = self.sent();
         let source = match (targets.source, &targets.write) {
-            (Some(source), None) if let Some(snapshot) = sent => {
-                debug!(snapshot = key, "the content of a snapshot leaves");
-                let object = node.offers.take_object(snapshot)?;
+            (Some(source), None) if let Some(sent) = sent => {
+                debug!(of = key, "the content of a snapshot or a volume leaves");
+                let object = node.offers.take_object(sent)?;
                 return node.transfers.transfer_out(&key, own(source), object);
             }
             (Some(source), None) => {
@@ -131,40 +132,49 @@ impl EngineAccess {
             write,
             image: targets.image,
             kept: targets.kept,
+            is_volume,
         };
         node.transfers.transfer(&key, source, target)
     }
 
-    /// The progress of the transfer of the call's instance.
+    /// The progress of the call's transfer.
     pub fn transfer_state(&self) -> Result<Option<JobState>, EngineError> {
         Ok(self.node.transfers.state(&self.transfer_key()?))
     }
 
-    /// Ends the transfer of the call's instance.
+    /// Ends the call's transfer.
     pub fn end_transfer(&self) -> Result<(), EngineError> {
         self.node.transfers.end(&self.transfer_key()?);
         Ok(())
     }
 
-    /// The key of the call's transfer: the snapshot that is sent, or else the instance. A call that changes nothing has
+    /// The key of the call's transfer: the snapshot or the volume, or else the instance. A call that changes nothing has
     /// none.
     fn transfer_key(&self) -> Result<String, EngineError> {
-        let snapshot = self.sent().map(|snapshot| snapshot.to_string());
-        let key = snapshot.or_else(|| self.instance());
+        let volume = self
+            .scope
+            .volume
+            .as_ref()
+            .map(|volume| volume.id.to_string());
+        let sent = self.sent().map(|sent| sent.to_string());
+        let key = sent.or(volume).or_else(|| self.instance());
         key.filter(|_| self.scope.changes).ok_or_else(|| {
-            EngineError::Refused("a transfer in a call that changes no instance".into())
+            EngineError::Refused("a transfer in a call that changes nothing of its own".into())
         })
     }
 
-    /// The snapshot whose content the call sends, or which it removes.
-    fn sent(&self) -> Option<SnapshotId> {
+    /// The snapshot whose content the call sends or which it removes, or the volume whose content it sends.
+    fn sent(&self) -> Option<InstanceId> {
+        if let Some(volume) = self.scope.volume.as_ref().filter(|volume| volume.is_sent) {
+            return Some(volume.id.into());
+        }
         let snapshot = self.scope.snapshot.filter(|snapshot| {
             matches!(
                 snapshot.purpose,
                 SnapshotPurpose::Send | SnapshotPurpose::Drop
             )
         });
-        snapshot.map(|snapshot| snapshot.of.snapshot)
+        snapshot.map(|snapshot| snapshot.of.snapshot.into())
     }
 
     /// The id of the call's instance.

@@ -1,5 +1,6 @@
-//! Offers: the content for an instance, until an engine takes it. It leaves the engine of another node, or comes from
-//! an object. The objects that take the content of snapshots wait here as well. No guest learns anything of either.
+//! Offers: the content for an instance or a volume, until an engine takes it. It leaves the engine of another node, or
+//! comes from an object. The objects that take the content of snapshots and volumes wait here as well. Each of them has
+//! the id that an instance in its place would have. No guest learns anything of either.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +11,7 @@ use super::transfer::{ContentSource, TransferSource};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use wharf_domain::ids::{InstanceId, SnapshotId};
+use wharf_domain::ids::InstanceId;
 
 /// How long the offer of an engine may be taken. The content of an object is offered until its owner withdraws it.
 const FRESH: Duration = Duration::from_secs(10 * 60);
@@ -20,9 +21,9 @@ const MAX_OFFERS: usize = 1024;
 /// The offers of all nodes.
 #[derive(Debug, Default)]
 pub struct Offers {
-    by_instance: Mutex<HashMap<String, Offer>>,
-    /// The objects for the content of snapshots.
-    by_snapshot: Mutex<HashMap<SnapshotId, ObjectTarget>>,
+    by_taker: Mutex<HashMap<String, Offer>>,
+    /// The objects for the content of snapshots and volumes.
+    by_source: Mutex<HashMap<InstanceId, ObjectTarget>>,
 }
 
 #[derive(Debug)]
@@ -40,53 +41,48 @@ impl Offer {
 }
 
 impl Offers {
-    /// Offers the content of an object for an instance, in place of an earlier offer.
+    /// Offers the content of an object for an instance or a volume, in place of an earlier offer.
     pub fn put_object(
         &self,
-        instance: InstanceId,
+        taker: InstanceId,
         kind: &str,
         object: ObjectSource,
     ) -> Result<(), EngineError> {
         let source = ContentSource::Object(object);
-        self.offer(instance.to_string(), kind.to_owned(), source)
+        self.offer(taker.to_string(), kind.to_owned(), source)
     }
 
-    /// Whether the content for an instance waits for an engine.
-    pub fn waits(&self, instance: InstanceId) -> bool {
-        self.by_instance.lock().contains_key(&instance.to_string())
+    /// Whether the content for an instance or a volume waits for an engine.
+    pub fn waits(&self, taker: InstanceId) -> bool {
+        self.by_taker.lock().contains_key(&taker.to_string())
     }
 
-    /// Withdraws the content for an instance, if no engine has taken it.
-    pub fn withdraw(&self, instance: InstanceId) {
-        self.by_instance.lock().remove(&instance.to_string());
+    /// Withdraws the content for an instance or a volume, if no engine has taken it.
+    pub fn withdraw(&self, taker: InstanceId) {
+        self.by_taker.lock().remove(&taker.to_string());
     }
 
-    /// Makes an object that takes the content of a snapshot, in place of an earlier object.
-    pub fn make_object(&self, snapshot: SnapshotId) -> ObjectContent {
+    /// Makes an object that takes the content of a snapshot or a volume, in place of an earlier object.
+    pub fn make_object(&self, source: InstanceId) -> ObjectContent {
         let (target, content) = ObjectTarget::new();
-        self.by_snapshot.lock().insert(snapshot, target);
+        self.by_source.lock().insert(source, target);
         content
     }
 
-    /// Drops the object for a snapshot, if no engine has taken it.
-    pub fn drop_object(&self, snapshot: SnapshotId) {
-        self.by_snapshot.lock().remove(&snapshot);
+    /// Drops the object for a snapshot or a volume, if no engine has taken it.
+    pub fn drop_object(&self, source: InstanceId) {
+        self.by_source.lock().remove(&source);
     }
 
-    /// Takes the object for a snapshot.
-    pub fn take_object(&self, snapshot: SnapshotId) -> Result<ObjectTarget, EngineError> {
-        let object = self.by_snapshot.lock().remove(&snapshot);
+    /// Takes the object for a snapshot or a volume.
+    pub fn take_object(&self, source: InstanceId) -> Result<ObjectTarget, EngineError> {
+        let object = self.by_source.lock().remove(&source);
         object.ok_or_else(|| EngineError::Unreachable("nothing takes the content".to_owned()))
     }
 
-    /// Takes the object with the content for an instance. A simulation without engines calls this.
-    pub fn take_source(&self, instance: InstanceId) -> Option<ObjectSource> {
-        match self
-            .by_instance
-            .lock()
-            .remove(&instance.to_string())?
-            .source
-        {
+    /// Takes the object with the content for an instance or a volume. A simulation without engines calls this.
+    pub fn take_source(&self, taker: InstanceId) -> Option<ObjectSource> {
+        match self.by_taker.lock().remove(&taker.to_string())?.source {
             ContentSource::Object(object) => Some(object),
             ContentSource::Engine(_) => None,
         }
@@ -108,7 +104,7 @@ impl Offers {
         kind: String,
         source: ContentSource,
     ) -> Result<(), EngineError> {
-        let mut offers = self.by_instance.lock();
+        let mut offers = self.by_taker.lock();
         offers.retain(|_, offer| offer.is_fresh());
         if offers.len() >= MAX_OFFERS && !offers.contains_key(&instance) {
             let why = format!("{MAX_OFFERS} instances are on their way between engines");
@@ -125,7 +121,7 @@ impl Offers {
 
     /// Takes the offer of an instance for an engine of this kind.
     pub(super) fn take(&self, instance: &str, kind: &str) -> Result<ContentSource, EngineError> {
-        let offer = self.by_instance.lock().remove(instance);
+        let offer = self.by_taker.lock().remove(instance);
         let offer = offer.filter(Offer::is_fresh);
         let offer =
             offer.ok_or_else(|| EngineError::Unreachable("nothing offers the content".into()))?;

@@ -71,6 +71,8 @@ pub struct Rewrite {
     pub root: Option<String>,
     /// Whether the target is empty. It has no mounts yet.
     pub into_empty: bool,
+    /// Whether the content is that of a volume, of which no directory is special.
+    pub is_volume: bool,
     /// The form that the target takes.
     pub form: Option<ImageForm>,
 }
@@ -109,6 +111,7 @@ pub struct TarStream {
     is_foreign: bool,
     root: Option<Vec<u8>>,
     into_empty: bool,
+    is_volume: bool,
     zero_blocks: u8,
 }
 
@@ -123,6 +126,7 @@ impl TarStream {
             is_foreign: rewrite.is_foreign,
             root: rewrite.root.clone().map(String::into_bytes),
             into_empty: rewrite.into_empty,
+            is_volume: rewrite.is_volume,
             ..Self::default()
         };
         for name in &rewrite.gone {
@@ -139,7 +143,7 @@ impl TarStream {
 
     /// The usual top-level directories that the archive does not have.
     pub fn lacking(&self) -> impl Iterator<Item = &'static str> {
-        let has = |name: &str| self.emptied.contains(name.as_bytes());
+        let has = |name: &str| self.is_volume || self.emptied.contains(name.as_bytes());
         USUAL.into_iter().filter(move |name| !has(name))
     }
 
@@ -276,7 +280,7 @@ impl TarStream {
             }
             return Ok(());
         }
-        let name = at_the_top(&path).filter(|_| kind.is_dir());
+        let name = at_the_top(&path).filter(|_| kind.is_dir() && !self.is_volume);
         let emptied = match name {
             Some(name) => self.empty(name, out)?,
             None => false,

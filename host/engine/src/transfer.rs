@@ -1,5 +1,5 @@
 //! Transfers: the content of one container goes into another, on the same engine or on that of another node, or
-//! between a container and an object. It passes through the host in pieces; no guest, file or image stores it.
+//! between a container or a volume and an object. It passes through the host in pieces; no guest, file or image stores it.
 
 use super::changes::ChangeListReader;
 use super::image_form::ImageForm;
@@ -29,14 +29,15 @@ pub enum ContentSource {
     Object(ObjectSource),
 }
 
-/// The container that a transfer reads.
+/// The container or the volume that a transfer reads.
 #[derive(Debug)]
 pub struct TransferSource {
     pub transport: Transport,
     pub targets: SourceTargets,
+    pub is_volume: bool,
 }
 
-/// The container that a transfer writes.
+/// The container or the volume that a transfer writes.
 #[derive(Debug)]
 pub struct TransferTarget {
     pub transport: Transport,
@@ -46,6 +47,8 @@ pub struct TransferTarget {
     pub image: Vec<(String, String)>,
     /// Paths with mounts, whose content stays.
     pub kept: Vec<String>,
+    /// An empty one.
+    pub is_volume: bool,
 }
 
 /// Runs a transfer. The result is the response of the writing request, or the first unsuccessful one
@@ -62,6 +65,8 @@ pub async fn carry(
     };
     let mut rewrite = Rewrite {
         kept: to.kept,
+        into_empty: to.is_volume,
+        is_volume: to.is_volume,
         ..Rewrite::default()
     };
     if !to.image.is_empty() {
@@ -97,7 +102,7 @@ pub async fn carry(
     ended(piped, &transferred).await
 }
 
-/// Runs a transfer from a container to an object. The result is a response without a body, or the first unsuccessful
+/// Runs a transfer from a container or a volume to an object. The result is a response without a body, or the first unsuccessful
 /// one of the engine.
 pub async fn carry_out(
     from: TransferSource,
@@ -113,6 +118,7 @@ pub async fn carry_out(
         let read = get(from.targets.read);
         let rewrite = Rewrite {
             into_empty: true,
+            is_volume: from.is_volume,
             root: from.targets.root,
             ..Rewrite::default()
         };

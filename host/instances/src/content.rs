@@ -1,4 +1,4 @@
-//! Content of new instances that comes from backups.
+//! Content of new instances and volumes that comes from backups.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -9,10 +9,12 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 use wharf_db::{INSTANCES, Rows, Table, View, tables};
 use wharf_domain::backup::{Backup, ContentOf};
+use wharf_domain::driver::VolumeContent;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{BackupId, InstanceId, NodeId, UserId};
 use wharf_domain::instance::{Instance, Intent};
-use wharf_engine::{ObjectSource, Offers};
+use wharf_engine::{EngineError, ObjectSource, Offers};
+use wharf_plugin::NodeDriver;
 
 /// The most contents of backups that come to nodes at once.
 pub(crate) const AT_ONCE: usize = 4;
@@ -62,7 +64,7 @@ pub trait ContentStore: Send + Sync {
         wanted: Option<BackupId>,
     ) -> Result<Option<Backup>, Error>;
 
-    /// Opens the content of a new instance of a user.
+    /// Opens the content of a new instance or volume of a user.
     async fn open(&self, owner: UserId, content: &ContentOf)
     -> Result<OpenContent, ContentFailure>;
 }
@@ -76,16 +78,46 @@ pub struct OpenContent {
 
 /// Content that a node takes. It is offered until this is dropped.
 pub(crate) struct IncomingContent {
-    pub instance: InstanceId,
-    pub failure: ContentFailures,
-    pub offers: Arc<Offers>,
+    taker: InstanceId,
+    failures: ContentFailures,
+    offers: Arc<Offers>,
     /// The place among those that come at once.
-    pub _place: OwnedSemaphorePermit,
+    _place: OwnedSemaphorePermit,
+}
+
+impl IncomingContent {
+    /// Offers content to the engine of an instance, or to that of a volume.
+    pub(crate) fn offer(
+        taker: InstanceId,
+        engine_kind: &str,
+        opened: OpenContent,
+        offers: &Arc<Offers>,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Self, EngineError> {
+        let OpenContent { source, failure } = opened;
+        offers.put_object(taker, engine_kind, source)?;
+        Ok(Self {
+            taker,
+            failures: failure,
+            offers: Arc::clone(offers),
+            _place: place,
+        })
+    }
+
+    /// Whether no engine has taken it.
+    pub(crate) fn is_offered(&self) -> bool {
+        self.offers.waits(self.taker)
+    }
+
+    /// Why it has ended early.
+    pub(crate) fn failure(&self) -> Option<ContentFailure> {
+        self.failures.borrow().clone()
+    }
 }
 
 impl Drop for IncomingContent {
     fn drop(&mut self) {
-        self.offers.withdraw(self.instance);
+        self.offers.withdraw(self.taker);
     }
 }
 
@@ -142,17 +174,43 @@ impl super::App {
 
     /// These nodes, after a moment for those that were not looked at since the start of the server.
     pub async fn content_nodes_seen(&self) -> ContentNodes {
-        let looks = async {
-            for (node, driver) in &self.drivers {
-                if driver.has_content() {
-                    self.nodes.first_look(node).await;
-                }
-            }
-        };
-        let all_seen = timeout(FIRST_LOOK, looks).await.is_ok();
+        let all_seen = self.looked_at(|driver| driver.has_content()).await;
         ContentNodes {
             kinds: self.content_nodes(),
             all_seen,
         }
+    }
+
+    /// The nodes that send and take the content of volumes, with the kinds of their engines and the times at which
+    /// they send it.
+    pub fn volume_nodes(&self) -> BTreeMap<NodeId, (String, VolumeContent)> {
+        let drivers = self.drivers.iter().filter_map(|(node, driver)| {
+            let content = self.nodes.features(node)?.volume_content;
+            let kind = driver.engine_kind().to_owned();
+            (content != VolumeContent::Never).then(|| (node.clone(), (kind, content)))
+        });
+        drivers.collect()
+    }
+
+    /// These nodes, after a moment for those that were not looked at since the start of the server.
+    pub async fn volume_nodes_seen(&self) -> ContentNodes {
+        let all_seen = self.looked_at(|driver| driver.has_volumes()).await;
+        let nodes = self.volume_nodes().into_iter();
+        ContentNodes {
+            kinds: nodes.map(|(node, (kind, _))| (node, kind)).collect(),
+            all_seen,
+        }
+    }
+
+    /// Waits a moment for the first looks at nodes. Returns whether all have ended.
+    async fn looked_at(&self, which: impl Fn(&NodeDriver) -> bool) -> bool {
+        let looks = async {
+            for (node, driver) in &self.drivers {
+                if which(driver) {
+                    self.nodes.first_look(node).await;
+                }
+            }
+        };
+        timeout(FIRST_LOOK, looks).await.is_ok()
     }
 }

@@ -450,6 +450,7 @@ fn kept_message<K: KeptKind>(what: &KeptEvent) -> String {
         KeptEvent::Deleted => format!("The {word} was deleted with its data."),
         KeptEvent::Retired => format!("The plan deleted the {word}, because it keeps newer ones."),
         KeptEvent::BillCorrected { nano_usd, reason } => bill_corrected(*nano_usd, reason),
+        KeptEvent::Backup(what) => backup_message(what),
     }
 }
 

@@ -52,8 +52,14 @@ impl SharedInventory {
     }
 
     /// A node for a new volume, or the largest size that a node has room for; `None` if no node makes volumes.
-    pub fn place_volume(&self, size_gib: u32, cpu_tier: CpuTier) -> Result<NodeId, Option<u32>> {
-        self.inventory.lock().place_volume(size_gib, cpu_tier)
+    pub fn place_volume(
+        &self,
+        size_gib: u32,
+        cpu_tier: CpuTier,
+        among: Option<&[NodeId]>,
+    ) -> Result<NodeId, Option<u32>> {
+        let inventory = self.inventory.lock();
+        inventory.place_volume(size_gib, cpu_tier, among)
     }
 
     /// Whether a node that would take new instances does not hold the sizes of disks.

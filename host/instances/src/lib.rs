@@ -81,7 +81,7 @@ use wharf_db::{Changes, Db, FeatureTables, Read, View};
 use wharf_domain::audit::Origin;
 use wharf_domain::driver::PluginError;
 use wharf_domain::error::Error;
-use wharf_domain::ids::{InstanceId, NodeId, SnapshotId};
+use wharf_domain::ids::{InstanceId, NodeId, SnapshotId, VolumeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
 use wharf_domain::time::Timestamp;
 use wharf_ground::caller::Caller;
@@ -140,6 +140,8 @@ pub struct App {
     pub(crate) flavor_images: ArcSwap<Vec<flavor_images::FlavorImages>>,
     /// The progress of snapshots that are being made.
     pub(crate) snapshot_progress: Mutex<BTreeMap<SnapshotId, String>>,
+    /// The progress of volumes that are being made.
+    pub(crate) volume_progress: Mutex<BTreeMap<VolumeId, String>>,
     pub(crate) nodes: Nodes,
     pub(crate) inventory: SharedInventory,
     pub(crate) clock: Clock,
@@ -211,6 +213,7 @@ impl App {
             growing: growing::Growing::default(),
             flavor_images: ArcSwap::default(),
             snapshot_progress: Mutex::default(),
+            volume_progress: Mutex::default(),
             guests: parts.guests,
             nudge,
             drains: Notify::new(),

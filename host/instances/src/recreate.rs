@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use wharf_db::{Changes, Read, View};
 use wharf_domain::audit::Origin;
-use wharf_domain::backup::{Backup, ContentOf};
+use wharf_domain::backup::{Backup, BackupOf, ContentOf};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::EventKind;
 use wharf_domain::ids::{BackupId, InstanceId};
@@ -119,9 +119,11 @@ impl Recreation {
         let store = self.store.as_ref().ok_or(Error::Overloaded)?;
         let found = store.backup(view, of, wanted)?;
         let found = found.ok_or_else(|| FieldErrors::one("backup", none))?;
-        if of.resource_type != ResourceType::Container
-            || found.of.size.disk_size_gib > of.size.disk_size_gib
-        {
+        let fits = match &found.of.what {
+            BackupOf::Instance { size, .. } => size.disk_size_gib <= of.size.disk_size_gib,
+            BackupOf::Volume { .. } => false,
+        };
+        if of.resource_type != ResourceType::Container || !fits {
             return Err(
                 FieldErrors::one("backup", "is larger than the disk of this instance").into(),
             );

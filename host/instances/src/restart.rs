@@ -70,8 +70,17 @@ impl App {
                     needed: "shut_off or exited",
                 });
             }
-            if let Usable::No(name) = usable(view.rows, id)? {
-                let text = format!("volume {name} of this instance is in the state error");
+            let unusable = match usable(view.rows, id)? {
+                Usable::No(name) => Some(format!(
+                    "volume {name} of this instance is in the state error"
+                )),
+                Usable::Copied(name) => Some(format!(
+                    "a backup of volume {name} is running, which this instance would write; wait for its end, or \
+                     delete the backup"
+                )),
+                Usable::Yes | Usable::Soon => None,
+            };
+            if let Some(text) = unusable {
                 return Err(Error::Refused(text));
             }
             if instance.intent == Intent::Start {

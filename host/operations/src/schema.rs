@@ -1,6 +1,7 @@
 //! The tables of all crates, and the steps that led to their present rows.
 
 use wharf_accounts::key_rows::{KEYS, take_metrics_from_users};
+use wharf_backups::admit_volumes;
 use wharf_db::{DbSchema, MigrationStep};
 use wharf_ground::users::write_canonical_addresses;
 use wharf_instances::labels;
@@ -38,6 +39,10 @@ pub static SCHEMA: DbSchema = DbSchema {
         MigrationStep {
             done: "gave the limits of users the quantities of snapshots",
             run: limit_snapshots,
+        },
+        MigrationStep {
+            done: "gave backups the form that those of volumes fit into",
+            run: admit_volumes,
         },
     ],
 };

@@ -6,7 +6,9 @@ use super::convert::volumes as convert;
 use super::driver::{CallOptions, GuestDriver};
 use super::driver_calls::DriverCalls as _;
 use async_trait::async_trait;
-use wharf_domain::driver::{DriverTarget, Limits, ObservedVolume, PluginError, VolumeReport};
+use wharf_domain::driver::{
+    DriverTarget, Limits, NewVolume, ObservedVolume, PluginError, VolumeReport,
+};
 use wharf_domain::ids::VolumeId;
 use wharf_engine::CallScope;
 
@@ -21,13 +23,17 @@ pub trait VolumeCalls {
     /// [`Features::volumes`]: wharf_domain::driver::Features::volumes
     fn has_volumes(&self) -> bool;
 
-    /// Moves a volume a step towards `ready`. `images` are references of the operator's blueprints.
+    /// Moves a volume a step towards `ready`. `images` are references of the operator's blueprints. The content of a
+    /// fetched one comes from the object that is offered for it.
     async fn make_volume(
         &self,
-        id: VolumeId,
-        size_gib: u32,
+        volume: &NewVolume,
         images: &[String],
     ) -> Result<VolumeReport, PluginError>;
+
+    /// Sends the content of a volume to its object, or reports the progress. The volume is ready once the object has
+    /// everything.
+    async fn send_volume(&self, id: VolumeId) -> Result<VolumeReport, PluginError>;
 
     /// Removes a volume with its content.
     async fn unmake_volume(&self, id: VolumeId) -> Result<VolumeReport, PluginError>;
@@ -50,16 +56,21 @@ impl VolumeCalls for GuestDriver {
 
     async fn make_volume(
         &self,
-        id: VolumeId,
-        size_gib: u32,
+        volume: &NewVolume,
         images: &[String],
     ) -> Result<VolumeReport, PluginError> {
         let Some(pre) = self.plugin.with_volumes.clone() else {
             return Err(unsupported());
         };
+        let NewVolume {
+            id,
+            size_gib,
+            fetched,
+        } = *volume;
         let given = wit::Volume {
             id: id.to_string(),
             size_gib,
+            fetched,
         };
         let scope = CallScope::make_volume(&self.installation, id, size_gib, images);
         let images = images.to_vec();
@@ -67,6 +78,21 @@ impl VolumeCalls for GuestDriver {
             let guest = pre.instantiate_async(&mut store).await?;
             let volumes = guest.wharf_plugin_volumes();
             volumes.call_make(&mut store, &node, &given, &images).await
+        });
+        Ok(convert::report(report.await?))
+    }
+
+    async fn send_volume(&self, id: VolumeId) -> Result<VolumeReport, PluginError> {
+        let Some(pre) = self.plugin.with_volumes.clone() else {
+            return Err(unsupported());
+        };
+        let given = id.to_string();
+        let scope = CallScope::send_volume(&self.installation, id);
+        let options = self.changes("send-volume", scope);
+        let report = self.enter(options, |mut store, node| async move {
+            let guest = pre.instantiate_async(&mut store).await?;
+            let volumes = guest.wharf_plugin_volumes();
+            volumes.call_send_volume(&mut store, &node, &given).await
         });
         Ok(convert::report(report.await?))
     }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 pub struct Calls(u16);
 
 /// The words of a request file, with their kinds. A later word may be a part of an earlier one.
-const WORDS: [(&str, Calls, &str); 13] = [
+const WORDS: [(&str, Calls, &str); 14] = [
     ("node", Calls(0b111), "a call about the whole node"),
     ("survey", Calls(0b10), "the survey of the node"),
     ("mark", Calls::MARK, "the call that marks the store"),
@@ -34,6 +34,11 @@ const WORDS: [(&str, Calls, &str); 13] = [
         "send",
         Calls::SEND,
         "the call that sends a snapshot's content",
+    ),
+    (
+        "send-volume",
+        Calls::SEND_VOLUME,
+        "the call that sends a volume's content",
     ),
 ];
 
@@ -70,7 +75,7 @@ impl TryFrom<CallsToml> for Calls {
 }
 
 impl Calls {
-    pub const ALL: Self = Self(0b1_1111_1111_1111);
+    pub const ALL: Self = Self(0b11_1111_1111_1111);
     pub const MARK: Self = Self(0b100);
     pub const INSTANCE: Self = Self(0b1_1110_0111_1000);
     pub const CHANGE: Self = Self(0b1010_0111_0000);
@@ -83,15 +88,18 @@ impl Calls {
     pub const DROP: Self = Self(0b100_0000_0000);
     pub const RESTORE: Self = Self(0b1000_0000_0000);
     pub const SEND: Self = Self(0b1_0000_0000_0000);
+    pub const SEND_VOLUME: Self = Self(0b10_0000_0000_0000);
+    pub const WITH_VOLUME: Self = Self(0b10_0001_1000_0000);
     pub const WITH_SNAPSHOT: Self = Self(0b1_1110_0010_0000);
 
     /// The kind of the call with this scope.
     fn of(scope: &CallScope) -> Self {
         if let Some(volume) = &scope.volume {
-            return Self(match volume.creation {
-                Some(_) => Self::MAKE.0,
-                None => 0b1000_0000,
-            });
+            return match volume.creation {
+                Some(_) => Self::MAKE,
+                None if volume.is_sent => Self::SEND_VOLUME,
+                None => Self(0b1000_0000),
+            };
         }
         match scope.snapshot.map(|snapshot| snapshot.purpose) {
             Some(SnapshotPurpose::Take) => return Self::TAKE,

@@ -189,9 +189,8 @@ impl Document {
             transfer.calls,
         );
         here.arguments(&transfer.arguments)?;
-        // A backup reads a snapshot, which has no changes.
-        let is_sent = Calls::SEND.includes(transfer.calls);
-        let tells_all = transfer.changes.is_some() || transfer.root.is_some() || is_sent;
+        // A backup reads a snapshot or a volume, which have no changes.
+        let tells_all = transfer.changes.is_some() || transfer.root.is_some() || transfer.is_sent();
         if transfer.read.is_some() != tells_all {
             return Err("changes: comes with read, and read with it".to_owned());
         }

@@ -3,7 +3,6 @@
 use super::RequestFile;
 use super::argument::{Argument, Form};
 use super::body_node::{BodyNode, Case, Member};
-use super::call::Calls;
 use super::file::{DeclaredBody, Document, ImageFile, RequestDeclaration, Transfer};
 use super::setting::shown;
 use super::show::escaped;
@@ -143,7 +142,7 @@ impl Lines {
             let target = target.as_ref().map(Template::to_string);
             target.unwrap_or_else(|| other.to_owned())
         };
-        let other = if Calls::SEND.includes(transfer.calls) {
+        let other = if transfer.is_sent() {
             "a backup"
         } else {
             "an engine of another node"

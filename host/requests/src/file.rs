@@ -109,6 +109,11 @@ pub struct Transfer {
 }
 
 impl Transfer {
+    /// Whether its content goes to the host.
+    pub fn is_sent(&self) -> bool {
+        Calls::SEND.includes(self.calls) || Calls::SEND_VOLUME.includes(self.calls)
+    }
+
     /// Its targets, with their keys.
     pub fn targets(&self) -> impl Iterator<Item = (&'static str, &Template)> {
         let targets = [

@@ -64,7 +64,7 @@ fn host(name: &str) -> Option<(ValueType, Calls)> {
             (ValueType::Number, Calls::CHANGE)
         }
         "ports" | MOUNTS => (ValueType::List, Calls::CHANGE),
-        "volume.id" => (ValueType::Text, Calls::VOLUME),
+        "volume.id" => (ValueType::Text, Calls::WITH_VOLUME),
         "volume.size_gib" | "volume.size_bytes" => (ValueType::Number, Calls::MAKE),
         "snapshot.id" | "snapshot.instance" => (ValueType::Text, Calls::WITH_SNAPSHOT),
         "snapshot.incarnation" => (ValueType::Number, Calls::WITH_SNAPSHOT),

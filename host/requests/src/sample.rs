@@ -56,7 +56,7 @@ struct SampleToml {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 enum Call {
     Node,
     Survey,
@@ -71,6 +71,7 @@ enum Call {
     Drop,
     Restore,
     Send,
+    SendVolume,
 }
 
 #[derive(Deserialize)]
@@ -169,6 +170,9 @@ impl SampleToml {
                 self.volume.size_gib,
                 &self.images,
             ),
+            Call::SendVolume => {
+                CallScope::send_volume(&self.installation, volume(&self.volume.id)?)
+            }
             _ => CallScope::read(&self.installation, tag),
         };
         let call = self.call;

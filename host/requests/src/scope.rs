@@ -44,6 +44,8 @@ pub struct VolumeScope {
     pub id: VolumeId,
     /// The permitted creation, in `make`.
     pub creation: Option<VolumeCreation>,
+    /// Whether the call sends its content.
+    pub is_sent: bool,
 }
 
 /// The permitted creation of a volume.
@@ -172,23 +174,36 @@ impl CallScope {
 
     /// The call that makes a volume.
     pub fn make_volume(installation: &str, id: VolumeId, size_gib: u32, images: &[String]) -> Self {
-        let creation = Some(VolumeCreation {
+        let creation = VolumeCreation {
             size_gib,
             images: images.to_vec(),
-        });
-        Self {
-            changes: true,
-            volume: Some(VolumeScope { id, creation }),
-            ..Self::node(installation)
-        }
+        };
+        Self::volume(installation, id, Some(creation), false)
     }
 
     /// The call that removes a volume.
     pub fn unmake_volume(installation: &str, id: VolumeId) -> Self {
-        let creation = None;
+        Self::volume(installation, id, None, false)
+    }
+
+    /// The call that sends the content of a volume.
+    pub fn send_volume(installation: &str, id: VolumeId) -> Self {
+        Self::volume(installation, id, None, true)
+    }
+
+    fn volume(
+        installation: &str,
+        id: VolumeId,
+        creation: Option<VolumeCreation>,
+        is_sent: bool,
+    ) -> Self {
         Self {
             changes: true,
-            volume: Some(VolumeScope { id, creation }),
+            volume: Some(VolumeScope {
+                id,
+                creation,
+                is_sent,
+            }),
             ..Self::node(installation)
         }
     }

@@ -58,6 +58,7 @@ pub const PROMISES: &[(&str, Check)] = promises![
     "a volume stays while an instance has it, and outlives the instance" => volumes::kept,
     "an instance gets and loses volumes, or that is unsupported" => volumes::late,
     "interrupted makes and removals of volumes are continued" => volumes::interrupted,
+    "the content of a volume is sent to the host alone, and comes from it alone, or that is unsupported" => volumes::content,
     "a proof of limits succeeds and leaves nothing, also after an interrupted one" => volumes::proven,
     "a snapshot is taken once, and belongs to its installation alone" => snapshots::taken,
     "a restore brings a snapshot back, more than once" => snapshots::restored,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use wharf_plugin::LoadedDriver;
 
 /// The version of the suite. It rises with each change after which a proven driver may fail.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The report of a proof.
 #[derive(Debug, Serialize, Deserialize)]

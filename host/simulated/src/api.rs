@@ -48,6 +48,14 @@ pub enum Call {
     Receive,
     /// `PUT /volumes/ID`
     Make,
+    /// `GET /volumes/ID`
+    ReadVolume,
+    /// `GET /volumes/ID/content`
+    VolumeContent,
+    /// `POST /volumes/ID/fetch`
+    FetchVolume,
+    /// `PUT /volumes/ID/content`
+    ReceiveVolume,
     /// `DELETE /volumes/ID`
     Unmake,
     /// `GET /volumes`
@@ -89,6 +97,31 @@ pub struct Route<'a> {
     query: &'a str,
 }
 
+impl Route<'_> {
+    /// Whether the request is about volumes or snapshots, and not about a machine.
+    pub fn is_of_kept(&self) -> bool {
+        self.is_of_volumes()
+            || matches!(
+                self.call,
+                Call::Take | Call::ReadSnapshot | Call::Drop | Call::ListSnapshots
+            )
+    }
+
+    /// Whether the request is about volumes.
+    pub fn is_of_volumes(&self) -> bool {
+        matches!(
+            self.call,
+            Call::Make
+                | Call::ReadVolume
+                | Call::VolumeContent
+                | Call::FetchVolume
+                | Call::ReceiveVolume
+                | Call::Unmake
+                | Call::ListVolumes
+        )
+    }
+}
+
 impl<'a> Route<'a> {
     /// Parses a request. Returns `None` for an unknown path or an invalid body.
     pub fn of(outgoing: &'a Outgoing) -> Option<Self> {
@@ -104,6 +137,10 @@ impl<'a> Route<'a> {
             (&Method::GET, "volumes", None, None) => Call::ListVolumes,
             (&Method::POST, "limits", Some(_), None) => Call::ProveLimits,
             (&Method::PUT, "volumes", Some(_), None) => Call::Make,
+            (&Method::GET, "volumes", Some(_), None) => Call::ReadVolume,
+            (&Method::GET, "volumes", Some(_), Some("content")) => Call::VolumeContent,
+            (&Method::POST, "volumes", Some(_), Some("fetch")) => Call::FetchVolume,
+            (&Method::PUT, "volumes", Some(_), Some("content")) => Call::ReceiveVolume,
             (&Method::DELETE, "volumes", Some(_), None) => Call::Unmake,
             (&Method::PUT, "instances", Some(_), Some("volumes")) => Call::SetVolumes,
             (&Method::GET, "snapshots", None, None) => Call::ListSnapshots,

@@ -124,7 +124,7 @@ impl SimulatedEngine {
         if !latency.is_zero() {
             tokio::time::sleep(latency).await;
         }
-        if route.call == Call::Receive {
+        if matches!(route.call, Call::Receive | Call::ReceiveVolume) {
             tokio::time::sleep(Duration::from_millis(self.settings.move_ms)).await;
         }
         let rule = self.rule(&route, nth);
@@ -183,10 +183,7 @@ impl SimulatedEngine {
 
     fn answer(&self, route: &Route<'_>, outcome: StartOutcome) -> EngineResponse {
         if let Some(id) = route.id
-            && !matches!(
-                route.call,
-                Call::Make | Call::Unmake | Call::Take | Call::ReadSnapshot | Call::Drop
-            )
+            && !route.is_of_kept()
             && let Some((status, body)) = self.answer_for_cluster(route, id)
         {
             return response(status, &body);
@@ -216,10 +213,10 @@ impl SimulatedEngine {
                 let broken = exists(self.settings.break_limits_while.as_deref());
                 (200, json!(broken.then_some("simulated breach")))
             }
-            (Call::Make | Call::Unmake | Call::ListVolumes, _) => {
+            _ if route.is_of_volumes() => {
                 world.act_on_volumes(route, &self.settings, outcome, now())
             }
-            (Call::Take | Call::ReadSnapshot | Call::Drop | Call::ListSnapshots, _) => {
+            _ if route.is_of_kept() => {
                 world.act_on_snapshots(route, &self.settings, outcome, now())
             }
             // Serialize a list without a `Value`: it has thousands of rows and is read often.

@@ -42,6 +42,8 @@ pub struct Settings {
     pub late_attach: bool,
     /// Whether the content of machines moves to and from other engines. Default false.
     pub content: bool,
+    /// When the node sends the content of volumes: `none`, `at_rest` or `at_any_time`. Default `none`.
+    pub volume_content: VolumeContentSetting,
     /// How the node takes snapshots. Default: they share the blocks of the disk.
     pub snapshots: SnapshotSetting,
     /// Time in ms from a request for a snapshot until it is complete. Default 0.
@@ -121,6 +123,19 @@ pub enum SnapshotSetting {
     Shared,
     /// They are copies, and outlive their machine. One stays while a machine has its disk from it.
     Copied,
+}
+
+/// When a node sends the content of a volume.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VolumeContentSetting {
+    /// Never.
+    #[default]
+    None,
+    /// While no machine that runs writes it.
+    AtRest,
+    /// At any time.
+    AtAnyTime,
 }
 
 /// The total resources of a node.

@@ -1,8 +1,8 @@
 //! The volumes of a simulated node.
 
 use super::api::{Call, Route};
-use super::machine::{Millis, SimulatedMount, StartOutcome};
-use super::settings::Settings;
+use super::machine::{Machine, Millis, SimulatedMount, StartOutcome};
+use super::settings::{Settings, VolumeContentSetting};
 use super::world::{Answer, World};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,7 +18,22 @@ pub struct SimulatedVolume {
     /// Time at which the volume becomes ready; none if it never does.
     #[serde(default)]
     pub ready_at: Option<Millis>,
+    /// Whether its content is to come from a backup.
+    #[serde(default)]
+    pub is_coming: bool,
+    /// The volume whose content it has; none if that is its own.
+    #[serde(default)]
+    pub content_of: Option<Uuid>,
 }
+
+/// The content of a volume, as it leaves for a backup.
+#[derive(Serialize, Deserialize)]
+struct VolumeContent {
+    content_of: Uuid,
+}
+
+/// Delay of a call about content that is on its way, ms.
+const AGAIN_MS: u64 = 20;
 
 /// The body of a request for a volume.
 #[derive(Deserialize)]
@@ -35,6 +50,7 @@ impl SimulatedVolume {
     /// The state, as the driver reads it.
     fn report(&self, now: Millis) -> Value {
         match self.ready_at {
+            None if self.is_coming => json!({ "state": "making", "again_ms": AGAIN_MS }),
             None => json!({ "state": "failed", "detail": "simulated failure" }),
             Some(at) if at > now => json!({ "state": "making", "again_ms": at - now }),
             Some(_) => json!({ "state": "ready" }),
@@ -52,7 +68,16 @@ impl World {
         now: Millis,
     ) -> Answer {
         match (route.call, route.id) {
-            (Call::Make, Some(id)) => self.make(id, &route.body, settings, outcome, now),
+            (Call::Make | Call::FetchVolume, Some(id)) => {
+                self.make(id, route, settings, outcome, now)
+            }
+            (Call::ReadVolume, Some(id)) => {
+                let volume = self.volumes.get(&id);
+                let absent = || json!({ "state": "absent" });
+                (200, volume.map_or_else(absent, |volume| volume.report(now)))
+            }
+            (Call::VolumeContent, Some(id)) => self.volume_content(id, settings, now),
+            (Call::ReceiveVolume, Some(id)) => self.receive_volume(id, &route.body, now),
             (Call::Unmake, Some(id)) => self.unmake(id),
             _ if super::exists(settings.lose_volumes_while.as_deref()) => (200, json!({})),
             _ => {
@@ -69,12 +94,13 @@ impl World {
     fn make(
         &mut self,
         id: Uuid,
-        body: &Value,
+        route: &Route<'_>,
         settings: &Settings,
         outcome: StartOutcome,
         now: Millis,
     ) -> Answer {
-        let wanted: WantedVolume = match serde_json::from_value(body.clone()) {
+        let is_coming = route.call == Call::FetchVolume;
+        let wanted: WantedVolume = match serde_json::from_value(route.body.clone()) {
             Ok(wanted) => wanted,
             Err(error) => return (400, json!({ "message": error.to_string() })),
         };
@@ -98,8 +124,11 @@ impl World {
             size_gib: wanted.size_gib,
             ready_at: match outcome {
                 StartOutcome::Fails => None,
+                _ if is_coming => None,
                 _ => Some(now.saturating_add(settings.volume_ms)),
             },
+            is_coming: is_coming && outcome != StartOutcome::Fails,
+            content_of: None,
         };
         let report = volume.report(now);
         if let Err(error) = self.journal.write_volume(id, Some(&volume)) {
@@ -108,6 +137,44 @@ impl World {
         self.room.hold_disk(volume.size_gib);
         self.volumes.insert(id, volume);
         (200, report)
+    }
+
+    /// `GET /volumes/ID/content`
+    fn volume_content(&self, id: Uuid, settings: &Settings, now: Millis) -> Answer {
+        let Some(volume) = self.volumes.get(&id).filter(|one| one.is_ready(now)) else {
+            return (404, json!({ "message": "no such volume" }));
+        };
+        let writes = |(machine, mount): (Uuid, &SimulatedMount)| {
+            !mount.read_only && self.machine(machine).is_some_and(Machine::runs)
+        };
+        match settings.volume_content {
+            VolumeContentSetting::None => (501, json!({ "message": "it is not sent" })),
+            VolumeContentSetting::AtRest if self.mounts_of(id).any(writes) => {
+                (409, json!({ "message": "a machine writes it" }))
+            }
+            VolumeContentSetting::AtRest | VolumeContentSetting::AtAnyTime => {
+                let content_of = volume.content_of.unwrap_or(id);
+                (200, json!(VolumeContent { content_of }))
+            }
+        }
+    }
+
+    /// `PUT /volumes/ID/content`
+    fn receive_volume(&mut self, id: Uuid, body: &Value, now: Millis) -> Answer {
+        let content: VolumeContent = match serde_json::from_value(body.clone()) {
+            Ok(content) => content,
+            Err(error) => return (400, json!({ "message": error.to_string() })),
+        };
+        let Some(volume) = self.volumes.get_mut(&id).filter(|one| one.is_coming) else {
+            return (404, json!({ "message": "no volume waits for it" }));
+        };
+        volume.is_coming = false;
+        volume.ready_at = Some(now);
+        volume.content_of = Some(content.content_of);
+        match self.journal.write_volume(id, Some(volume)) {
+            Ok(()) => (200, Value::Null),
+            Err(error) => (500, json!({ "message": error.to_string() })),
+        }
     }
 
     fn unmake(&mut self, id: Uuid) -> Answer {

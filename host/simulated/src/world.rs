@@ -132,6 +132,7 @@ impl World {
             "volumes": settings.volumes.0,
             "late_attach": settings.late_attach,
             "content": settings.content,
+            "volume_content": settings.volume_content,
             "snapshots": settings.snapshots,
             "live_resize": !settings.fixed_while_running,
             "boot_id": self.boot_id,
@@ -220,6 +221,10 @@ impl World {
             | Call::Identify
             | Call::Mark
             | Call::Make
+            | Call::ReadVolume
+            | Call::VolumeContent
+            | Call::FetchVolume
+            | Call::ReceiveVolume
             | Call::Unmake
             | Call::ListVolumes
             | Call::ProveLimits

@@ -177,7 +177,8 @@ fn supported(ctx: &Context, what: ResourceType) -> Result<(), Error> {
     able(ctx)
 }
 
-fn able(ctx: &Context) -> Result<(), Error> {
+/// Fails where content cannot move.
+pub fn able(ctx: &Context) -> Result<(), Error> {
     if !Product::of(ctx)?.moves_content() {
         let why = "moves of content: this engine does not keep owners of files";
         return Err(Error::Unsupported(why.into()));

@@ -152,6 +152,10 @@ impl Volumes for Docker {
         volumes::list(&Context::new(node, &HostEngine)?)
     }
 
+    fn send_volume(node: &Node, _: &str) -> Result<VolumeReport, Error> {
+        volumes::send(&Context::new(node, &HostEngine)?)
+    }
+
     fn prove_limits(node: &Node, _: &str, images: &[String]) -> Result<Limits, Error> {
         volumes::prove(&Context::new(node, &HostEngine)?, images)
     }

@@ -7,7 +7,7 @@ use crate::gpu;
 use crate::product::Product;
 use crate::settings::DiskLimit;
 use crate::{snapshots, vm, volumes};
-use wharf_guest::{DiskGrow, During, Error, Features, GIB, Health, version_numbers};
+use wharf_guest::{DiskGrow, During, Error, Features, GIB, Health, VolumeContent, version_numbers};
 
 /// The oldest version of the interface with all required features: Docker 20.10, Podman 4.
 const OLDEST_API: (u32, u32) = (1, 41);
@@ -61,6 +61,11 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             late_attach: false,
             // A copy has lxcfs, which such an engine may refuse only once the old disk is gone.
             content: product.moves_content() && !info.is_rootless(),
+            volume_content: if product.moves_content() && volumes::are_made(ctx, &product, &info) {
+                VolumeContent::AtRest
+            } else {
+                VolumeContent::None
+            },
             snapshots: snapshots::kind(&info),
         },
         n_vcpus: info.ncpu,

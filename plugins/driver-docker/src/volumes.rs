@@ -5,24 +5,30 @@
 //!    directory, and tries to exceed the size. Only if the engine refuses that, it tells the place of the disk.
 //! 2. The volume of the engine is created, whose content is the directory. It exists only in a complete volume.
 //!
-//! Each step can be repeated, so an interrupted call is continued by the next one.
+//! Each step can be repeated, so an interrupted call is continued by the next one. Content from a backup comes between
+//! the two steps. Its holder runs never again: what came may have replaced the programs of its image. A holder whose
+//! transfer is unknown to this host is removed, as no instance has seen its content.
 
 use crate::api::Refusal;
 use crate::api::model::{Info, label};
-use crate::api::volume::{Volume as EngineVolume, VolumeCreation};
+use crate::api::volume::{Purpose, Volume as EngineVolume, VolumeCreation};
+use crate::content;
 use crate::context::Context;
 use crate::disk_limit;
 use crate::product::Product;
 use crate::settings::{BtrfsQuotas, DiskLimit};
 use std::collections::BTreeMap;
 use wharf_guest::{
-    During, Error, Limits, Mount, ObservedVolume, Spec, Volume, VolumeReport, VolumeState, log,
+    During, Error, Limits, Mount, Moving, ObservedVolume, Spec, Volume, VolumeReport, VolumeState,
+    log,
 };
 
 /// Label: the installation that owns the volume, on its holder and on the engine's volume.
 const HOLDER: &str = "io.wharf.holder";
 /// Label: the volume's UUID.
 const VOLUME: &str = "io.wharf.volume";
+/// Label: a backup has the content of the volume. The holder's programs may be those of the backup too.
+const FETCHED: &str = "io.wharf.fetched";
 /// Label: the volume's size in GiB.
 const SIZE: &str = "io.wharf.size";
 /// The names of the engine's volumes begin with it.
@@ -74,8 +80,16 @@ pub fn make(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeR
     match (made, held) {
         (Some(_), Some(_)) => return Ok(settled(VolumeState::Ready)),
         (Some(_), None) => return Ok(failed(&volume.id, "the container that held it is gone")),
-        (None, Some(_)) => match fill(ctx, never_ran)? {
-            Filled::Ready => return Ok(settled(VolumeState::Ready)),
+        (None, held) if volume.fetched => {
+            if let Some(report) = fetched(ctx, volume, held.is_some())? {
+                return Ok(report);
+            }
+        }
+        (None, Some(held)) if label(&held.config.labels, FETCHED).is_some() => {
+            return told(ctx).map(reported);
+        }
+        (None, Some(_)) => match fill(ctx, volume, never_ran)? {
+            Filled::Is(state) => return Ok(reported(state)),
             Filled::Useless(why) => log!(Warn, "the holder of volume {}: {why}", volume.id),
         },
         (None, None) => {}
@@ -83,17 +97,75 @@ pub fn make(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeR
     hold(ctx, volume, images)
 }
 
+/// The state of a volume whose content comes; none if it has no holder yet.
+fn fetched(ctx: &Context, volume: &Volume, is_held: bool) -> Result<Option<VolumeReport>, Error> {
+    let moved = ctx.api.transfer()?;
+    if !is_held {
+        ctx.api.end_transfer()?;
+        return Ok(None);
+    }
+    match moved {
+        Moving::Under(progress) => {
+            let progress = progress.unwrap_or_default();
+            return Ok(Some(reported(VolumeState::Making(progress))));
+        }
+        Moving::Ended(Ok(())) => return told(ctx).map(reported).map(Some),
+        Moving::Ended(Err(refusal)) => {
+            remove_holder(ctx)?;
+            if !refusal.is_no_space() && !refusal.is_immovable() {
+                return Err(refusal.during("copying the content"));
+            }
+            return Ok(Some(failed(&volume.id, &refusal.message)));
+        }
+        Moving::Nothing => remove_holder(ctx)?,
+    }
+    Ok(None)
+}
+
+/// Makes the volume where its holder has told, which does not run again.
+fn told(ctx: &Context) -> Result<VolumeState, Error> {
+    ctx.api
+        .find_place()?
+        .during("reading the place of the volume")?;
+    let planned = ctx.api.planned_volume()?;
+    complete(ctx, &planned.ok_or(Error::RetryLater(BUSY_AGAIN_MS))?)?;
+    Ok(VolumeState::Ready)
+}
+
+/// See the `volumes` interface.
+pub fn send(ctx: &Context) -> Result<VolumeReport, Error> {
+    content::able(ctx)?;
+    match ctx.api.volume()? {
+        Ok(_) => {}
+        Err(refusal) if refusal.is_no_volume() => return Ok(settled(VolumeState::Absent)),
+        Err(refusal) => return Err(refusal.during("reading the volume")),
+    }
+    let state = match ctx.api.transfer()? {
+        Moving::Under(progress) => VolumeState::Making(progress.unwrap_or_default()),
+        Moving::Ended(Ok(())) => VolumeState::Ready,
+        Moving::Ended(Err(refusal)) if refusal.is_immovable() => {
+            VolumeState::Failed(refusal.message.clone())
+        }
+        Moving::Ended(Err(refusal)) => return Err(refusal.during("reading the content")),
+        Moving::Nothing => {
+            ctx.api.send_volume_content()?;
+            VolumeState::Making(String::new())
+        }
+    };
+    Ok(reported(state))
+}
+
 /// The result of running a holder's command.
 enum Filled {
-    /// The volume is made.
-    Ready,
+    /// The volume is ready, or its content comes.
+    Is(VolumeState),
     /// The holder has no content and is removed, for this reason.
     Useless(String),
 }
 
-/// Runs the command of the holder, and makes the volume. A holder that is of no use is removed only while it is
+/// Runs the command of the holder, and makes the volume or begins the transfer of its content. A holder that is of no use is removed only while it is
 /// certain that it has no content.
-fn fill(ctx: &Context, never_ran: bool) -> Result<Filled, Error> {
+fn fill(ctx: &Context, volume: &Volume, never_ran: bool) -> Result<Filled, Error> {
     if let Err(refusal) = ctx.api.run_holder()? {
         // The creation of an interrupted call goes on.
         if refusal.is_not_found() {
@@ -121,14 +193,25 @@ fn fill(ctx: &Context, never_ran: bool) -> Result<Filled, Error> {
         remove_holder(ctx)?;
         return Ok(Filled::Useless(why.to_owned()));
     };
+    if volume.fetched {
+        ctx.api.fetch_volume_content()?;
+        return Ok(Filled::Is(VolumeState::Making(String::new())));
+    }
+    complete(ctx, &planned)?;
+    Ok(Filled::Is(VolumeState::Ready))
+}
+
+/// Makes the volume of the engine, whose content is complete.
+fn complete(ctx: &Context, planned: &VolumeCreation) -> Result<(), Error> {
     ctx.api.make_volume()?.during("making the volume")?;
     let made = ctx.api.volume()?.during("reading the new volume")?;
-    if !is_at(&made, &planned) {
-        return Err(Error::Conflict(
+    if is_at(&made, planned) {
+        Ok(())
+    } else {
+        Err(Error::Conflict(
             "the volume exists with other content".to_owned(),
-        ));
+        ))
     }
-    Ok(Filled::Ready)
 }
 
 /// Makes the volume with a holder of the first image that the engine has and that can run its command.
@@ -139,6 +222,11 @@ fn hold(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeRepor
             "volumes: they need btrfs with quotas, and no user namespaces of Podman".to_owned(),
         ));
     }
+    let purpose = if volume.fetched {
+        Purpose::Fetched
+    } else {
+        Purpose::Volume
+    };
     let mut useless = None;
     for image in images {
         let image = ctx.settings.image(image);
@@ -147,7 +235,7 @@ fn hold(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeRepor
             BtrfsQuotas::Simple => Ok(()),
         };
         let held = match held {
-            Ok(()) => ctx.api.make_holder(&image, false)?,
+            Ok(()) => ctx.api.make_holder(&image, purpose)?,
             Err(refusal) => Err(refusal),
         };
         match held {
@@ -166,8 +254,8 @@ fn hold(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeRepor
             }
             Err(refusal) => return Err(refusal.during("creating the holder of the volume")),
         }
-        match fill(ctx, true)? {
-            Filled::Ready => return Ok(settled(VolumeState::Ready)),
+        match fill(ctx, volume, true)? {
+            Filled::Is(state) => return Ok(reported(state)),
             Filled::Useless(why) => {
                 log!(Warn, "{image} cannot hold volume {}: {why}", volume.id);
                 useless = Some(why);
@@ -210,7 +298,7 @@ pub fn prove(ctx: &Context, images: &[String]) -> Result<Limits, Error> {
             BtrfsQuotas::Simple => Ok(()),
         };
         let made = match made {
-            Ok(()) => ctx.api.make_holder(&image, true)?,
+            Ok(()) => ctx.api.make_holder(&image, Purpose::Proof)?,
             Err(refusal) => Err(refusal),
         };
         match made {
@@ -269,6 +357,7 @@ fn is_at(made: &EngineVolume, planned: &VolumeCreation) -> bool {
 /// See the `volumes` interface. The engine's volume goes first, because the engine removes a holder although
 /// instances have the volume.
 pub fn unmake(ctx: &Context) -> Result<VolumeReport, Error> {
+    ctx.api.end_transfer()?;
     match ctx.api.remove_volume()? {
         Ok(()) => {}
         Err(refusal) if refusal.is_no_volume() => {}
@@ -333,6 +422,12 @@ fn settled(state: VolumeState) -> VolumeReport {
         state,
         again_ms: None,
     }
+}
+
+/// A state that may be on its way.
+fn reported(state: VolumeState) -> VolumeReport {
+    let again_ms = matches!(state, VolumeState::Making(_)).then_some(BUSY_AGAIN_MS);
+    VolumeReport { state, again_ms }
 }
 
 fn failed(id: &str, why: &str) -> VolumeReport {

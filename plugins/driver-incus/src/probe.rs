@@ -5,7 +5,9 @@ use crate::context::Context;
 use crate::operators_part;
 use crate::settings::Mode;
 use crate::{snapshots, volumes};
-use wharf_guest::{DiskGrow, During, Error, Features, GIB, Gpu, Health, log, version_numbers};
+use wharf_guest::{
+    DiskGrow, During, Error, Features, GIB, Gpu, Health, VolumeContent, log, version_numbers,
+};
 
 /// The oldest release with all required features, the first with long support.
 const OLDEST: (u32, u32) = (6, 0);
@@ -82,6 +84,7 @@ pub fn probe(ctx: &Context) -> Result<Health, Error> {
             volumes: volumes::are_made(&server, &pool),
             late_attach: true,
             content: true,
+            volume_content: VolumeContent::None,
             snapshots: snapshots::kind(&pool, &project),
         },
         n_vcpus: u32::try_from(resources.cpu.total).unwrap_or(u32::MAX),

@@ -65,6 +65,7 @@ fn make(is_there: bool, usage: Value) -> (Result<VolumeReport, Error>, Vec<Metho
     let volume = Volume {
         id: "00000000-0000-4000-8000-000000000001".into(),
         size_gib: 2,
+        fetched: false,
     };
     let host = Host::make(FILE, &node, &volume, &[], &fake);
     let report = volumes::make(&Context::new(&node, &host).unwrap(), &volume);

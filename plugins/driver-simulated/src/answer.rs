@@ -33,6 +33,8 @@ pub struct Info {
     pub late_attach: bool,
     /// Whether the content of machines moves to and from other engines.
     pub content: bool,
+    /// When it sends the content of volumes: `none`, `at_rest` or `at_any_time`.
+    pub volume_content: String,
     /// How it takes snapshots: `none`, `shared` or `copied`.
     pub snapshots: String,
     /// Images that it does not have.

@@ -8,7 +8,7 @@ use wharf_guest::{
     ContentMoves, DiskGrow, Driver, EngineAnswer, Error, Features, Gpu, Health, Identity, Limits,
     Moves, Node, Observed, ObservedSnapshot, ObservedVolume, Phase, Ports, Report, SnapshotKind,
     SnapshotReport, SnapshotState, Snapshots, Spec, Surroundings, Survey, Tag, Target, Usage,
-    Volume, VolumeReport, Volumes,
+    Volume, VolumeContent, VolumeReport, VolumeState, Volumes,
 };
 use wharf_guest::{Engine, HostEngine, Moving, NamedRequest};
 
@@ -162,11 +162,30 @@ impl Snapshots for Simulated {
 }
 
 impl Volumes for Simulated {
-    fn make(_: &Node, _: &Volume, _: &[String]) -> Result<VolumeReport, Error> {
-        answer::volume(&send("make-volume")?)
+    fn make(_: &Node, volume: &Volume, _: &[String]) -> Result<VolumeReport, Error> {
+        if !volume.fetched {
+            return answer::volume(&send("make-volume")?);
+        }
+        let found = answer::volume(&send("fetch-volume")?)?;
+        if matches!(found.state, VolumeState::Making(_)) {
+            has_ended("receive-volume")?;
+        }
+        Ok(found)
+    }
+
+    fn send_volume(_: &Node, _: &str) -> Result<VolumeReport, Error> {
+        let found = answer::volume(&send("read-volume")?)?;
+        if !matches!(found.state, VolumeState::Ready) || has_ended("send-volume")? {
+            return Ok(found);
+        }
+        Ok(VolumeReport {
+            state: VolumeState::Making(String::new()),
+            again_ms: Some(OFFERED_AGAIN_MS),
+        })
     }
 
     fn unmake(_: &Node, _: &str) -> Result<VolumeReport, Error> {
+        HostEngine.end_transfer()?;
         answer::volume(&send("unmake-volume")?)
     }
 
@@ -229,6 +248,11 @@ fn probe() -> Result<Health, Error> {
             volumes: info.volumes,
             late_attach: info.late_attach,
             content: info.content,
+            volume_content: match info.volume_content.as_str() {
+                "at_rest" => VolumeContent::AtRest,
+                "at_any_time" => VolumeContent::AtAnyTime,
+                _ => VolumeContent::None,
+            },
             snapshots: match info.snapshots.as_str() {
                 "shared" => SnapshotKind::Shared,
                 "copied" => SnapshotKind::Copied,

@@ -106,6 +106,17 @@ pub trait Volumes: Driver {
     /// Lists all of the installation's volumes on the node. Changes nothing.
     fn list_volumes(node: &Node) -> Result<Vec<ObservedVolume>, Error>;
 
+    /// Sends the content of a volume to the host.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] in the default implementation.
+    fn send_volume(node: &Node, _: &str) -> Result<VolumeReport, Error> {
+        Err(Error::Unsupported(format!(
+            "backups of the volumes of node {}",
+            node.name
+        )))
+    }
+
     /// Gives an existing instance exactly `target.volumes`. Idempotent.
     ///
     /// # Errors

@@ -103,6 +103,9 @@ impl<T: Volumes> volumes::exports::wharf::plugin::volumes::Guest for Exported<T>
     fn list_volumes(node: Node) -> Result<Vec<ObservedVolume>, Error> {
         T::list_volumes(&node)
     }
+    fn send_volume(node: Node, id: String) -> Result<VolumeReport, Error> {
+        T::send_volume(&node, &id)
+    }
     fn set_volumes(node: Node, target: Target) -> Result<(), Error> {
         T::set_volumes(&node, &target)
     }

@@ -6,7 +6,7 @@ pub use crate::bindings::flavor_provider::exports::wharf::plugin::flavors::{
 pub use crate::bindings::node_driver::wharf::plugin::driver_types::{
     Complete, DiskGrow, Features, Gpu, Health, Mount, Network, Node, Observed, Phase,
     PublishedPort, Report, SnapshotKind, SnapshotReport, SnapshotState, Source, Spec, Tag, Target,
-    Usage,
+    Usage, VolumeContent,
 };
 pub use crate::bindings::node_driver::wharf::plugin::engine::{
     EngineError, Header, JobState, Request, Response, Written,

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 use wharf_guest::{
     DiskGrow, Driver, EngineError, Error, Features, Health, HostEngine, NamedRequest, Node,
-    Observed, Phase, Report, SnapshotKind, Spec, Tag, Target, Usage, log,
+    Observed, Phase, Report, SnapshotKind, Spec, Tag, Target, Usage, VolumeContent, log,
 };
 
 #[derive(Deserialize)]
@@ -175,6 +175,7 @@ fn healthy(version: String) -> Health {
             late_attach: false,
             snapshots: SnapshotKind::None,
             content: false,
+            volume_content: VolumeContent::None,
         },
         n_vcpus: 0,
         mem_gib: 0,

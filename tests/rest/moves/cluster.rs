@@ -2,7 +2,7 @@
 
 use crate::{Expected, kill, made, uuid, wait_until};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use tempfile::TempDir;
 use wharf_tests::{Api, Server, called, lasting_node, small};
@@ -60,19 +60,19 @@ impl Cluster {
         machines(&self.dirs[2 * node].path().join("engine"))
     }
 
-    /// The ids of the volumes of a node's engine.
-    pub fn volumes(&self, node: usize) -> BTreeSet<String> {
+    /// The volumes of a node's engine.
+    pub fn volumes(&self, node: usize) -> BTreeMap<String, Value> {
         let file = self.dirs[2 * node].path().join("engine");
-        let mut volumes = BTreeSet::new();
+        let mut volumes = BTreeMap::new();
         for line in std::fs::read_to_string(file).unwrap().lines() {
             let Ok(line) = serde_json::from_str::<Value>(line) else {
                 continue;
             };
             let id = line["id"].as_str().unwrap().to_owned();
             match &line["volume"] {
-                Value::Null => false,
+                Value::Null => None,
                 Value::String(_) => volumes.remove(&id),
-                _ => volumes.insert(id),
+                volume => volumes.insert(id, volume["Is"].clone()),
             };
         }
         volumes

@@ -125,15 +125,15 @@ fn lost_volumes_are_removed_from_a_machine_that_comes_back() {
     delete(api, "gone").is(204);
     cluster.away(0, false);
     wait_until("the deleted volume is removed", || {
-        Ok((!cluster.volumes(0).contains(id(&deleted))).then_some(()))
+        Ok((!cluster.volumes(0).contains_key(id(&deleted))).then_some(()))
     });
     wait_until("the lost volume is removed", || {
-        Ok((!cluster.volumes(0).contains(id(&lost))).then_some(()))
+        Ok((!cluster.volumes(0).contains_key(id(&lost))).then_some(()))
     });
     assert_eq!(one(api, "data").is(200)["state"], "error");
     server.cli(&["node", "resume", "one"]).unwrap();
     let again = ready(api, "other", 3);
-    assert_eq!(cluster.volumes(0), [id(&again).to_owned()].into());
+    assert!(cluster.volumes(0).keys().eq([id(&again)]));
     delete(api, "data").is(204);
     api.delete(uuid(&instance)).is(204);
     cluster.finish();

@@ -118,6 +118,7 @@ impl Desk {
             format: FORMAT,
             id: id.to_owned(),
             instance_id: "0198-i".to_owned(),
+            volume_id: None,
             name: "desk".to_owned(),
             flavor: "debian".to_owned(),
             resource_type: ResourceType::Container,

@@ -205,6 +205,10 @@ export type VolumeRequest = {
      * A class of CPU that the node of the volume offers. Its rate for storage is that of the volume.
      */
     cpu_tier?: 'general-purpose' | 'high-performance' | null;
+    /**
+     * UUID of a complete backup of a volume of yours, whose content the new volume has once it is `ready`; null or absent for an empty volume.
+     */
+    backup?: string | null;
 };
 
 export type VolumeUpdate = {
@@ -579,19 +583,36 @@ export type Backup = {
      */
     bucket_name: string;
     /**
-     * UUID of the instance, which may exist no more, or on another service.
+     * UUID of the instance, which may exist no more, or on another service; null for a volume.
      */
-    instance: Uuid;
+    instance: Uuid | null;
     /**
-     * Name that the instance had.
+     * Name that the instance had; null for a volume.
      */
-    instance_name: string;
-    flavor: string;
+    instance_name: string | null;
+    /**
+     * UUID of the volume, which may exist no more, or on another service; null for an instance.
+     */
+    volume: Uuid | null;
+    /**
+     * Name that the volume had; null for an instance.
+     */
+    volume_name: string | null;
+    /**
+     * Flavor of the instance; null for a volume.
+     */
+    flavor: string | null;
     cpu_tier: CpuTier;
-    n_vcpus: number;
-    mem_gib: number;
     /**
-     * The disk of the instance at that time; that of an instance from the backup is at least as large.
+     * Those of the instance at that time; null for a volume.
+     */
+    n_vcpus: number | null;
+    /**
+     * RAM of the instance at that time; null for a volume.
+     */
+    mem_gib: number | null;
+    /**
+     * The disk of the instance at that time, or the size of the volume; that of an instance or a volume from the backup is at least as large.
      */
     disk_size_gib: number;
     state: BackupState;

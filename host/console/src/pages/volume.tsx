@@ -6,6 +6,7 @@ import { send } from "../api";
 import { commands } from "../commands";
 import { money, rate, volumeRate } from "../format";
 import { useAction } from "../parts/action";
+import { VolumeBackups } from "../parts/backups";
 import { Ago, announce, Command, Facts, Head, State } from "../parts/basics";
 import { useData } from "../parts/data";
 import { Form, Input } from "../parts/form";
@@ -63,6 +64,7 @@ function Shown({ volume: v, reload }: { volume: Volume; reload: () => Promise<vo
         <div>
           <Attachments volume={v} />
           {v.shared ? <OwnShare volume={v} /> : <Readers volume={v} />}
+          {!v.shared && <VolumeBackups volume={v} />}
           {!v.shared && <Rename volume={v} reload={reload} />}
           <Command line={commands.showVolume(v.shared ? v.id : v.name)} note="shows this in a terminal." />
         </div>

@@ -1,11 +1,12 @@
-// The backups of an instance or in a bucket: sending, verifying, restoring, and the plan that makes them.
+// The backups of an instance, of a volume or in a bucket: sending, verifying, restoring, and the plan that makes them.
 
 import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { send } from "../api";
 import { commands } from "../commands";
 import { bytes, exact } from "../format";
-import type { Backup, Bucket, InstanceInList } from "../shapes";
+import type { Backup, Bucket, InstanceInList, Volume } from "../shapes";
 import { find } from "../store";
 import { useAction } from "./action";
 import { Ago, Alert, announce, Command, State } from "./basics";
@@ -14,6 +15,7 @@ import { type Data, useData } from "./data";
 import { Form } from "./form";
 import { Listing } from "./listing";
 import { BucketChoice, Plan } from "./plan";
+import { VolumeFrom } from "./volume-from";
 
 /** Progress changes no list, so it is read this often. */
 const PROGRESS_MS = 5000;
@@ -21,8 +23,8 @@ const PROGRESS_MS = 5000;
 /** The buckets of the user. Their numbers of backups change with these. */
 export const useBuckets = () => useData<Bucket[]>("/api/bucket/", "buckets", "backups");
 
-/** The backups of an instance, or those in a bucket. */
-export function useBackups(of: "instance" | "bucket", id: string): Data<Backup[]> {
+/** The backups of an instance or of a volume, or those in a bucket. */
+export function useBackups(of: "instance" | "volume" | "bucket", id: string): Data<Backup[]> {
   const data = useData<Backup[]>(`/api/backup/?${of}=${id}`, "backups");
   const busy = Boolean(data.value?.some((b) => b.state === "running" || b.verifying));
   useEffect(() => {
@@ -38,16 +40,18 @@ export function InstanceBackups({ instance: i }: { instance: InstanceInList }) {
   const { value: buckets, error } = useBuckets();
   if (i.resource_type === "vm") return <p class="none">Virtual machines have no backups.</p>;
   if (!buckets) return <Alert words={error} />;
-  if (buckets.length === 0) {
-    return (
-      <p class="none">
-        A backup goes into a bucket of yours. <a href="/settings/buckets">Add a bucket</a>
-      </p>
-    );
-  }
+  if (buckets.length === 0) return <NoBuckets />;
   return (
     <>
-      <Make instance={i} buckets={buckets} onMade={backups.reload} />
+      <Make
+        path={`/api/instance/${i.uuid}/backup/`}
+        command={(bucket) => commands.backup(i.name, bucket)}
+        buckets={buckets}
+        onMade={backups.reload}
+      >
+        A backup is a copy of the disk, without volumes, in a bucket of yours. It outlives the instance and its host.
+        Wharf takes a snapshot for it, and deletes that at the end.
+      </Make>
       <BackupList backups={backups} empty="This instance has no backups." />
       <Plan what="backup" instance={i} possible buckets={buckets} />
       <Command line={commands.backups(i.name)} note="lists these backups in a terminal." />
@@ -55,18 +59,54 @@ export function InstanceBackups({ instance: i }: { instance: InstanceInList }) {
   );
 }
 
+export function VolumeBackups({ volume: v }: { volume: Volume }) {
+  const backups = useBackups("volume", v.id);
+  const { value: buckets, error } = useBuckets();
+  return (
+    <section>
+      <h2>Backups</h2>
+      {!buckets ? (
+        <Alert words={error} />
+      ) : buckets.length === 0 ? (
+        <NoBuckets />
+      ) : (
+        <Make
+          path={`/api/volume/${v.id}/backup/`}
+          command={(bucket) => commands.volumeBackup(v.name, bucket)}
+          buckets={buckets}
+          onMade={backups.reload}
+        >
+          A backup is a copy of the volume in a bucket of yours. It outlives the volume and its host. Some hosts copy a
+          volume only while the instance that writes it is stopped.
+        </Make>
+      )}
+      <BackupList backups={backups} empty="This volume has no backups." />
+    </section>
+  );
+}
+
+function NoBuckets() {
+  return (
+    <p class="none">
+      A backup goes into a bucket of yours. <a href="/settings/buckets">Add a bucket</a>
+    </p>
+  );
+}
+
 interface MakeProps {
-  instance: InstanceInList;
+  path: string;
+  command: (bucket: string) => string;
   buckets: Bucket[];
+  children: ComponentChildren;
   onMade: () => Promise<void>;
 }
 
-function Make({ instance: i, buckets, onMade }: MakeProps) {
+function Make({ path, command, buckets, children, onMade }: MakeProps) {
   const chosen = useSignal("");
   const action = useAction();
   const bucket = chosen.value || (buckets[0]?.name ?? "");
   const make = async () => {
-    await send("POST", `/api/instance/${i.uuid}/backup/`, { bucket });
+    await send("POST", path, { bucket });
     announce("The backup is being made");
     await onMade();
   };
@@ -76,13 +116,10 @@ function Make({ instance: i, buckets, onMade }: MakeProps) {
       verb="Back up"
       action={action}
       work={make}
-      command={commands.backup(i.name, bucket)}
+      command={command(bucket)}
       fields={["bucket"]}
     >
-      <p class="muted">
-        A backup is a copy of the disk, without volumes, in a bucket of yours. It outlives the instance and its
-        host. Wharf takes a snapshot for it, and deletes that at the end.
-      </p>
+      <p class="muted">{children}</p>
       <div class="row">
         <BucketChoice value={bucket} buckets={buckets} action={action} onChange={(name) => (chosen.value = name)} />
       </div>
@@ -100,7 +137,7 @@ const LOST: Record<Backup["state"], string> = {
 interface ListProps {
   backups: Data<Backup[]>;
   empty: string;
-  /** Whether they are those in one bucket, of any instances. */
+  /** Whether they are those in one bucket, of anything. */
   inBucket?: boolean;
 }
 
@@ -115,13 +152,14 @@ export function BackupList({ backups, empty, inBucket = false }: ListProps) {
       announce("The backup is being verified");
       await backups.reload();
     });
-  const named = (b: Backup) => `the backup${inBucket ? ` of ${b.instance_name}` : ""} of ${exact(b.created_at)}`;
+  const named = (b: Backup) =>
+    `the backup${inBucket ? ` of ${b.instance_name ?? b.volume_name}` : ""} of ${exact(b.created_at)}`;
   return (
     <>
       <Alert words={action.problem?.message ?? null} />
       <Listing
         data={backups}
-        columns={["Made", "State", inBucket ? "Instance" : "Bucket", "Size", "Verified"]}
+        columns={["Made", "State", inBucket ? "Of" : "Bucket", "Size", "Verified"]}
         cells={(b) => [
           <>
             <Ago at={b.created_at} />
@@ -167,13 +205,16 @@ export function BackupList({ backups, empty, inBucket = false }: ListProps) {
           name: named,
           work: (b) => send("DELETE", `/api/backup/${b.id}/`),
           command: (b) => commands.removeBackup(b.id),
-          words: (b) => <p>{LOST[b.state]} Instances stay.</p>,
+          words: (b) => <p>{LOST[b.state]} {b.volume === null ? "Instances stay." : "Volumes stay."}</p>,
         }}
       />
-      {of && (
+      {of?.volume && (
+        <VolumeFrom title={`Restore ${named(of)}`} of={of} onClose={() => (restoring.value = null)} />
+      )}
+      {of?.instance && (
         <CreateFrom
           title={`Restore ${named(of)}`}
-          of={of}
+          of={ofInstance(of)}
           path={`/api/backup/${of.id}/restore/`}
           command={(body) => commands.recover(of.id, body)}
           onClose={() => (restoring.value = null)}
@@ -185,8 +226,25 @@ export function BackupList({ backups, empty, inBucket = false }: ListProps) {
   );
 }
 
-/** The instance of a backup, which may be gone. */
-function Source({ backup: { instance, instance_name: name, flavor } }: { backup: Backup }) {
+/** The flavor and the size that an instance had. */
+const ofInstance = ({ flavor, cpu_tier, n_vcpus, mem_gib, disk_size_gib }: Backup) => ({
+  flavor: flavor ?? "",
+  cpu_tier,
+  n_vcpus: n_vcpus ?? 0,
+  mem_gib: mem_gib ?? 0,
+  disk_size_gib,
+});
+
+/** The instance or the volume of a backup, which may be gone. */
+function Source({ backup: { instance, instance_name: name, flavor, volume_name: volume } }: { backup: Backup }) {
+  if (instance === null) {
+    return (
+      <>
+        <a href={`/volumes/${volume}`}>{volume}</a>
+        <small>volume</small>
+      </>
+    );
+  }
   const present = find(instance);
   return (
     <>

@@ -76,11 +76,17 @@ impl Inventory {
             })
     }
 
-    /// Chooses the node with the most headroom for a volume. The error is the largest size that a node has
-    /// room for; `None` if no node makes volumes.
-    pub fn place_volume(&self, size_gib: u32, cpu_tier: CpuTier) -> Result<NodeId, Option<u32>> {
+    /// Chooses the node with the most headroom for a volume, among all or among these. The error is the largest
+    /// size that a node has room for; `None` if none of them makes volumes.
+    pub fn place_volume(
+        &self,
+        size_gib: u32,
+        cpu_tier: CpuTier,
+        among: Option<&[NodeId]>,
+    ) -> Result<NodeId, Option<u32>> {
         let takes = |node: &&PlacementNode| {
             node.supports.volumes
+                && among.is_none_or(|nodes| nodes.contains(&node.setup.id))
                 && takes_new(node, ResourceType::Container)
                 && node.setup.cpu_tiers.contains(&cpu_tier)
         };

@@ -424,7 +424,7 @@ fn a_volume_claims_disk_and_brings_its_instances_to_its_node() {
     let (a, b, owner) = (NodeId("a".to_owned()), NodeId("b".to_owned()), UserId(1));
     let tier = CpuTier::GeneralPurpose;
     let most = setup("a", "h").capacity.disk_size_gib;
-    assert_eq!(inventory.place_volume(1, tier), Ok(a.clone()));
+    assert_eq!(inventory.place_volume(1, tier, None), Ok(a.clone()));
     let volume = Volume {
         id: VolumeId(uuid::Uuid::nil()),
         seq: 1,
@@ -442,12 +442,15 @@ fn a_volume_claims_disk_and_brings_its_instances_to_its_node() {
         ledger_entries: 0,
         last_event_at: Timestamp(0),
         billed: false,
-        of: OfVolume,
+        of: OfVolume::default(),
     };
     inventory.hold_kept(&volume, true);
     assert_eq!(inventory.used(owner).volume_gib, u64::from(most));
-    assert_eq!(inventory.place_volume(1, tier), Ok(b.clone()));
-    assert_eq!(inventory.place_volume(most + 1, tier), Err(Some(most)));
+    assert_eq!(inventory.place_volume(1, tier, None), Ok(b.clone()));
+    assert_eq!(
+        inventory.place_volume(most + 1, tier, None),
+        Err(Some(most))
+    );
     let request = PlacementRequest {
         owner,
         resource_type: ResourceType::Container,
@@ -477,5 +480,5 @@ fn a_volume_claims_disk_and_brings_its_instances_to_its_node() {
         volumes: false,
     };
     inventory.set_supports(&b, none);
-    assert_eq!(inventory.place_volume(1, tier), Err(None));
+    assert_eq!(inventory.place_volume(1, tier, None), Err(None));
 }

@@ -18,7 +18,7 @@ impl Attempt<'_> {
     pub async fn usable_volumes(&mut self) -> Result<(), NextAttempt> {
         match self.app.db.read(|rows| usable(rows, self.instance.id))? {
             Usable::Yes => Ok(()),
-            Usable::Soon => Err(NextAttempt::After(FIRST_PAUSE)),
+            Usable::Soon | Usable::Copied(_) => Err(NextAttempt::After(FIRST_PAUSE)),
             Usable::No(name) => {
                 let why = format!("volume {name} is in the state error");
                 Err(self.give_up(&why).await)

@@ -29,7 +29,7 @@ pub struct Keeper<K: OnNode> {
     app: Arc<App>,
     node: NodeId,
     driver: NodeDriver,
-    tried: BTreeMap<K::Id, Tried>,
+    tried: BTreeMap<K::Id, Tried<K::Held>>,
     /// The last requests to make one that got no answer. The engine may carry each out after a later one that was
     /// answered.
     unanswered: BTreeMap<K::Id, Instant>,
@@ -39,7 +39,7 @@ pub struct Keeper<K: OnNode> {
 }
 
 /// The earlier tries for one row.
-struct Tried {
+struct Tried<H> {
     /// The time until which it must be made, and until which a copy must be complete that makes progress. They
     /// stand still while the node is out of reach.
     deadline: Instant,
@@ -59,6 +59,7 @@ struct Tried {
     logged: Option<String>,
     /// The driver is asked once more after an answer that another store may have given.
     doubted: bool,
+    held: H,
 }
 
 impl<K: OnNode> Keeper<K> {
@@ -157,6 +158,7 @@ impl<K: OnNode> Keeper<K> {
                 first_absent: None,
                 logged: None,
                 doubted: false,
+                held: K::Held::default(),
             });
             // A deletion waits for no later look at what it ends.
             let is_new = row.deleted && !mem::replace(&mut tried.deleted, row.deleted);
@@ -272,11 +274,12 @@ impl<K: OnNode> Keeper<K> {
     }
 
     async fn make(&mut self, row: &Kept<K>, interruptions: u64) -> Result<Stepped, Stepped> {
-        let (mut late, mut given_up) = (false, None);
+        let (mut late, mut given_up, mut held) = (false, None, K::Held::default());
         if let Some(tried) = self.tried.get_mut(&row.id) {
             tried.begun = true;
             late = Instant::now() >= tried.deadline;
             given_up = tried.given_up.clone();
+            held = mem::take(&mut tried.held);
         }
         if let Some(why) = given_up {
             return self.failed(row, interruptions, why).await;
@@ -284,7 +287,10 @@ impl<K: OnNode> Keeper<K> {
         if let Some(under_way) = K::under_way(&self.app) {
             under_way.lock().entry(row.id).or_default();
         }
-        let made = K::make(&self.app, &self.driver, row).await;
+        let made = K::make(&self.app, &self.driver, row, &mut held).await;
+        if let Some(tried) = self.tried.get_mut(&row.id) {
+            tried.held = held;
+        }
         if let Err(PluginError::Unreachable(_) | PluginError::Fault(_)) = &made {
             self.unanswered.insert(row.id, Instant::now());
         }
@@ -337,6 +343,7 @@ impl<K: OnNode> Keeper<K> {
     async fn unmake(&mut self, row: &Kept<K>, interruptions: u64) -> Result<Stepped, Stepped> {
         let unmade = K::unmake(&self.driver, row.id, K::whose(row)).await;
         if let Some(tried) = self.tried.get_mut(&row.id) {
+            tried.held = K::Held::default();
             tried.in_use = matches!(&unmade, Ok(report) if report.state == DiskState::InUse);
         }
         match unmade {
@@ -424,7 +431,8 @@ impl<K: OnNode> Keeper<K> {
                         // It claims nothing more.
                         row.size_gib = 0;
                     }
-                    fail(row, view, KeptFailure::NotMade, &why)
+                    let failure = row.of.not_made();
+                    fail(row, view, failure, &why)
                 }
                 _ => Changes::none(),
             };

@@ -86,7 +86,9 @@ async fn complete<K: OnNode>(
 ) -> Result<Result<(), PluginError>, Error> {
     let row = app.db.read(|rows| rows.get(K::ROWS, id))?;
     Ok(match row.filter(|row| !row.deleted) {
-        Some(row) => K::make(app, driver, &row).await.map(drop),
+        Some(row) => K::make(app, driver, &row, &mut K::Held::default())
+            .await
+            .map(drop),
         None => Ok(()),
     })
 }

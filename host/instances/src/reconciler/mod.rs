@@ -7,6 +7,7 @@ mod attempt;
 mod carry;
 mod differences;
 mod drainer;
+mod fetch_volume;
 mod follow;
 mod grow;
 mod host_key;

@@ -1,5 +1,6 @@
 //! The kinds of kept data, volumes and snapshots, as the driver of a node makes, lists and removes them.
 
+use super::fetch_volume::Incoming;
 use super::spec;
 use crate::App;
 use crate::flavor_images::{holders, images};
@@ -39,6 +40,8 @@ pub trait OnNode: KeptTable {
     type Whose: Copy + Send + Sync + 'static;
     /// The facts of a complete one.
     type Facts: PartialEq + Send + Sync + 'static;
+    /// State beside the row while it is made.
+    type Held: Default + Send + Sync + 'static;
     /// An entry of a node's list.
     type Listed: Hash + Send + Sync + 'static;
     /// Whether it is a copy of something that changes. It takes time and the disk, so that one is made at a time.
@@ -52,6 +55,7 @@ pub trait OnNode: KeptTable {
         app: &App,
         driver: &NodeDriver,
         row: &Kept<Self>,
+        held: &mut Self::Held,
     ) -> impl Future<Output = Result<DiskReport<Self::Facts>, PluginError>> + Send;
 
     /// Asks the node to remove it.
@@ -92,6 +96,7 @@ pub trait OnNode: KeptTable {
 impl OnNode for OfVolume {
     type Whose = ();
     type Facts = ();
+    type Held = Incoming;
     type Listed = ObservedVolume;
     const IS_COPY: bool = false;
 
@@ -101,6 +106,7 @@ impl OnNode for OfVolume {
         app: &App,
         driver: &NodeDriver,
         row: &Volume,
+        held: &mut Incoming,
     ) -> Result<DiskReport<()>, PluginError> {
         // An engine may make what holds a volume from the image of a flavor.
         let mut known = app.flavor_images.load_full();
@@ -108,8 +114,7 @@ impl OnNode for OfVolume {
             known = Arc::new(images(&app.plugins, &app.config().login_user).await);
         }
         let references = holders(&known, driver.engine_kind());
-        let made = driver.make_volume(row.id, row.size_gib, &references);
-        let mut report = made.await?;
+        let mut report = held.make(app, driver, row, &references).await?;
         if report.state == DiskState::InUse {
             // An instance has only a complete one.
             report.state = DiskState::Ready(());
@@ -142,12 +147,15 @@ impl OnNode for OfVolume {
         Ok(Changes::none())
     }
 
-    fn at_most(_: &Volume) -> Duration {
-        Duration::ZERO
+    fn at_most(row: &Volume) -> Duration {
+        match row.of.content {
+            Some(_) => LONGEST_FETCH,
+            None => Duration::ZERO,
+        }
     }
 
-    fn under_way(_: &App) -> Option<&Mutex<BTreeMap<Self::Id, String>>> {
-        None
+    fn under_way(app: &App) -> Option<&Mutex<BTreeMap<Self::Id, String>>> {
+        Some(&app.volume_progress)
     }
 
     async fn notified(app: &App, node: &NodeId) {
@@ -155,12 +163,15 @@ impl OnNode for OfVolume {
     }
 }
 
+/// The longest time for the content of a volume that makes progress. Buckets may be slow, and be away meanwhile.
+const LONGEST_FETCH: Duration = Duration::from_hours(24);
 /// The longest time for a GiB of an instance's disk. Engines need a tenth of it.
 const COPY_OF_A_GIB: Duration = Duration::from_mins(1);
 
 impl OnNode for OfSnapshot {
     type Whose = Tag;
     type Facts = CompleteSnapshot;
+    type Held = ();
     type Listed = ObservedSnapshot;
     const IS_COPY: bool = true;
 
@@ -172,6 +183,7 @@ impl OnNode for OfSnapshot {
         app: &App,
         driver: &NodeDriver,
         row: &Snapshot,
+        (): &mut (),
     ) -> Result<DiskReport<CompleteSnapshot>, PluginError> {
         let fault = |error: Error| PluginError::Fault(error.chain().to_string());
         let instance = app.db.read(|rows| rows.instance(row.of.instance));

@@ -1,7 +1,7 @@
 //! The step of a new instance whose content comes from a backup, before its first start.
 
 use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
-use crate::content::{ContentFailure, ContentRow, IncomingContent, OpenContent, content};
+use crate::content::{ContentFailure, ContentRow, IncomingContent, content};
 use std::sync::Arc;
 use tokio::time::Instant;
 use wharf_domain::backup::ContentOf;
@@ -9,7 +9,7 @@ use wharf_domain::driver::{Phase, PluginError};
 use wharf_domain::error::Error;
 
 /// Content that breaks off more often than this will not come.
-const MAX_BROKE_OFF: u32 = 5;
+pub const MAX_BROKE_OFF: u32 = 5;
 
 impl Attempt<'_> {
     /// The content of the instance, if it comes from a backup.
@@ -74,16 +74,11 @@ impl Attempt<'_> {
             return Err(NextAttempt::Look);
         };
         match opened {
-            Ok(OpenContent { source, failure }) => {
-                let offers = Arc::clone(self.app.plugins.offers());
-                let offered = offers.put_object(id, &of.engine_kind, source);
-                offered.map_err(|error| NextAttempt::Retry(error.to_string()))?;
-                self.history.content = Some(IncomingContent {
-                    instance: id,
-                    failure,
-                    offers,
-                    _place: place,
-                });
+            Ok(opened) => {
+                let offers = self.app.plugins.offers();
+                let offered = IncomingContent::offer(id, &of.engine_kind, opened, offers, place);
+                let offered = offered.map_err(|error| NextAttempt::Retry(error.to_string()))?;
+                self.history.content = Some(offered);
                 Ok(())
             }
             Err(failure) => Err(self.without_content(failure).await),
@@ -92,12 +87,12 @@ impl Attempt<'_> {
 
     fn is_offered(&self) -> bool {
         let content = self.history.content.as_ref();
-        content.is_some_and(|content| content.offers.waits(content.instance))
+        content.is_some_and(IncomingContent::is_offered)
     }
 
     fn content_failure(&self) -> Option<ContentFailure> {
         let content = self.history.content.as_ref();
-        content.and_then(|content| content.failure.borrow().clone())
+        content.and_then(IncomingContent::failure)
     }
 
     /// Opens the content again at the next attempt, if that can succeed.

@@ -19,6 +19,10 @@ const NONE_MAKE_VOLUMES: Error = Error::NotApplicable(
     "no host of this service that takes new instances of this CPU tier keeps volumes",
 );
 
+const NONE_TAKE_CONTENT: Error = Error::NotApplicable(
+    "no host of this service that takes new instances of this CPU tier takes this backup of a volume",
+);
+
 const LIMITS_BROKEN: Error = Error::NotApplicable(
     "no host of this service makes volumes at present: one that does not hold the sizes of disks takes nothing \
      new until the operator has mended it",
@@ -45,9 +49,20 @@ impl App {
         let rate = config.rates.rates(create.request.cpu_tier, None).disk;
         let defaults = config.quota.limits();
         let CreateVolume { request, key } = create;
+        let among = match &request.content {
+            Some(of) => Some(self.volume_nodes_seen().await.of_kind(&of.engine_kind)?),
+            None => None,
+        };
         let decide = move |view: &View<'_>| {
             suspension::check_user(view.rows, owner)?;
-            let node = place(view, &inventory, owner, defaults, &request)?;
+            let node = place(
+                view,
+                &inventory,
+                owner,
+                defaults,
+                &request,
+                among.as_deref(),
+            )?;
             let volume = volume(view, id, owner, &request, rate, node)?;
             let changes = Changes::none()
                 .record_kept(volume.clone(), view.now, KeptEvent::Created)
@@ -72,6 +87,7 @@ fn place(
     owner: UserId,
     defaults: QuotaLimits,
     request: &VolumeRequest,
+    among: Option<&[NodeId]>,
 ) -> Result<NodeId, Error> {
     let key = (owner, request.name.as_str().to_owned());
     if view.rows.get(&VOLUME_NAMES, key)?.is_some() {
@@ -79,8 +95,9 @@ fn place(
     }
     let limits = quota::limits(view.rows, owner, defaults)?;
     quota::kept::<OfVolume>(inventory, limits, owner, request.size_gib)?;
-    match inventory.place_volume(request.size_gib, request.cpu_tier) {
+    match inventory.place_volume(request.size_gib, request.cpu_tier, among) {
         Ok(node) => Ok(node),
+        Err(None) if among.is_some() => Err(NONE_TAKE_CONTENT),
         Err(None) if inventory.has_broken_limits() => Err(LIMITS_BROKEN),
         Err(None) => Err(NONE_MAKE_VOLUMES),
         Err(Some(most)) => {
@@ -116,7 +133,10 @@ fn volume(
         ledger_entries: 0,
         last_event_at: view.now,
         billed: false,
-        of: OfVolume,
+        of: OfVolume {
+            copy: None,
+            content: request.content.clone(),
+        },
     };
     Ok(row)
 }

@@ -1,4 +1,4 @@
-//! The refusal to delete a volume in use, since engines may remove one below an instance.
+//! The refusal to delete a volume in use, since engines may remove one below an instance or a backup.
 
 use super::mounts::instances_with;
 use std::collections::BTreeSet;
@@ -8,8 +8,15 @@ use wharf_domain::instance::Intent;
 use wharf_domain::volume::Volume;
 use wharf_ground::users::USERS;
 
-/// Fails if instances have the volume. It names them, and those of other users by their users.
+/// Fails if a backup copies the volume, or instances have it. It names them, and those of other users by their users.
 pub(super) fn refuse_in_use(rows: &impl Rows, volume: &Volume) -> Result<(), Error> {
+    if let Some(copy) = volume.of.copy {
+        let text = format!(
+            "backup {} of volume {} is running; wait for its end, or delete it first",
+            copy.backup, volume.name
+        );
+        return Err(Error::Refused(text));
+    }
     let (mut named, mut others, mut deleted) = (Vec::new(), BTreeSet::new(), false);
     for (id, _) in instances_with(rows, volume.id)? {
         match rows.get(&INSTANCES, id)? {

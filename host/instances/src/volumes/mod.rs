@@ -1,6 +1,7 @@
 //! The use cases of volumes, one file each.
 
 mod attach;
+mod copy;
 mod create;
 mod delete;
 mod find;
@@ -9,6 +10,7 @@ mod read;
 mod rename;
 mod shares;
 
+pub use copy::refuse_writers;
 pub use create::CreateVolume;
 pub use mounts::{MOUNTED, MOUNTS, MountProgress, MountRow, MountedVolume, has_mounts};
 pub use read::{Attachment, VolumeCondition, VolumeView};

@@ -129,6 +129,8 @@ pub(crate) enum Usable {
     Yes,
     /// A volume is being made.
     Soon,
+    /// A backup copies the volume with this name, which the instance would write.
+    Copied(String),
     /// The volume with this name is of no use any more.
     No(String),
 }
@@ -142,7 +144,12 @@ pub(crate) fn usable(rows: &impl Rows, id: InstanceId) -> Result<Usable, Error> 
         }
         let row = rows.get(&VOLUMES, volume)?;
         match row.as_ref().map(Volume::status) {
-            Some(KeptStatus::Ready) => {}
+            Some(KeptStatus::Ready) => {
+                let copied = row.filter(|row| !mount.read_only && is_at_rest(row));
+                if let Some(row) = copied {
+                    usable = Usable::Copied(row.name.to_string());
+                }
+            }
             Some(KeptStatus::Creating) => usable = Usable::Soon,
             _ => {
                 let name = row.map_or_else(|| volume.to_string(), |row| row.name.to_string());
@@ -151,6 +158,11 @@ pub(crate) fn usable(rows: &impl Rows, id: InstanceId) -> Result<Usable, Error> 
         }
     }
     Ok(usable)
+}
+
+/// Whether a backup copies a volume that nothing may write meanwhile.
+fn is_at_rest(volume: &Volume) -> bool {
+    volume.of.copy.is_some_and(|copy| copy.at_rest)
 }
 
 /// The volumes of a new instance, with its rights to them.
@@ -279,6 +291,9 @@ pub(super) fn claim(
     }
     if let Some(reason) = volume.reason() {
         return Ok(Err(format!("{name} cannot be used. {reason}")));
+    }
+    if !mount.read_only && is_at_rest(&volume) {
+        return Ok(Err(format!("{name} is read-only until its backup is done")));
     }
     for (id, other) in instances_with(rows, volume.id)? {
         if other.read_only && mount.read_only {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod backups;
+
 use super::SCHEMA;
 use flate2::read::GzDecoder;
 use std::collections::{BTreeMap, BTreeSet};

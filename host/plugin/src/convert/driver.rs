@@ -196,6 +196,7 @@ pub fn health(health: wit::Health) -> Result<NodeHealth, PluginError> {
             late_attach: features.late_attach,
             snapshots: snapshots::kind(features.snapshots),
             content: features.content,
+            volume_content: volumes::content(features.volume_content),
         },
         totals,
         gpus: health

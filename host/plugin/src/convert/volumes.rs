@@ -3,7 +3,9 @@
 use super::driver::{again, rows};
 use super::short;
 use crate::bindings::{driver_types, volumes as wit};
-use wharf_domain::driver::{Limits, Mount, ObservedVolume, PluginError, VolumeReport, VolumeState};
+use wharf_domain::driver::{
+    Limits, Mount, ObservedVolume, PluginError, VolumeContent, VolumeReport, VolumeState,
+};
 use wharf_domain::ids::{NodeId, VolumeId};
 
 /// To a guest.
@@ -12,6 +14,15 @@ pub fn mount(mount: &Mount) -> driver_types::Mount {
         volume: mount.volume.to_string(),
         path: mount.path.clone(),
         read_only: mount.read_only,
+    }
+}
+
+/// From a guest.
+pub fn content(content: driver_types::VolumeContent) -> VolumeContent {
+    match content {
+        driver_types::VolumeContent::None => VolumeContent::Never,
+        driver_types::VolumeContent::AtRest => VolumeContent::AtRest,
+        driver_types::VolumeContent::AtAnyTime => VolumeContent::AtAnyTime,
     }
 }
 

@@ -4,7 +4,9 @@ use super::Verdict;
 use crate::subject::Subject;
 use anyhow::{Context, Result, bail, ensure};
 use std::time::{Duration, Instant};
-use wharf_domain::driver::{Limits, Mount, Phase, PluginError, Spec, VolumeState};
+use wharf_domain::driver::{
+    Limits, Mount, NewVolume, Phase, PluginError, Spec, VolumeContent, VolumeReport, VolumeState,
+};
 use wharf_domain::ids::VolumeId;
 
 /// The size of a volume.
@@ -152,6 +154,58 @@ pub async fn proven(subject: &Subject) -> Result<Verdict> {
     nothing_is_left(subject).await
 }
 
+pub async fn content(subject: &Subject) -> Result<Verdict> {
+    let driver = subject.driver();
+    let unknown = driver.send_volume(new_id()).await;
+    let is_absent = matches!(&unknown, Ok(report) if report.state == VolumeState::Absent);
+    if subject.health.features.volume_content == VolumeContent::Never {
+        let clear = matches!(unknown, Err(PluginError::Unsupported(_)));
+        ensure!(clear || is_absent, "of an absent one: {unknown:?}");
+        return Ok(NONE);
+    }
+    ensure!(is_absent, "of an absent one: {unknown:?}");
+    let id = new_id();
+    make(subject, id).await?;
+    until_nothing_takes(subject, async || driver.send_volume(id).await).await?;
+    make(subject, id).await.context("after it was sent")?;
+    unmake(subject, id, &VolumeState::Absent).await?;
+    let images = [subject.sample.image.clone()];
+    let fetched = NewVolume {
+        id: new_id(),
+        size_gib: SIZE_GIB,
+        fetched: true,
+    };
+    let make = async || driver.make_volume(&fetched, &images).await;
+    for _ in 0..2 {
+        until_nothing_takes(subject, make).await?;
+    }
+    unmake(subject, fetched.id, &VolumeState::Absent).await?;
+    nothing_is_left(subject).await
+}
+
+/// Calls a driver until it has no other end for a transfer: the host takes and offers nothing.
+async fn until_nothing_takes(
+    subject: &Subject,
+    call: impl AsyncFn() -> Result<VolumeReport, PluginError>,
+) -> Result<()> {
+    let begin = Instant::now();
+    loop {
+        match call().await {
+            Err(PluginError::RetryLater(_)) => return Ok(()),
+            Ok(VolumeReport {
+                state: VolumeState::Making(_),
+                again,
+            }) => tokio::time::sleep(again.unwrap_or_default()).await,
+            other => bail!("the host takes and offers nothing: {other:?}"),
+        }
+        let left = begin.elapsed() < subject.sample.deadline;
+        ensure!(
+            left,
+            "it does not end, and the host takes and offers nothing"
+        );
+    }
+}
+
 fn new_id() -> VolumeId {
     VolumeId(uuid::Uuid::new_v4())
 }
@@ -173,9 +227,14 @@ async fn make_once(
     subject: &Subject,
     id: VolumeId,
     size_gib: u32,
-) -> Result<wharf_domain::driver::VolumeReport, PluginError> {
+) -> Result<VolumeReport, PluginError> {
     let images = [subject.sample.image.clone()];
-    let make = async || subject.driver().make_volume(id, size_gib, &images).await;
+    let volume = NewVolume {
+        id,
+        size_gib,
+        fetched: false,
+    };
+    let make = async || subject.driver().make_volume(&volume, &images).await;
     subject.retried(make).await
 }
 

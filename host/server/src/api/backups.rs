@@ -5,9 +5,8 @@ use super::{Api, EndpointReply, create, render};
 use crate::schema::{Body, CheckedBody};
 use serde::Serialize;
 use uuid::Uuid;
-use wharf_backups::{BackupPlanView, BackupView, BucketView, NewBucket};
-use wharf_domain::backup::{Backup, BackupTask, BucketAddress, ContentOf};
-use wharf_domain::capacity::Size;
+use wharf_backups::{BackupFilter, BackupPlanView, BackupView, BucketView, NewBucket};
+use wharf_domain::backup::{Backup, BackupOf, BackupTask, BucketAddress, ContentOf};
 use wharf_domain::draft::Field;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::BackupId;
@@ -15,12 +14,15 @@ use wharf_domain::instance::ResourceType;
 use wharf_domain::name::Name;
 use wharf_domain::secret::SecretText;
 use wharf_domain::time::Timestamp;
+use wharf_domain::volume::OfVolume;
 use wharf_ground::caller::Caller;
 use wharf_instances::Selector;
 
 /// Approximate bytes of a bucket and of a backup.
 const BUCKET_BYTES: usize = 256;
 const BACKUP_BYTES: usize = 640;
+
+const NO_BUCKET: &str = "you have no such bucket";
 
 /// A bucket, without its keys.
 #[derive(Serialize)]
@@ -50,12 +52,15 @@ struct BackupWire<'a> {
     id: Uuid,
     bucket: Uuid,
     bucket_name: &'a str,
-    instance: Uuid,
-    instance_name: &'a str,
-    flavor: &'a str,
+    instance: Option<Uuid>,
+    instance_name: Option<&'a str>,
+    volume: Option<Uuid>,
+    volume_name: Option<&'a str>,
+    flavor: Option<&'a str>,
     cpu_tier: &'static str,
-    #[serde(flatten)]
-    size: Size,
+    n_vcpus: Option<u32>,
+    mem_gib: Option<u32>,
+    disk_size_gib: u32,
     state: &'static str,
     progress: Option<&'a str>,
     reason: Option<&'a str>,
@@ -80,15 +85,26 @@ impl<'a> From<&'a BackupView> for BackupWire<'a> {
     fn from(view: &'a BackupView) -> Self {
         let Backup { of, work, .. } = &view.backup;
         let stored = view.backup.stored();
+        let name = Some(of.name.as_str());
+        let (flavor, size, disk_size_gib) = match &of.what {
+            BackupOf::Instance { flavor, size, .. } => {
+                (Some(flavor.as_str()), Some(size), size.disk_size_gib)
+            }
+            BackupOf::Volume { size_gib, .. } => (None, None, *size_gib),
+        };
         Self {
             id: view.backup.id.0,
             bucket: view.backup.bucket.0,
             bucket_name: &view.bucket_name,
-            instance: of.instance.0,
-            instance_name: of.name.as_str(),
-            flavor: &of.flavor,
+            instance: of.instance().map(|id| id.0),
+            instance_name: name.filter(|_| of.instance().is_some()),
+            volume: of.volume().map(|id| id.0),
+            volume_name: name.filter(|_| of.volume().is_some()),
+            flavor,
             cpu_tier: of.cpu_tier.as_str(),
-            size: of.size,
+            n_vcpus: size.map(|size| size.n_vcpus),
+            mem_gib: size.map(|size| size.mem_gib),
+            disk_size_gib,
             state: view.backup.state_word(),
             progress: view.progress.as_deref(),
             reason: view.backup.reason.as_deref(),
@@ -174,7 +190,7 @@ fn bucket_of(
     let bucket = read.text("bucket").unwrap_or_default().to_owned();
     let mut errors = read.errors;
     if !errors.has("bucket") && api.backups.bucket(caller, &bucket).is_err() {
-        errors.add("bucket", "you have no such bucket");
+        errors.add("bucket", NO_BUCKET);
     }
     checked(api, caller, instance, errors)?;
     Ok(bucket)
@@ -190,6 +206,28 @@ pub async fn create(
     let read = api.schemas.backup.check(Body::parse(body)?);
     let bucket = bucket_of(api, caller, instance, read)?;
     let view = api.backups.create(caller, instance, &bucket).await?;
+    Ok(EndpointReply::KeyCreated(rendered(&view)?))
+}
+
+/// Begins a backup of a volume.
+pub async fn create_of_volume(
+    api: &Api,
+    caller: &Caller,
+    named: &str,
+    body: &[u8],
+) -> Result<EndpointReply, Error> {
+    let read = api.schemas.backup.check(Body::parse(body)?);
+    let bucket = read.text("bucket").unwrap_or_default().to_owned();
+    let mut errors = read.errors;
+    if !errors.has("bucket") && api.backups.bucket(caller, &bucket).is_err() {
+        errors.add("bucket", NO_BUCKET);
+    }
+    if let Err(errors) = errors.into_result() {
+        // Wrong fields are reported only for a volume that the caller sees.
+        api.app.kept::<OfVolume>(caller, named)?;
+        return Err(errors.into());
+    }
+    let view = api.backups.create_of_volume(caller, named, &bucket).await?;
     Ok(EndpointReply::KeyCreated(rendered(&view)?))
 }
 
@@ -256,14 +294,9 @@ pub fn remains(api: &Api, caller: &Caller, instance: &Selector) -> Result<Endpoi
     Ok(EndpointReply::Done(render(&wire, BACKUP_BYTES)?))
 }
 
-/// The backups, those of one instance, or those in one bucket; the newest first.
-pub fn list(
-    api: &Api,
-    caller: &Caller,
-    of: Option<&Selector>,
-    bucket: Option<&str>,
-) -> Result<EndpointReply, Error> {
-    let backups = api.backups.list(caller, of, bucket)?;
+/// The backups that a filter lets pass, the newest first.
+pub fn list(api: &Api, caller: &Caller, wanted: &BackupFilter) -> Result<EndpointReply, Error> {
+    let backups = api.backups.list(caller, wanted)?;
     let wires: Vec<BackupWire<'_>> = backups.iter().map(BackupWire::from).collect();
     let bytes = BACKUP_BYTES * wires.len() + 2;
     Ok(EndpointReply::Done(render(&wires, bytes)?))
@@ -299,12 +332,17 @@ pub async fn restore(
     create::instance(api, caller, key, || {
         let source = api.backups.source(caller, parse(id)?)?;
         let of = source.of;
+        let BackupOf::Instance { flavor, size, .. } = of.what else {
+            return Err(Error::NotApplicable(
+                "this is the backup of a volume: create a volume with `backup`",
+            ));
+        };
         let mut draft = create::draft(api.schemas.recovery.check(Body::parse(body)?));
         draft.resource_type = Some(ResourceType::Container);
-        draft.flavor = Field::Right(of.flavor);
-        draft.n_vcpus.get_or_insert(of.size.n_vcpus);
-        draft.mem_gib.get_or_insert(of.size.mem_gib);
-        let least = of.size.disk_size_gib;
+        draft.flavor = Field::Right(flavor);
+        draft.n_vcpus.get_or_insert(size.n_vcpus);
+        draft.mem_gib.get_or_insert(size.mem_gib);
+        let least = size.disk_size_gib;
         if *draft.disk_size_gib.get_or_insert(least) < least {
             let message = format!("must be at least {least}, the disk of the backup");
             draft.errors.add("disk_size_gib", message);

@@ -7,8 +7,10 @@ use super::{Api, EndpointReply, create, kept};
 use crate::schema::{Body, CheckedBody};
 use bytes::Bytes;
 use serde::Serialize;
+use wharf_domain::backup::{BackupOf, ContentOf};
 use wharf_domain::capacity::CpuTier;
 use wharf_domain::error::{Error, FieldErrors};
+use wharf_domain::ids::BackupId;
 use wharf_domain::name::Name;
 use wharf_domain::volume::{OfVolume, Volume, VolumeRequest};
 use wharf_ground::caller::Caller;
@@ -99,7 +101,7 @@ pub async fn create(
 ) -> Result<EndpointReply, Error> {
     let key = key.map(|key| IdempotencyKey::new(key, body));
     let create = async {
-        let request = request(api.schemas.volume.check(Body::parse(body)?))?;
+        let request = request(api, caller, api.schemas.volume.check(Body::parse(body)?))?;
         let create = CreateVolume { request, key };
         api.app.create_volume(caller, create).await
     };
@@ -109,20 +111,52 @@ pub async fn create(
     Ok(EndpointReply::Created(body, sight))
 }
 
-fn request(mut checked: CheckedBody) -> Result<VolumeRequest, FieldErrors> {
+fn request(
+    api: &Api,
+    caller: &Caller,
+    mut checked: CheckedBody,
+) -> Result<VolumeRequest, FieldErrors> {
     let name = name(&mut checked);
     let tier = checked.text("cpu_tier").and_then(|text| {
         let mut all = CpuTier::ALL.into_iter();
         all.find(|tier| tier.as_str() == text)
     });
     let size = checked.integer("size_gib");
+    let source = checked.text("backup").map(str::to_owned);
+    let source = source.map(|id| source_of(api, caller, &id));
+    let source =
+        source.and_then(|found| found.map_err(|why| checked.errors.add("backup", why)).ok());
+    if let Some((least, _)) = source.as_ref().map(|(size_gib, of)| (*size_gib, of))
+        && size.is_some_and(|size| size < least)
+    {
+        let message = format!("must be at least {least}, the size of the backup");
+        checked.errors.add("size_gib", message);
+    }
     checked.errors.into_result()?;
     let required = |field: &str| FieldErrors::one(field, "required");
     Ok(VolumeRequest {
         name: name.ok_or_else(|| required("name"))?,
         size_gib: size.ok_or_else(|| required("size_gib"))?,
         cpu_tier: tier.unwrap_or(CpuTier::GeneralPurpose),
+        content: source.map(|(_, content)| content),
     })
+}
+
+/// The size and the content of one of the caller's backups of volumes. The error is for the field.
+fn source_of(api: &Api, caller: &Caller, id: &str) -> Result<(u32, ContentOf), &'static str> {
+    const NONE: &str = "you have no such backup that is done";
+    let id = BackupId::parse(id).ok_or(NONE)?;
+    let backup = api.backups.source(caller, id).map_err(|_| NONE)?;
+    match backup.of.what {
+        BackupOf::Volume { size_gib, .. } => Ok((
+            size_gib,
+            ContentOf {
+                backup: id,
+                engine_kind: backup.of.engine_kind,
+            },
+        )),
+        BackupOf::Instance { .. } => Err("is a backup of an instance: create an instance from it"),
+    }
 }
 
 fn name(checked: &mut CheckedBody) -> Option<Name> {

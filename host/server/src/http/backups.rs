@@ -8,13 +8,15 @@ use crate::api::backups;
 use axum::extract::State;
 use axum::routing::{get, post};
 use http::Uri;
+use wharf_backups::BackupFilter;
 use wharf_instances::Selector;
 
-pub(super) fn routes() -> Routes<8> {
+pub(super) fn routes() -> Routes<9> {
     [
         ("/api/bucket/", get(buckets).post(add_bucket)),
         ("/api/bucket/{id}/", get(bucket).delete(forget_bucket)),
         ("/api/instance/{uuid}/backup/", post(create)),
+        ("/api/volume/{id}/backup/", post(create_of_volume)),
         (
             "/api/instance/{uuid}/backup-plan/",
             get(plan).put(set_plan).delete(end_plan),
@@ -51,6 +53,15 @@ async fn create(State(interface): Shared, Named(selector): Named, call: Call<Jso
     call.respond(backups::create(api, &call.caller, &selector, &call.body.0).await)
 }
 
+async fn create_of_volume(
+    State(interface): Shared,
+    InPath(named): InPath<String>,
+    call: Call<Json>,
+) -> Response {
+    let api = &interface.api;
+    call.respond(backups::create_of_volume(api, &call.caller, &named, &call.body.0).await)
+}
+
 async fn plan(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
     call.respond(backups::plan(&interface.api, &call.caller, &selector))
 }
@@ -70,10 +81,12 @@ async fn list(State(interface): Shared, uri: Uri, call: Call) -> Response {
         let mut pairs = form_urlencoded::parse(query);
         pairs.find_map(|(name, value)| (name == wanted).then(|| value.into_owned()))
     };
-    let of = given("instance").map(|of| Selector::parse(&of));
-    let bucket = given("bucket");
-    let found = backups::list(&interface.api, &call.caller, of.as_ref(), bucket.as_deref());
-    call.respond(found)
+    let wanted = BackupFilter {
+        instance: given("instance").map(|of| Selector::parse(&of)),
+        volume: given("volume"),
+        bucket: given("bucket"),
+    };
+    call.respond(backups::list(&interface.api, &call.caller, &wanted))
 }
 
 async fn get_one(State(interface): Shared, InPath(id): InPath<String>, call: Call) -> Response {

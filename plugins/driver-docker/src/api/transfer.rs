@@ -1,4 +1,4 @@
-//! Transfers of all content from one container to another, or to the host.
+//! Transfers of all content of a container or a volume, to another container or between it and the host.
 
 use super::{Api, Reply, accepted};
 use wharf_guest::{Error, Moving, NamedRequest};
@@ -26,6 +26,16 @@ impl Api<'_> {
     /// Begins to send the content of the call's snapshot to the host.
     pub fn send_content(&self) -> Result<(), Error> {
         self.begin(&NamedRequest::new("send"))
+    }
+
+    /// Begins to send the content of the call's volume to the host.
+    pub fn send_volume_content(&self) -> Result<(), Error> {
+        self.begin(&NamedRequest::new("send-volume"))
+    }
+
+    /// Begins the transfer of the content that is offered for the call's volume.
+    pub fn fetch_volume_content(&self) -> Result<(), Error> {
+        self.begin(&NamedRequest::new("fetch-volume"))
     }
 
     fn begin(&self, transfer: &NamedRequest) -> Result<(), Error> {

@@ -35,6 +35,15 @@ pub struct VolumeCreation {
     pub driver_opts: BTreeMap<String, String>,
 }
 
+/// The purpose of a container with a limited disk.
+#[derive(Debug, Clone, Copy)]
+pub enum Purpose {
+    Volume,
+    /// A volume whose content comes from a backup.
+    Fetched,
+    Proof,
+}
+
 impl Api<'_> {
     /// Creates the volume with the mark of the call. Success if it exists already.
     pub fn mark_store(&self) -> Result<Reply<()>, Error> {
@@ -78,20 +87,31 @@ impl Api<'_> {
     }
 
     /// Creates the holder, or a container that makes a proof.
-    pub fn make_holder(&self, image: &str, proof: bool) -> Result<Reply<()>, Error> {
+    pub fn make_holder(&self, image: &str, purpose: Purpose) -> Result<Reply<()>, Error> {
         let request = NamedRequest::new("create-holder").with("image", image);
-        let request = if proof {
-            request.with("proof", true)
-        } else {
-            request
+        let request = match purpose {
+            Purpose::Proof => request.with("proof", true),
+            Purpose::Fetched => request.with("fetched", true),
+            Purpose::Volume => request,
         };
         self.send(&request.timeout_ms(DISK_WORK_MS))
     }
 
     /// Runs the holder's command, and tells the host the place of its disk. Returns what the command has printed.
     pub fn run_holder(&self) -> Result<Reply<String>, Error> {
+        let ran = self.each(&["start-holder", "wait-for-holder"])?;
+        ran.map_or_else(|refusal| Ok(Err(refusal)), |_| self.find_place())
+    }
+
+    /// Tells the host the place of the holder's disk. Returns what its command has printed.
+    pub fn find_place(&self) -> Result<Reply<String>, Error> {
+        self.each(&["read-root", "read-place"])
+    }
+
+    /// Sends requests until one is refused. Returns the last answer.
+    fn each(&self, requests: &[&str]) -> Result<Reply<String>, Error> {
         let mut printed = String::new();
-        for request in ["start-holder", "wait-for-holder", "read-root", "read-place"] {
+        for request in requests {
             let answer = NamedRequest::new(request).timeout_ms(DISK_WORK_MS);
             match accepted(answer.send(self.engine)?) {
                 Ok(answer) => printed = String::from_utf8_lossy(&answer.body).into_owned(),

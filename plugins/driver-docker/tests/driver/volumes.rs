@@ -180,6 +180,7 @@ fn make_from(engine: &Engine, size_gib: u32, images: &[&str]) -> Result<VolumeRe
     let volume = Volume {
         id: ID.to_owned(),
         size_gib,
+        fetched: false,
     };
     let host = Host::make(FILE, &node, &volume, &images, engine);
     volumes::make(&Context::new(&node, &host)?, &volume, &images)
@@ -197,6 +198,7 @@ fn prove(engine: &Engine, settings: &str, images: &[&str]) -> Result<Limits, Err
     let volume = Volume {
         id: ID.to_owned(),
         size_gib: 1,
+        fetched: false,
     };
     let host = Host::make(FILE, &node, &volume, &images, engine);
     volumes::prove(&Context::new(&node, &host)?, &images)

@@ -42,15 +42,16 @@ pub(super) fn backup_endpoints(id: &str) -> Vec<(&'static str, String, Value)> {
     endpoints
 }
 
-/// Those of one bucket, backup or instance.
-fn of_one(id: &str) -> [(&'static str, String, Value); 11] {
+/// Those of one bucket, backup, instance or volume.
+fn of_one(id: &str) -> [(&'static str, String, Value); 12] {
     let (bucket, backup) = (format!("{BUCKETS}{id}/"), format!("{BACKUPS}{id}/"));
     let to = json!({ "bucket": "offsite" });
     let plan = action_path(id, "backup-plan");
     [
         ("GET", bucket.clone(), Value::Null),
         ("DELETE", bucket, Value::Null),
-        ("POST", action_path(id, "backup"), to),
+        ("POST", action_path(id, "backup"), to.clone()),
+        ("POST", format!("/api/volume/{id}/backup/"), to),
         ("GET", backup.clone(), Value::Null),
         ("DELETE", backup.clone(), Value::Null),
         ("POST", format!("{backup}verify/"), Value::Null),
@@ -99,7 +100,7 @@ pub(super) fn checks() -> Vec<Check> {
             for (method, path, body) in of_one(MISSING) {
                 c.me().send(method, &path, &body)?.is(404)?;
             }
-            for query in ["bucket", "instance"] {
+            for query in ["bucket", "instance", "volume"] {
                 let missing = format!("{BACKUPS}?{query}=nothing");
                 c.me().get(&missing)?.is(404)?;
             }

@@ -9,7 +9,7 @@ use crate::sim::Sim;
 use tokio::time::sleep;
 use wharf_backups::{BACKUPS, BUCKETS, NewBucket};
 use wharf_db::Rows as _;
-use wharf_domain::backup::{Backup, BackupState, BucketAddress, ContentOf};
+use wharf_domain::backup::{Backup, BackupOf, BackupState, BucketAddress, ContentOf};
 use wharf_domain::instance::ResourceType;
 use wharf_domain::name::Name;
 use wharf_domain::request::CreateRequest;
@@ -148,7 +148,8 @@ impl Own {
 
     fn words(&self, what: &str) -> String {
         let Backup { id, of, .. } = &self.backup;
-        format!("{what} backup {id} of {}", of.instance)
+        let of = of.instance().map_or_else(String::new, |of| of.to_string());
+        format!("{what} backup {id} of {of}")
     }
 }
 
@@ -160,13 +161,20 @@ async fn restore_backup(sim: Sim, args: Args) {
     let (Some(own), Some(mut size)) = (Own::ready(&sim, args).await, args.of(2, &SIZES)) else {
         return;
     };
-    let of = &own.backup.of;
+    let BackupOf::Instance {
+        flavor,
+        size: least,
+        ..
+    } = &own.backup.of.what
+    else {
+        return;
+    };
     let flavors = &sim.outside.setup.flavors;
-    let flavor = flavors.iter().find(|flavor| flavor.name == of.flavor);
+    let flavor = flavors.iter().find(|known| known.name == *flavor);
     let Some(flavor) = flavor.cloned() else {
         return;
     };
-    size.disk_size_gib = size.disk_size_gib.max(of.size.disk_size_gib);
+    size.disk_size_gib = size.disk_size_gib.max(least.disk_size_gib);
     let ask = Ask::Create {
         owner: own.caller.user,
         size,

@@ -132,6 +132,7 @@ async fn create_volume(sim: Sim, args: Args) {
         name,
         size_gib,
         cpu_tier: CpuTier::GeneralPurpose,
+        content: None,
     };
     let ask = Ask::CreateVolume {
         owner: caller.user,

@@ -73,7 +73,7 @@ fn found(look: &Look<'_>) -> Result<Found, Wrong> {
 /// The snapshot of a backup that runs.
 fn running(backup: &Backup) -> Option<SnapshotId> {
     match backup.state {
-        BackupState::Running(snapshot) if !backup.is_deleted() => Some(snapshot),
+        BackupState::Running(snapshot) if !backup.is_deleted() => snapshot,
         _ => None,
     }
 }
@@ -123,7 +123,7 @@ impl Model {
         self.explain_plans_of(&self.backups.plans, &found.plans, Ask::PlanBackups)?;
         self.backups.plans.clone_from(&found.plans);
         for (id, backup) in &self.backups.rows {
-            if let BackupState::Running(snapshot) = backup.state
+            if let BackupState::Running(Some(snapshot)) = backup.state
                 && let Some(content) = self.copies.content.get(&snapshot)
             {
                 self.backups.content.insert(*id, content.clone());
@@ -156,11 +156,13 @@ impl Model {
     }
 
     fn is_backup_asked_for(&self, row: &Backup) -> bool {
+        // Volumes have no backups in this world.
+        let Some(of) = row.of.instance() else {
+            return false;
+        };
         match (&row.state, row.planned) {
-            (BackupState::Running(_), None) => {
-                self.is_asked(|asked| *asked == Ask::BackUp(row.of.instance))
-            }
-            (BackupState::Running(_), Some(_)) => self.backups.plans.contains_key(&row.of.instance),
+            (BackupState::Running(_), None) => self.is_asked(|asked| *asked == Ask::BackUp(of)),
+            (BackupState::Running(_), Some(_)) => self.backups.plans.contains_key(&of),
             // The bucket has it already.
             (BackupState::Done(_), None) => {
                 self.is_asked(|asked| *asked == Ask::AddBucket(row.owner))
@@ -235,14 +237,15 @@ impl Model {
                 .rows
                 .get(&other.id)
                 .is_some_and(Backup::is_deleted);
-            other.of.instance == row.of.instance && other.planned > row.planned && !was_deleted
+            other.of.instance() == row.of.instance() && other.planned > row.planned && !was_deleted
         };
         let count = |fits: fn(&Backup) -> bool| {
             let newer = found.rows.values().filter(of_plan);
             newer.filter(|other| fits(other)).count()
         };
         let has_failed = |row: &Backup| row.state == BackupState::Failed;
-        let keep = self.backups.plans.get(&row.of.instance).copied();
+        let of = row.of.instance();
+        let keep = of.and_then(|of| self.backups.plans.get(&of)).copied();
         let surplus = row.planned.is_some()
             && if has_failed(row) {
                 count(has_failed) > 0

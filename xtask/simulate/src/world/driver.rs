@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use wharf_domain::driver::{
-    CompleteSnapshot, DriverReport, DriverTarget, Limits, NodeHealth, Observed, ObservedSnapshot,
-    ObservedVolume, Phase, PluginError, ResourceUsage, SnapshotReport, SnapshotState, Source, Spec,
-    StoreMark, Surroundings, Tag, VolumeReport, VolumeState,
+    CompleteSnapshot, DriverReport, DriverTarget, Limits, NewVolume, NodeHealth, Observed,
+    ObservedSnapshot, ObservedVolume, Phase, PluginError, ResourceUsage, SnapshotReport,
+    SnapshotState, Source, Spec, StoreMark, Surroundings, Tag, VolumeReport, VolumeState,
 };
 use wharf_domain::ids::{Generation, NodeId, SnapshotId, VolumeId};
 use wharf_domain::secret::InstanceSecrets;
@@ -245,7 +245,7 @@ impl ContentCalls for WorldDriver {
             other => return unexpected(other),
         };
         let broke = |error: &dyn ToString| PluginError::Other(error.to_string());
-        let object = self.offers.take_object(of.snapshot);
+        let object = self.offers.take_object(of.snapshot.into());
         let object = object.map_err(|error| broke(&error))?;
         let content = serde_json::to_vec(&disk).map_err(|error| broke(&error))?;
         let bytes = content.len() as u64;
@@ -274,11 +274,16 @@ impl VolumeCalls for WorldDriver {
 
     async fn make_volume(
         &self,
-        id: VolumeId,
-        size_gib: u32,
+        volume: &NewVolume,
         _: &[String],
     ) -> Result<VolumeReport, PluginError> {
-        self.on_volume(Request::MakeVolume(id, size_gib)).await
+        self.on_volume(Request::MakeVolume(volume.id, volume.size_gib))
+            .await
+    }
+
+    /// The world's volumes have no content.
+    async fn send_volume(&self, _: VolumeId) -> Result<VolumeReport, PluginError> {
+        Err(PluginError::Unsupported("backups of volumes".to_owned()))
     }
 
     async fn unmake_volume(&self, id: VolumeId) -> Result<VolumeReport, PluginError> {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::driver::{
     DiskGrow, Features, NodeHealth, Phase, PluginError, ResourceUsage, SnapshotKind, StoreMark,
-    Surroundings,
+    Surroundings, VolumeContent,
 };
 use wharf_domain::ids::{InstanceId, NodeId};
 
@@ -221,6 +221,7 @@ impl Node {
                 late_attach: true,
                 snapshots: SnapshotKind::Shared,
                 content: true,
+                volume_content: VolumeContent::Never,
             },
             totals: self.setup.capacity,
             gpus: self.setup.gpus.clone(),
