@@ -138,7 +138,7 @@ fn every_instance_route_is_404_for_a_missing_or_foreign_instance() {
 fn every_route_of_volumes_and_snapshots_is_404_for_a_missing_or_foreign_one() {
     let setup = setup();
     let bob = setup.server.user("bob@example.com").unwrap();
-    for (kind, number) in [("volume", 6), ("snapshot", 4)] {
+    for (kind, number) in [("volume", 7), ("snapshot", 4)] {
         let theirs = prepared(&setup.ann, kind, "");
         let shown = setup.ann.get(&format!("/api/{kind}/{theirs}/")).unwrap();
         let name = shown.body["name"].as_str().unwrap().to_owned();

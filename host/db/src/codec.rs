@@ -36,9 +36,10 @@ mod tests {
 
     #[test]
     fn a_volume_of_an_earlier_version_has_no_backup() {
-        let now = encode(&OfVolume::default()).unwrap();
-        for earlier in [&now[..], &now[..1], &[]] {
-            assert_eq!(decode::<OfVolume>(earlier).unwrap(), OfVolume::default());
+        let row = (7_u8, OfVolume::default());
+        let now = encode(&row).unwrap();
+        for earlier in [&now[..], &now[..2], &now[..1]] {
+            assert_eq!(decode::<(u8, OfVolume)>(earlier).unwrap(), row);
         }
     }
 }

@@ -130,6 +130,7 @@ impl EngineAccess {
         let target = TransferTarget {
             transport: node.transport.clone(),
             write,
+            below: targets.below,
             image: targets.image,
             kept: targets.kept,
             is_volume,

@@ -1,11 +1,11 @@
-//! The entries below one directory of an archive, as those of an archive of their own. Only Go writes such archives:
-//! long names are in records, or in two fields of a header.
+//! The entries below one directory of an archive, as those of an archive of their own, and back. Only Go writes such
+//! archives: long names are in records, or in two fields of a header.
 
 use super::tar_header::BLOCK;
 use super::tar_path::is_attribute_of_engines;
 use super::tar_records::{record, records};
 use super::tar_stream::Malformed;
-use tar::Header;
+use tar::{EntryType, Header};
 
 /// The name of the directory itself.
 const ITSELF: &[u8] = b"./";
@@ -41,6 +41,76 @@ pub fn strip(root: &[u8], header: &mut Header, held: &mut Vec<u8>) -> Result<(),
         }
     }
     header.set_cksum();
+    Ok(())
+}
+
+/// Puts an entry of this path below a directory. The names are in the header if it has room for them, and else in its
+/// extension.
+pub fn put(
+    below: &[u8],
+    path: &[u8],
+    header: &mut Header,
+    held: &mut Vec<u8>,
+) -> Result<(), Malformed> {
+    let within = |path: &[u8]| match path {
+        ITSELF => [below, b"/"].concat(),
+        path => [below, b"/", path].concat(),
+    };
+    let (mut link, mut others) = (None, Vec::new());
+    if header.entry_type().is_hard_link() {
+        link = header.link_name_bytes().map(|name| name.into_owned());
+    }
+    let extension = std::mem::take(held);
+    let mut head = Header::new_ustar();
+    if let Some((first, content)) = extension.split_at_checked(BLOCK) {
+        head = Header::from_byte_slice(first).clone();
+        let size = head
+            .entry_size()
+            .ok()
+            .and_then(|size| usize::try_from(size).ok());
+        let content = size.and_then(|size| content.get(..size));
+        let own = content.filter(|_| head.entry_type().is_pax_local_extensions());
+        for (key, value) in own.and_then(records).ok_or(Malformed::Foreign)? {
+            match key {
+                b"path" => {}
+                b"linkpath" if link.is_some() => link = Some(value.to_vec()),
+                key => others.extend(record(key, value)),
+            }
+        }
+    } else {
+        head.set_path("PaxHeaders.0/x")
+            .map_err(|_| Malformed::NoHeader)?;
+        head.set_entry_type(EntryType::XHeader);
+    }
+    let fields = header.as_ustar_mut().ok_or(Malformed::Foreign)?;
+    let names = [
+        (b"path" as &[u8], Some(within(path)), &mut fields.name),
+        (
+            b"linkpath",
+            link.as_deref().map(within),
+            &mut fields.linkname,
+        ),
+    ];
+    for (key, name, field) in names {
+        let Some(name) = name else {
+            continue;
+        };
+        field.fill(0);
+        for (to, from) in field.iter_mut().zip(&name) {
+            *to = *from;
+        }
+        if name.len() > field.len() || !name.is_ascii() {
+            others.extend(record(key, &name));
+        }
+    }
+    fields.prefix.fill(0);
+    header.set_cksum();
+    if !others.is_empty() {
+        head.set_size(others.len() as u64);
+        head.set_cksum();
+        others.resize(others.len().next_multiple_of(BLOCK), 0);
+        *held = [head.as_bytes().as_slice(), &others].concat();
+    }
     Ok(())
 }
 

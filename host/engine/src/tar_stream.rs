@@ -69,6 +69,8 @@ pub struct Rewrite {
     pub is_foreign: bool,
     /// The directory of the archive that has the content. All other entries are left out.
     pub root: Option<String>,
+    /// The directory of the rewritten archive that gets the content.
+    pub below: Option<String>,
     /// Whether the target is empty. It has no mounts yet.
     pub into_empty: bool,
     /// Whether the content is that of a volume, of which no directory is special.
@@ -110,6 +112,7 @@ pub struct TarStream {
     kept: Vec<Vec<u8>>,
     is_foreign: bool,
     root: Option<Vec<u8>>,
+    below: Option<Vec<u8>>,
     into_empty: bool,
     is_volume: bool,
     zero_blocks: u8,
@@ -125,6 +128,7 @@ impl TarStream {
                 .collect(),
             is_foreign: rewrite.is_foreign,
             root: rewrite.root.clone().map(String::into_bytes),
+            below: rewrite.below.clone().map(String::into_bytes),
             into_empty: rewrite.into_empty,
             is_volume: rewrite.is_volume,
             ..Self::default()
@@ -285,6 +289,9 @@ impl TarStream {
             Some(name) => self.empty(name, out)?,
             None => false,
         };
+        if let Some(below) = &self.below {
+            tar_root::put(below, &path, &mut header, &mut self.held)?;
+        }
         out.append(&mut self.held);
         out.extend_from_slice(header.as_bytes());
         if emptied && name == Some(b"etc") {

@@ -43,6 +43,8 @@ pub struct TransferTarget {
     pub transport: Transport,
     /// Of the request that writes.
     pub write: String,
+    /// The directory of the written archive that gets the content, where it is not the root.
+    pub below: Option<String>,
     /// The files of the image as which the content is written, if there are any.
     pub image: Vec<(String, String)>,
     /// Paths with mounts, whose content stays.
@@ -65,6 +67,7 @@ pub async fn carry(
     };
     let mut rewrite = Rewrite {
         kept: to.kept,
+        below: to.below,
         into_empty: to.is_volume,
         is_volume: to.is_volume,
         ..Rewrite::default()

@@ -190,7 +190,9 @@ impl Document {
         );
         here.arguments(&transfer.arguments)?;
         // A backup reads a snapshot or a volume, which have no changes.
-        let tells_all = transfer.changes.is_some() || transfer.root.is_some() || transfer.is_sent();
+        let writes_alone = transfer.read.is_none() && transfer.write.is_some();
+        let has_root = transfer.root.is_some() && !writes_alone;
+        let tells_all = transfer.changes.is_some() || has_root || transfer.is_sent();
         if transfer.read.is_some() != tells_all {
             return Err("changes: comes with read, and read with it".to_owned());
         }

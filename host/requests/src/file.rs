@@ -92,7 +92,8 @@ pub struct Transfer {
     /// Those of the GET for the changes to the image; present with `read`, unless `root` is or a backup reads.
     #[serde(default)]
     pub changes: Option<Template>,
-    /// The directory of the archive that has the content, which is then all of it.
+    /// The directory of the archive that has the content, which is then all of it. In a transfer that writes alone, the
+    /// directory of the written archive.
     #[serde(default)]
     pub root: Option<String>,
     /// Those of the PUT that writes the content.

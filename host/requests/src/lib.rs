@@ -91,6 +91,8 @@ pub struct Targets {
     pub source: Option<SourceTargets>,
     /// Of the request that writes the content; none if another engine gets it.
     pub write: Option<String>,
+    /// The directory of the written archive that gets the content, where it is not the root.
+    pub below: Option<String>,
     /// The files of the image as which it is written, with their paths. Without one, a PUT unpacks it.
     pub image: Vec<(String, String)>,
     /// Paths in the destination that have mounts of the instance's volumes. Their content stays.

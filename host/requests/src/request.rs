@@ -169,6 +169,7 @@ impl Transfer {
             target("changes", &self.changes)?,
         );
         let root = self.root.clone();
+        let below = root.clone().filter(|_| read.is_none());
         let source = read.map(|read| SourceTargets {
             read,
             changes,
@@ -188,6 +189,7 @@ impl Transfer {
         Ok(Targets {
             source,
             write,
+            below,
             image: image.collect::<Result<_, Fault>>()?,
             kept: {
                 let mounts = scope.subject.iter().filter_map(|one| one.mounts.as_ref());

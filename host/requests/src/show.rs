@@ -37,6 +37,8 @@ impl fmt::Display for Targets {
         let method = if self.image.is_empty() { "PUT" } else { "POST" };
         let mut write = self.write.iter();
         write.try_for_each(|write| writeln!(f, "{method} {write}"))?;
+        let mut below = self.below.iter();
+        below.try_for_each(|below| writeln!(f, "below {below} of the archive"))?;
         let mut image = self.image.iter();
         image.try_for_each(|(path, text)| writeln!(f, "{path}: {}", text.trim_end()))
     }

@@ -44,6 +44,17 @@ fn proof(name: &'static str, sample: Value, mib: u32, second: u32) -> Call {
     proof
 }
 
+/// The holder of a volume whose content comes from a backup.
+fn fetched(name: &'static str, sample: Value, mib: u32) -> Call {
+    let mut fetched = held(name, sample, mib);
+    fetched.arguments = vec![("fetched", "true")];
+    let [(_, body)] = fetched.walls.as_mut_slice() else {
+        unreachable!();
+    };
+    body["Labels"]["io.wharf.fetched"] = "1".into();
+    fetched
+}
+
 fn held(name: &'static str, sample: Value, mib: u32) -> Call {
     let command = format!(
         "mkdir -p /volume && chown 1000:1000 /volume && fallocate -l 1M /probe && fallocate -l {mib}M \
@@ -104,6 +115,11 @@ pub fn holder() -> Creation {
                 json!({ "learnt": { "image_bytes": 160 << 20 }, "settings": { "ulimits": ulimits } }),
                 20_714,
                 970,
+            ),
+            fetched(
+                "a volume from a backup",
+                json!({ "settings": { "ulimits": ulimits, "btrfs_quotas": "simple" } }),
+                20_544,
             ),
             held(
                 "no image",

@@ -295,6 +295,29 @@ fn of_image() -> Vec<u8> {
     tar
 }
 
+/// The entries of an archive: path, link, content, and number of attributes.
+fn entries(archive: &[u8]) -> Vec<(String, String, String, usize)> {
+    let mut archive = tar::Archive::new(archive);
+    let entries = archive.entries().unwrap();
+    entries
+        .map(|entry| {
+            let mut entry = entry.unwrap();
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            let path = text(&entry.path_bytes());
+            let link = entry
+                .link_name_bytes()
+                .map_or_else(String::new, |link| text(&link));
+            let extension = entry.pax_extensions().unwrap();
+            let attributes = extension.into_iter().flatten().flatten();
+            let attributes = attributes.filter(|one| one.key_bytes().starts_with(b"SCHILY"));
+            let attributes = attributes.count();
+            let mut content = String::new();
+            entry.read_to_string(&mut content).unwrap();
+            (path, link, content, attributes)
+        })
+        .collect()
+}
+
 #[test]
 fn what_is_below_a_directory_is_an_archive_of_its_own() {
     let rewrite = Rewrite {
@@ -306,25 +329,7 @@ fn what_is_below_a_directory_is_an_archive_of_its_own() {
         let (out, whole) = rewritten(&of_image(), &rewrite, size);
         assert!(whole, "{size}");
         let long = "x".repeat(60);
-        let found: Vec<_> = tar::Archive::new(out.as_slice())
-            .entries()
-            .unwrap()
-            .map(|entry| {
-                let mut entry = entry.unwrap();
-                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-                let path = text(&entry.path_bytes());
-                let link = entry
-                    .link_name_bytes()
-                    .map_or_else(String::new, |link| text(&link));
-                let extension = entry.pax_extensions().unwrap();
-                let attributes = extension.into_iter().flatten().flatten();
-                let attributes = attributes.filter(|one| one.key_bytes().starts_with(b"SCHILY"));
-                let attributes = attributes.count();
-                let mut content = String::new();
-                entry.read_to_string(&mut content).unwrap();
-                (path, link, content, attributes)
-            })
-            .collect();
+        let found = entries(&out);
         let wanted = [
             ("./", "", "", 0),
             ("etc", "", "", 0),
@@ -337,6 +342,18 @@ fn what_is_below_a_directory_is_an_archive_of_its_own() {
         ];
         let wanted = wanted.map(|(a, b, c, n)| (a.to_owned(), b.to_owned(), c.to_owned(), n));
         assert_eq!(found, wanted, "{size}");
+        // It is put below the directory again.
+        let back = Rewrite {
+            below: Some("rootfs".to_owned()),
+            into_empty: true,
+            is_volume: true,
+            ..Rewrite::default()
+        };
+        let (again, _) = rewritten(&out, &back, size);
+        let (once_more, _) = rewritten(&again, &rewrite, size);
+        assert_eq!(entries(&once_more), found, "{size}");
+        let mut paths = entries(&again).into_iter().map(|(path, ..)| path);
+        assert!(paths.all(|path| path.starts_with("rootfs/")));
         let has = |text: &[u8]| out.windows(text.len()).any(|part| part == text);
         assert!(
             has(b"27 SCHILY.xattr.user.a=1\n2\n") && !has(b"trusted"),

@@ -172,6 +172,7 @@ fn a_transfer_has_three_targets() {
             root: None,
         }),
         write: Some("/c/0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-part/archive?path=/".to_owned()),
+        below: None,
         image: Vec::new(),
         kept: Vec::new(),
     };
@@ -233,6 +234,7 @@ fn a_transfer_with_one_end_has_its_targets_alone() {
             root: None,
         }),
         write: None,
+        below: None,
         image: Vec::new(),
         kept: Vec::new(),
     };
@@ -247,6 +249,7 @@ fn a_transfer_with_one_end_has_its_targets_alone() {
     let wanted = Targets {
         source: None,
         write: Some("/c/0b0f1f3e-3c1e-4f43-9d2b-2c1c1f8f8f8f-part/archive?path=/".to_owned()),
+        below: None,
         image: Vec::new(),
         kept: vec!["/data".to_owned()],
     };

@@ -81,7 +81,9 @@ fn reads_on(path: &str) -> bool {
     let mut segments = path.strip_prefix("/api/").unwrap_or_default().split('/');
     match segments.next() {
         Some("webhook" | "bucket" | "backup") => true,
-        Some("instance") => matches!(segments.nth(1), Some("backup" | "backup-plan")),
+        Some("instance" | "volume") => {
+            matches!(segments.nth(1), Some("backup" | "backup-plan"))
+        }
         _ => false,
     }
 }
