@@ -6,7 +6,8 @@ use super::name::Name;
 use super::secret::Encrypted;
 use super::snapshot::PlanRequest;
 use super::time::Timestamp;
-use serde::{Deserialize, Deserializer, Serialize};
+use super::volume::or_none;
+use serde::{Deserialize, Serialize};
 
 /// A bucket of a user in an S3-compatible object store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,10 +202,6 @@ pub enum InstanceBackupState {
     Running(SnapshotId),
     Done(StoredBytes),
     Failed,
-}
-
-fn or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
-    Ok(Option::deserialize(from).unwrap_or_default())
 }
 
 impl From<InstanceBackup> for Backup {

@@ -34,7 +34,10 @@ pub struct VolumeCopy {
     pub at_rest: bool,
 }
 
-fn or_none<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+/// The value of a last field of rows, of which those of earlier versions have none.
+pub(super) fn or_none<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
     Ok(Option::deserialize(from).unwrap_or_default())
 }
 

@@ -96,8 +96,8 @@ impl EngineAccess {
         self.node.jobs.poll(outgoing, &self.node.transport)
     }
 
-    /// Begins a transfer for the call's instance, snapshot or volume, or offers the instance's content to the engine of another
-    /// node.
+    /// Begins a transfer for the call's instance, snapshot or volume, or offers the instance's content to the engine of
+    /// another node.
     pub fn begin_transfer(&mut self, request: &EngineRequest) -> Result<(), EngineError> {
         let key = self.transfer_key()?;
         let EngineRequest {
@@ -149,8 +149,8 @@ impl EngineAccess {
         Ok(())
     }
 
-    /// The key of the call's transfer: the snapshot or the volume, or else the instance. A call that changes nothing has
-    /// none.
+    /// The key of the call's transfer: the snapshot or the volume, or else the instance. A call that changes nothing
+    /// has none.
     fn transfer_key(&self) -> Result<String, EngineError> {
         let volume = self
             .scope

@@ -1,5 +1,6 @@
 //! Transfers: the content of one container goes into another, on the same engine or on that of another node, or
-//! between a container or a volume and an object. It passes through the host in pieces; no guest, file or image stores it.
+//! between a container or a volume and an object. It passes through the host in pieces; no guest, file or image stores
+//! it.
 
 use super::changes::ChangeListReader;
 use super::image_form::ImageForm;
@@ -105,8 +106,8 @@ pub async fn carry(
     ended(piped, &transferred).await
 }
 
-/// Runs a transfer from a container or a volume to an object. The result is a response without a body, or the first unsuccessful
-/// one of the engine.
+/// Runs a transfer from a container or a volume to an object. The result is a response without a body, or the first
+/// unsuccessful one of the engine.
 pub async fn carry_out(
     from: TransferSource,
     to: ObjectTarget,
