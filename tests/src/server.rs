@@ -2,6 +2,7 @@
 
 use crate::api::Api;
 use anyhow::{Context, Result, bail};
+use std::cell::RefCell;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -12,11 +13,41 @@ use tempfile::TempDir;
 use wharf_testkit::process::run;
 use wharf_testkit::workspace::wharf_binary;
 
+/// The name of the log in the directory of a server.
+const LOG: &str = "log";
 /// A log has stopped growing if it is the same at this many looks. A busy server never stops.
 const LOG_LOOKS: u32 = 5;
 const LOG_WAIT: Duration = Duration::from_secs(2);
 
+/// The most warnings of a server that a failure prints.
+const WARNINGS: usize = 20;
+
 const NO_ENVIRONMENT: &[(&str, &str)] = &[];
+
+thread_local! {
+    /// The logs of the servers that this thread has started.
+    static LOGS: RefCell<Vec<PathBuf>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Prints the latest warnings of the servers that this thread has started, for a condition that never came.
+pub(crate) fn print_warnings() {
+    for path in LOGS.with_borrow(Clone::clone) {
+        let log = fs::read_to_string(&path).unwrap_or_default();
+        let is_warning = |line: &&str| line.contains(" WARN ") || line.contains(" ERROR ");
+        let mut warnings: Vec<_> = log
+            .lines()
+            .rev()
+            .filter(is_warning)
+            .take(WARNINGS)
+            .collect();
+        warnings.reverse();
+        eprintln!(
+            "{} ends with these warnings:\n{}",
+            path.display(),
+            warnings.join("\n")
+        );
+    }
+}
 
 /// A server process. Dropping it kills it.
 pub struct Server {
@@ -72,6 +103,7 @@ impl Server {
         let dir = tempfile::Builder::new().prefix("wharf-test-").tempdir()?;
         let config = format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{settings}");
         fs::write(dir.path().join("wharf.toml"), config)?;
+        LOGS.with_borrow_mut(|logs| logs.push(dir.path().join(LOG)));
         Ok(Self {
             dir,
             program: wharf_binary(),
@@ -143,7 +175,7 @@ impl Server {
     }
 
     fn log_path(&self) -> PathBuf {
-        self.dir.path().join("log")
+        self.dir.path().join(LOG)
     }
 
     /// Returns the log so far. A running server writes it in the background, so this waits up to two
@@ -246,6 +278,8 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.kill();
+        let own = self.log_path();
+        LOGS.with_borrow_mut(|logs| logs.retain(|log| *log != own));
         if std::thread::panicking() || std::env::var_os("WHARF_TEST_LOG").is_some() {
             eprintln!("{}", self.log());
         }

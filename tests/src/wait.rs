@@ -52,6 +52,7 @@ fn with_pauses<T>(
         }
         let waited = begin.elapsed();
         if waited > deadline {
+            crate::server::print_warnings();
             bail!("not within {deadline:?}: {what}");
         }
         std::thread::sleep(pause(waited));

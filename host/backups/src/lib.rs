@@ -68,7 +68,8 @@ impl Backups {
             progress: Mutex::default(),
             work: Notify::new(),
         });
-        app.serve_content(Arc::clone(&backups) as _);
+        let store = Arc::downgrade(&backups);
+        app.serve_content(store);
         backups
     }
 

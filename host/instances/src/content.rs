@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
@@ -154,9 +154,14 @@ pub struct ContentFailure {
 }
 
 impl super::App {
-    /// Makes content from backups available. Until then, instances that wait for some retry.
-    pub fn serve_content(&self, store: Arc<dyn ContentStore>) {
+    /// Makes content from backups available while the store lives. Instances that wait for some retry otherwise.
+    pub fn serve_content(&self, store: Weak<dyn ContentStore>) {
         let _ = self.content_store.set(store);
+    }
+
+    /// The store of content from backups.
+    pub(crate) fn content_store(&self) -> Option<Arc<dyn ContentStore>> {
+        self.content_store.get()?.upgrade()
     }
 
     /// The nodes whose engines give and take content, with the kinds of these engines.

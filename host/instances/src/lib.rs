@@ -70,7 +70,7 @@ pub use waiters::Waiters;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -159,7 +159,8 @@ pub struct App {
     drains: Notify,
     samples: stats::Samples,
     in_flight: idempotency::InFlight,
-    content_store: OnceLock<Arc<dyn content::ContentStore>>,
+    /// Its owner, which keeps this app alive, keeps it too.
+    content_store: OnceLock<Weak<dyn content::ContentStore>>,
     /// The places of contents that come to nodes, in the order in which instances wait for them.
     content_places: Arc<Semaphore>,
 }

@@ -139,7 +139,7 @@ impl App {
             defaults: self.config().quota.limits(),
             deadline: self.deadline(self.clock.now()),
             disk,
-            store: self.content_store.get().cloned(),
+            store: self.content_store(),
             nodes: match disk {
                 NewDisk::Empty => ContentNodes::default(),
                 NewDisk::Newest | NewDisk::Backup(_) => self.content_nodes_seen().await,

@@ -73,7 +73,7 @@ impl Incoming {
         of: &ContentOf,
     ) -> Result<bool, ContentFailure> {
         let place = Arc::clone(&app.content_places).try_acquire_owned();
-        let (Some(store), Ok(place)) = (app.content_store.get(), place) else {
+        let (Some(store), Ok(place)) = (app.content_store(), place) else {
             return Ok(false);
         };
         let opened = store.open(row.owner, of).await?;

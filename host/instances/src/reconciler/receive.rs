@@ -54,7 +54,7 @@ impl Attempt<'_> {
 
     /// Offers the content, once it has a place among those that come at once. The deadline stands still meanwhile.
     async fn open_content(&mut self, of: &ContentOf) -> Result<(), NextAttempt> {
-        let Some(store) = self.app.content_store.get() else {
+        let Some(store) = self.app.content_store() else {
             return Err(NextAttempt::After(FIRST_PAUSE));
         };
         // Other instances begin on the node meanwhile.
