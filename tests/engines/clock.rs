@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use wharf_tests::{FakeClock, Server};
 
 /// Short intervals, so that a deadline that depends on the clock would be visible.
-const SETTINGS: &str = "provisioning_deadline_s = 15\n[limits]\nobserve_every_ms = 300\n";
-/// An offset far beyond any slowness of the machine.
+const SETTINGS: &str = "provisioning_deadline_s = 60\n[limits]\nobserve_every_ms = 300\n";
+/// A deadline before the end of an instance that gets one port in use after the other, about ten seconds.
+const DEADLINE: &str = "provisioning_deadline_s = 5\n";
+/// An offset far beyond any slowness of the machine, and beyond the deadline.
 const FORWARD: &str = "+7200";
 const BACK: &str = "-7200";
 
@@ -59,6 +61,9 @@ pub fn set_back(context: &EngineContext) -> Result<()> {
         api.wait_for(uuid(&first), "running")?;
     }
     server.kill()?;
+    let config = std::fs::read_to_string(server.config_path())?;
+    let brief = config.replacen("provisioning_deadline_s = 60\n", DEADLINE, 1);
+    std::fs::write(server.config_path(), brief)?;
     server.run()?;
     api = server.again(&api);
     ensure!(api.list()?.iter().all(|i| i["state"] == "running"));
@@ -74,7 +79,7 @@ pub fn set_back(context: &EngineContext) -> Result<()> {
         .with_context(|| format!("{taken} ports were taken"))?;
     let took = begin.elapsed();
     ensure!(
-        took >= Duration::from_secs(14) && took < Duration::from_secs(90),
+        took >= Duration::from_secs(4) && took < Duration::from_secs(60),
         "{took:?}"
     );
     drop(held);

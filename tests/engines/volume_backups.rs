@@ -118,7 +118,16 @@ fn send(api: &Api, name: &str) -> Result<wharf_tests::Answer> {
     api.send("POST", &path, &json!({ "bucket": "store" }))
 }
 
-fn begun(api: &Api, name: &str) -> Result<String> {
+/// Whether the engine makes backups of a volume, which an instance writes.
+pub fn are_made_of(api: &Api, name: &str) -> Result<bool> {
+    let refused = send(api, name)?;
+    Ok(!refused
+        .body
+        .to_string()
+        .contains("makes no backups of volumes"))
+}
+
+pub fn begun(api: &Api, name: &str) -> Result<String> {
     let begun = until("the volume is at rest", || {
         let answer = send(api, name)?;
         Ok((answer.status != 400).then_some(answer))
@@ -126,7 +135,7 @@ fn begun(api: &Api, name: &str) -> Result<String> {
     Ok(text(&begun.expect(201)?["id"]).to_owned())
 }
 
-fn ended(api: &Api, backup: &str) -> Result<Value> {
+pub fn ended(api: &Api, backup: &str) -> Result<Value> {
     eventually("the backup ends", DEADLINE, || {
         let now = api.get(&format!("/api/backup/{backup}/"))?.expect(200)?;
         Ok((now["state"] != "running").then_some(now))

@@ -1,10 +1,13 @@
 //! Volumes: sizes that hold, one writer or several readers, and content that outlives instances.
 
+use crate::backups::{SETTINGS, bucket};
 use crate::context::{EngineContext, NODE};
 use crate::lab::{Lab, inside, restarted, running, state, text, user, uuid};
+use crate::volume_backups::{are_made_of, begun, ended};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Instant;
+use wharf_testkit::object_store::ObjectStore;
 use wharf_tests::lanes::is_whole_run;
 use wharf_tests::{Api, small, until};
 
@@ -177,14 +180,36 @@ pub fn stay_while_a_disk_grows(lab: &impl Lab) -> Result<()> {
 
 /// An instance is created again that was given up with its node and its volume, though the machine comes back.
 pub fn lost_and_created_again(engine: &mut EngineContext) -> Result<()> {
-    let (server, api) = engine.served("")?;
+    let (server, api) = engine.served(SETTINGS)?;
     if !are_made(&api)? {
         println!("SKIPPED: this node makes no volumes");
         return server.finish();
     }
+    let directory = tempfile::tempdir()?;
+    let store = ObjectStore::start(directory.path())?;
+    let added = api.send("POST", "/api/bucket/", &bucket(&store))?;
+    added.expect(201)?;
     made(&api, "data")?;
-    let one = with(&api, &json!([{ "volume": "data", "path": "/data" }]))?;
-    inside(&one, "echo then > /data/then; echo then > ~/then; sync")?;
+    made(&api, "sent")?;
+    let mounts = json!([
+        { "volume": "data", "path": "/data" },
+        { "volume": "sent", "path": "/sent" },
+    ]);
+    let one = with(&api, &mounts)?;
+    inside(&one, "echo then | tee /data/then /sent/then > ~/then; sync")?;
+    // A volume with a backup comes back as it was then.
+    let is_sent = are_made_of(&api, "sent")?;
+    if is_sent {
+        api.act(uuid(&one), "stop")?.expect(200)?;
+        api.wait_for(uuid(&one), "exited")?;
+        let backup = begun(&api, "sent")?;
+        let done = ended(&api, &backup)?;
+        ensure!(done["state"] == "done", "{done}");
+        api.act(uuid(&one), "restart")?.expect(200)?;
+        let one = api.wait_for(uuid(&one), "running")?;
+        user(&one).wait_for_login(&one)?;
+        inside(&one, "echo later > /sent/later; sync")?;
+    }
     let listed = |words: &str| {
         until(&format!("the node is listed with: {words}"), || {
             let list = server.cli(&["node", "list"])?;
@@ -199,18 +224,22 @@ pub fn lost_and_created_again(engine: &mut EngineContext) -> Result<()> {
         Ok(())
     })?;
     listed("reachable")?;
-    server.cli(&["node", "resume", NODE])?;
-    let again = api.act(uuid(&one), "recreate")?.expect(200)?;
-    ensure!(again["volumes"] == json!([]), "{again}");
-    let again = api.wait_for(uuid(&one), "running")?;
-    user(&again).wait_for_login(&again)?;
-    inside(&again, "! test -e /data/then && ! test -e ~/then")?;
     until("what was given up is gone", || {
-        Ok(engine.object(&again).is_ok().then_some(()))
+        Ok(engine.objects(&one)?.is_empty().then_some(()))
     })?;
     // dockerd counts a mount of a container that it removed right after its start, until the next one.
     engine.restart(|| Ok(()))?;
-    none_is_left(engine)?;
+    listed("reachable")?;
+    server.cli(&["node", "resume", NODE])?;
+    let again = api.act(uuid(&one), "recreate")?.expect(200)?;
+    let back = again["volumes"].as_array().map_or(0, Vec::len);
+    ensure!(back == usize::from(is_sent), "{again}");
+    let again = api.wait_for(uuid(&one), "running")?;
+    user(&again).wait_for_login(&again)?;
+    inside(&again, "! test -e /data/then && ! test -e ~/then")?;
+    if is_sent {
+        ensure!(inside(&again, "cat /sent/*")? == "then");
+    }
     ensure!(volume(&api, "data")?["state"] == "error");
     removed(&api, "data")?;
     made(&api, "data")?;
@@ -219,6 +248,8 @@ pub fn lost_and_created_again(engine: &mut EngineContext) -> Result<()> {
     engine.remove(&api, &other)?;
     engine.remove(&api, &again)?;
     removed(&api, "data")?;
+    removed(&api, "sent")?;
+    none_is_left(engine)?;
     server.finish()
 }
 

@@ -3,6 +3,7 @@
 mod commands;
 mod plans;
 mod rescue;
+mod rescued_volumes;
 mod volumes;
 
 use crate::moves::Cluster;

@@ -2,8 +2,10 @@
 
 use crate::share;
 use anyhow::Result;
-use std::net::TcpListener;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A range of ports for one server, so that concurrent servers do not collide.
@@ -21,6 +23,23 @@ const EACH: u16 = 40;
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
+/// How long a port may take to refuse a connection.
+const REFUSAL: Duration = Duration::from_millis(500);
+
+/// Whether nothing has a port. Incus forwards some without a socket, by rules of the packet filter, and a connection
+/// to one leads to an instance, or nowhere.
+fn is_free(port: u16) -> bool {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let has_socket = TcpListener::bind(address).is_err();
+    if has_socket {
+        return false;
+    }
+    match TcpStream::connect_timeout(&address, REFUSAL) {
+        Ok(_) => false,
+        Err(error) => error.kind() == ErrorKind::ConnectionRefused,
+    }
+}
+
 impl Ports {
     /// Returns a range that no other server of a test has.
     pub fn take() -> Self {
@@ -28,11 +47,9 @@ impl Ports {
         loop {
             let n = first + NEXT.fetch_add(1, Ordering::Relaxed) % count;
             let from = FIRST + n * EACH;
-            if TcpListener::bind(("127.0.0.1", from)).is_ok() {
-                return Self {
-                    from,
-                    to: from + EACH - 1,
-                };
+            let to = from + EACH - 1;
+            if (from..=to).all(is_free) {
+                return Self { from, to };
             }
         }
     }

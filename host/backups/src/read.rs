@@ -1,6 +1,6 @@
 //! `GET` of backups.
 
-use crate::rows::{backup, backups_of, bucket, buckets_of, complete};
+use crate::rows::{backup, backups_of, bucket, buckets_of, complete, complete_of_volume};
 use crate::{Backups, volumes};
 use std::collections::BTreeMap;
 use wharf_db::Read;
@@ -9,7 +9,7 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::{BackupId, BucketId, UserId};
 use wharf_domain::time::Timestamp;
 use wharf_ground::caller::Caller;
-use wharf_instances::{Selector, check_lost, find, loss};
+use wharf_instances::{Returning, ReturningMount, Selector, check_lost, find, lost_at};
 
 /// A backup as its owner sees it.
 #[derive(Debug, Clone)]
@@ -30,15 +30,17 @@ pub struct BackupFilter {
     pub bucket: Option<String>,
 }
 
-/// The remains of a lost instance: its newest backup, and names of its volumes.
+/// The remains of a lost instance: its newest backup, and its volumes.
 #[derive(Debug, Clone)]
 pub struct Remains {
     /// Its newest complete backup.
     pub newest: Option<BackupView>,
     /// `None` if its events are not kept any more.
     pub lost_at: Option<Timestamp>,
-    /// Names of the volumes that it had.
-    pub volumes: Vec<String>,
+    /// The volumes that come back with it, each with the backup that it is made of.
+    pub volumes: Vec<(ReturningMount, Option<BackupView>)>,
+    /// Names of the other volumes that it had.
+    pub volumes_lost: Vec<String>,
 }
 
 impl Backups {
@@ -47,13 +49,18 @@ impl Backups {
         self.db.read(|rows| {
             let instance = find(rows, caller.user, of)?;
             check_lost(rows, instance.id)?;
-            let (lost_at, volumes) = loss(rows, instance.id)?;
             let names = names(rows, caller.user)?;
-            let newest = complete(rows, &instance, None)?;
+            let view = |backup| self.view(&names, backup);
+            let returning = Returning::of(rows, &instance, complete_of_volume)?;
+            let volumes = returning.back.into_iter().map(|mut mount| {
+                let from = mount.from.take().map(view);
+                (mount, from)
+            });
             Ok(Remains {
-                newest: newest.map(|backup| self.view(&names, backup)),
-                lost_at,
-                volumes,
+                newest: complete(rows, &instance, None)?.map(view),
+                lost_at: lost_at(rows, instance.id)?,
+                volumes: volumes.collect(),
+                volumes_lost: returning.lost,
             })
         })
     }

@@ -1,7 +1,7 @@
 //! The content of backups, for instances that are made from them.
 
 use crate::Backups;
-use crate::rows::{BUCKETS, backup, complete};
+use crate::rows::{BUCKETS, backup, complete, complete_of_volume};
 use async_trait::async_trait;
 use std::io;
 use tokio::sync::{mpsc, watch};
@@ -11,6 +11,7 @@ use wharf_domain::backup::{Backup, Bucket, ContentOf};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{BackupId, UserId};
 use wharf_domain::instance::Instance;
+use wharf_domain::volume::Volume;
 use wharf_engine::ObjectSource;
 use wharf_instances::content::{ContentFailure, ContentStore, OpenContent};
 
@@ -39,6 +40,10 @@ impl ContentStore for Backups {
         wanted: Option<BackupId>,
     ) -> Result<Option<Backup>, Error> {
         complete(view.rows, of, wanted)
+    }
+
+    fn backup_of_volume(&self, view: &View<'_>, of: &Volume) -> Result<Option<Backup>, Error> {
+        complete_of_volume(view.rows, of)
     }
 
     async fn open(&self, owner: UserId, of: &ContentOf) -> Result<OpenContent, ContentFailure> {

@@ -5,6 +5,7 @@ use wharf_domain::backup::{Backup, BackupPlan, BackupState, Bucket, InstanceBack
 use wharf_domain::error::Error;
 use wharf_domain::ids::{BackupId, BucketId, InstanceId, UserId};
 use wharf_domain::instance::Instance;
+use wharf_domain::volume::Volume;
 use wharf_instances::plans::PlanRow;
 
 /// The most buckets of a user.
@@ -83,16 +84,25 @@ pub fn complete(
     of: &Instance,
     wanted: Option<BackupId>,
 ) -> Result<Option<Backup>, Error> {
-    let mut found = backups_of(rows, of.owner)?;
-    found.retain(|backup| {
-        backup.of.instance() == Some(of.id)
-            && backup.stored().is_some()
-            && !backup.is_deleted()
-            && wanted.is_none_or(|id| id == backup.id)
-    });
-    Ok(found
-        .into_iter()
-        .max_by_key(|backup| (backup.created_at, backup.id)))
+    newest(rows, of.owner, |backup| {
+        backup.of.instance() == Some(of.id) && wanted.is_none_or(|id| id == backup.id)
+    })
+}
+
+/// The newest complete backup of a volume.
+pub fn complete_of_volume(rows: &impl Rows, of: &Volume) -> Result<Option<Backup>, Error> {
+    newest(rows, of.owner, |backup| backup.of.volume() == Some(of.id))
+}
+
+fn newest(
+    rows: &impl Rows,
+    owner: UserId,
+    is_wanted: impl Fn(&Backup) -> bool,
+) -> Result<Option<Backup>, Error> {
+    let found = backups_of(rows, owner)?.into_iter();
+    let complete = found.filter(|backup| backup.stored().is_some() && !backup.is_deleted());
+    let wanted = complete.filter(is_wanted);
+    Ok(wanted.max_by_key(|backup| (backup.created_at, backup.id)))
 }
 
 /// Each backup and each plan has its bucket, and each volume that is copied has its backup.

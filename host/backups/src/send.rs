@@ -157,6 +157,8 @@ impl Backups {
     fn source_of(&self, backup: &Backup) -> Result<(ContentSource, NodeId), Trouble> {
         if let Some(id) = backup.of.volume() {
             let row = self.db.read(|rows| rows.get(&VOLUMES, id))?;
+            // One that was lost and made again has other content.
+            let row = row.filter(|row| row.of.copy.is_some_and(|copy| copy.backup == backup.id));
             let row = row.ok_or_else(|| Trouble::last("its volume is gone"))?;
             return match row.reason() {
                 None => Ok((ContentSource::Volume(id), row.node)),

@@ -27,6 +27,9 @@ pub struct Recreate {
     /// With an empty disk
     #[arg(long)]
     empty: bool,
+    /// Without the volumes that it had
+    #[arg(long)]
+    without_volumes: bool,
     #[command(flatten)]
     connection: Connection,
 }
@@ -37,6 +40,7 @@ impl Recreate {
         let name = &self.name;
         let mut body = RecreateRequest::new();
         body.backup = self.backup;
+        body.volumes = self.without_volumes.then_some(false);
         if body.backup.is_none() && !self.empty {
             if !stdin().is_terminal() {
                 let message =
@@ -44,7 +48,8 @@ impl Recreate {
                 return Err(Failure::Usage(message.to_owned()).into());
             }
             let found = client.get_recreation(name).send().await?.body()?;
-            confirm_by_name(&question(name, &found), name, "created")?;
+            let question = question(name, &found, self.without_volumes);
+            confirm_by_name(&question, name, "created")?;
             body.backup = found.backup.map(|backup| backup.id.to_string());
         }
         let request = client.recreate_instance(name, &body);
@@ -56,24 +61,41 @@ impl Recreate {
     }
 }
 
-fn question(name: &str, found: &Recreation) -> String {
+fn question(name: &str, found: &Recreation, without_volumes: bool) -> String {
     let disk = match &found.backup {
-        Some(backup) => {
-            let missing = found.missing_s.map(|seconds| {
-                let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-                format!(" The last {hours} h {minutes} min before the loss are missing.")
-            });
-            format!(
-                "{name} comes from its newest backup, of {}.{}",
-                time(Some(&backup.created_at)),
-                missing.unwrap_or_default()
-            )
-        }
+        Some(backup) => format!(
+            "{name} comes from its newest backup, of {}.{}",
+            time(Some(&backup.created_at)),
+            missing(found.missing_s)
+        ),
         None => format!("{name} has no backup, and comes with an empty disk."),
     };
-    let volumes = match found.volumes_lost.as_slice() {
+    let mut back = String::new();
+    let mut lost = found.volumes_lost.clone();
+    for volume in &found.volumes {
+        match &volume.backup {
+            _ if without_volumes => lost.push(volume.name.clone()),
+            Some(backup) => back.push_str(&format!(
+                " Its volume {} comes from a backup of {}.{}",
+                volume.name,
+                time(Some(&backup.created_at)),
+                missing(volume.missing_s)
+            )),
+            None => back.push_str(&format!(" It has its volume {} again.", volume.name)),
+        }
+    }
+    let lost = match lost.as_slice() {
         [] => String::new(),
         lost => format!(" It comes without its volumes: {}.", lost.join(", ")),
     };
-    format!("{disk}{volumes} Create it again?")
+    format!("{disk}{back}{lost} Create it again?")
+}
+
+/// The time between a backup and the loss.
+fn missing(seconds: Option<u64>) -> String {
+    let words = seconds.map(|seconds| {
+        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+        format!(" The last {hours} h {minutes} min before the loss are missing.")
+    });
+    words.unwrap_or_default()
 }

@@ -76,7 +76,8 @@ export const commands = {
     `wharf bucket add ${quote(name || "NAME")} --endpoint ${quote(endpoint || "URL")} --bucket ${quote(bucket || "BUCKET")}${region ? ` --region ${quote(region)}` : ""}${prefix ? ` --prefix ${quote(prefix)}` : ""}`,
   bucketContents: (name: string) => `wharf bucket contents --bucket ${name}`,
   forgetBucket: (name: string) => `wharf bucket forget ${name}`,
-  recreate: (name: string, backup: string | null) => `wharf recreate ${name} ${backup ? `--backup ${backup}` : "--empty"}`,
+  recreate: (name: string, backup: string | null, volumes: boolean) =>
+    `wharf recreate ${name} ${backup ? `--backup ${backup}` : "--empty"}${volumes ? "" : " --without-volumes"}`,
   audit: "wharf api GET /api/audit/",
   keys: "wharf keys ls",
   newKey: (name: string, scopes: string[], expires: string | null) => {

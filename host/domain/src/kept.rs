@@ -67,7 +67,7 @@ pub struct Kept<K: KeptKind> {
     pub created_at: Timestamp,
     /// Rate of a GiB at the time of creation; it never changes.
     pub rate: Rate,
-    /// Node that has it, for good.
+    /// Node that has it. A volume that is lost with it gets another one if it is made again.
     pub node: NodeId,
     /// The user deleted it.
     pub deleted: bool,
@@ -137,6 +137,8 @@ pub enum KeptEvent {
     Retired,
     /// An event about a backup of the volume.
     Backup(BackupEvent),
+    /// The volume, which was lost, is made again from its backup of this time.
+    RecreatedFrom(Timestamp),
 }
 
 impl KeptStatus {

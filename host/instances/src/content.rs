@@ -13,6 +13,7 @@ use wharf_domain::driver::VolumeContent;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{BackupId, InstanceId, NodeId, UserId};
 use wharf_domain::instance::{Instance, Intent};
+use wharf_domain::volume::Volume;
 use wharf_engine::{EngineError, ObjectSource, Offers};
 use wharf_plugin::NodeDriver;
 
@@ -63,6 +64,9 @@ pub trait ContentStore: Send + Sync {
         of: &Instance,
         wanted: Option<BackupId>,
     ) -> Result<Option<Backup>, Error>;
+
+    /// The newest complete backup of a volume.
+    fn backup_of_volume(&self, view: &View<'_>, of: &Volume) -> Result<Option<Backup>, Error>;
 
     /// Opens the content of a new instance or volume of a user.
     async fn open(&self, owner: UserId, content: &ContentOf)

@@ -90,6 +90,7 @@ fn describe_volume(what: &KeptEvent) -> (&'static str, Option<String>) {
         KeptEvent::Deleted | KeptEvent::Retired => ("volume-deleted", None),
         KeptEvent::BillCorrected { nano_usd, reason } => bill_corrected(*nano_usd, reason),
         KeptEvent::Backup(what) => describe_backup(what),
+        KeptEvent::RecreatedFrom(at) => ("volume-recreated", Some(at.to_rfc3339())),
     }
 }
 

@@ -19,7 +19,7 @@ use wharf_domain::volume::OfVolume;
 use wharf_ground::caller::Caller;
 
 /// The types of events.
-pub const KINDS: [&str; 48] = [
+pub const KINDS: [&str; 49] = [
     "created",
     "ready",
     "failed",
@@ -52,6 +52,7 @@ pub const KINDS: [&str; 48] = [
     "volume-shared",
     "volume-unshared",
     "volume-deleted",
+    "volume-recreated",
     "snapshot-created",
     "snapshot-ready",
     "snapshot-failed",
@@ -451,6 +452,10 @@ fn kept_message<K: KeptKind>(what: &KeptEvent) -> String {
         KeptEvent::Retired => format!("The plan deleted the {word}, because it keeps newer ones."),
         KeptEvent::BillCorrected { nano_usd, reason } => bill_corrected(*nano_usd, reason),
         KeptEvent::Backup(what) => backup_message(what),
+        KeptEvent::RecreatedFrom(at) => format!(
+            "The {word} is made again from its backup of {}.",
+            at.to_rfc3339()
+        ),
     }
 }
 

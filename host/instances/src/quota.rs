@@ -8,7 +8,6 @@ use wharf_domain::capacity::{Claim, Size};
 use wharf_domain::error::Error;
 use wharf_domain::ids::UserId;
 use wharf_domain::instance::ResourceType;
-use wharf_domain::kept::KeptKind;
 use wharf_domain::placement::{Placement, PlacementRequest};
 use wharf_domain::quota::{Amounts, Over, QuotaLimits, QuotaUsage, UserLimit, over};
 use wharf_ground::caller::Caller;
@@ -132,15 +131,15 @@ fn merge(fields: &mut Vec<Over>, short: Vec<Over>) {
     }
 }
 
-/// Whether the quota allows another volume or snapshot of this size.
-pub(super) fn kept<K: KeptKind>(
+/// Whether the quota allows other volumes or snapshots.
+pub(super) fn kept(
     inventory: &SharedInventory,
     limits: QuotaLimits,
     owner: UserId,
-    size_gib: u32,
+    wanted: QuotaUsage,
 ) -> Result<(), Error> {
     let (used, none) = (inventory.used(owner), QuotaUsage::default());
-    into_result(over(limits, used, none, K::usage(size_gib)))
+    into_result(over(limits, used, none, wanted))
 }
 
 /// Whether the quota lets a claim grow.

@@ -1,12 +1,16 @@
 //! `recreate/`: creates an instance again that was lost with its node. It keeps its UUID, name, flavor, size,
-//! keys and rates, and has new addresses and new ports. Its disk is that of a backup, or empty.
+//! keys and rates, and has new addresses and new ports. Its disk is that of a backup, or empty. Its volumes come back
+//! with it.
+
+mod volumes;
+
+pub use volumes::{Returning, ReturningMount};
 
 use super::content::{CONTENT, ContentNodes, ContentRow, ContentStore};
 use super::find::Selector;
 use super::host_keys::HOST_KEYS;
 use super::suspension;
 use super::{App, InstanceCondition, InstanceView, SharedInventory, audited, moves, quota};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use wharf_db::{Changes, Read, View};
 use wharf_domain::audit::Origin;
@@ -32,6 +36,19 @@ pub enum NewDisk {
     Backup(BackupId),
 }
 
+/// The parts of an instance that is created again.
+#[derive(Debug, Clone, Copy)]
+pub struct RecreateRequest {
+    pub disk: NewDisk,
+    /// Whether its volumes come back with it.
+    pub volumes: bool,
+}
+
+/// The time at which an instance was lost, as far as its events tell.
+pub fn lost_at(rows: &impl Read, id: InstanceId) -> Result<Option<Timestamp>, Error> {
+    Ok(volumes::loss(rows, id)?.0)
+}
+
 /// Fails unless the instance was lost with its node.
 pub fn check_lost(rows: &impl Read, id: InstanceId) -> Result<(), Error> {
     if rows.is_lost(id)? {
@@ -42,48 +59,50 @@ pub fn check_lost(rows: &impl Read, id: InstanceId) -> Result<(), Error> {
     ))
 }
 
-/// The time at which an instance was lost, and the names of the volumes that it had then, as far as its events tell.
-pub fn loss(rows: &impl Read, id: InstanceId) -> Result<(Option<Timestamp>, Vec<String>), Error> {
-    let (mut at, mut volumes) = (None, BTreeMap::new());
-    for row in rows.event_rows(id)? {
-        match row.event.what {
-            EventKind::VolumeAttached { volume, name, .. } => drop(volumes.insert(volume, name)),
-            EventKind::VolumeDetached { volume, .. } => drop(volumes.remove(&volume)),
-            EventKind::Recreated | EventKind::RecreatedFrom(_) => volumes.clear(),
-            EventKind::Lost => at = Some(row.event.at),
-            _ => {}
-        }
-    }
-    Ok((at, volumes.into_values().collect()))
-}
-
 /// The inputs of a decision about a lost instance, beside the rows.
 struct Recreation {
     inventory: SharedInventory,
     defaults: QuotaLimits,
     deadline: Timestamp,
-    disk: NewDisk,
+    wanted: RecreateRequest,
     store: Option<Arc<dyn ContentStore>>,
     nodes: ContentNodes,
+    volume_nodes: ContentNodes,
 }
 
-/// The instance, and the time of its backup.
-type Recreated = (Instance, Option<Timestamp>);
+/// An instance that is created again.
+#[derive(Debug, Clone, Default)]
+pub struct Recreated {
+    /// Time of its backup; none if its disk is empty.
+    pub from: Option<Timestamp>,
+    /// Names of the volumes that do not come back.
+    pub volumes_lost: Vec<String>,
+}
 
 impl Recreation {
-    fn decide(&self, view: &View<'_>, row: Instance) -> Result<(Recreated, Changes), Error> {
+    fn decide(
+        &self,
+        view: &View<'_>,
+        row: Instance,
+    ) -> Result<((Instance, Recreated), Changes), Error> {
         let (id, owner) = (row.id, row.owner);
         suspension::check(view.rows, &row)?;
         check_lost(view.rows, id)?;
         let backup = self.backup(view, &row)?;
+        let mut volumes = self.volumes(view, &row)?;
+        let volumes_lost = std::mem::take(&mut volumes.lost);
         let limits = quota::limits(view.rows, owner, self.defaults)?;
+        quota::kept(&self.inventory, limits, owner, volumes.usage())?;
         let mut request = moves::requirements(view.rows, &row)?;
         // Content that was on its way to the old node does not bind the instance to it.
-        request.nodes = match &backup {
+        let nodes = match &backup {
             Some(backup) => Some(self.nodes.of_kind(&backup.of.engine_kind)?),
             None => None,
         };
-        let placement = quota::place(&self.inventory, limits, &request)?;
+        let disk_gib = request.size.disk_size_gib;
+        request.nodes = volumes.nodes(&self.volume_nodes, &self.inventory, disk_gib, nodes)?;
+        let placement = quota::place(&self.inventory, limits, &request)
+            .map_err(|error| volumes.named(error))?;
         if row.resource_type == ResourceType::Vm {
             quota::open(&self.inventory, limits, owner, [&NEW, &row.wan_ports])?;
         }
@@ -106,12 +125,26 @@ impl Recreation {
             .put(&HOST_KEYS, id, Vec::new())
             .set(&CONTENT, id, content)
             .record(row, view.now, what);
-        Ok(((changes.instance()?, from), changes))
+        let node = changes.instance()?.node;
+        let changes = volumes.record(changes, &node, view.now)?;
+        let recreated = Recreated { from, volumes_lost };
+        Ok(((changes.instance()?, recreated), changes))
+    }
+
+    /// The volumes that come back.
+    fn volumes(&self, view: &View<'_>, of: &Instance) -> Result<Returning, Error> {
+        if !self.wanted.volumes {
+            return Ok(Returning::default());
+        }
+        let store = self.store.as_ref().ok_or(Error::Overloaded)?;
+        Returning::of(view.rows, of, |_, volume| {
+            store.backup_of_volume(view, volume)
+        })
     }
 
     /// The backup that the disk is to be of.
     fn backup(&self, view: &View<'_>, of: &Instance) -> Result<Option<Backup>, Error> {
-        let (wanted, none) = match self.disk {
+        let (wanted, none) = match self.wanted.disk {
             NewDisk::Empty => return Ok(None),
             NewDisk::Newest => (None, "this instance has no backup"),
             NewDisk::Backup(id) => (Some(id), "this instance has no such backup"),
@@ -133,16 +166,21 @@ impl Recreation {
 }
 
 impl App {
-    async fn recreation(&self, disk: NewDisk) -> Recreation {
+    async fn recreation(&self, wanted: RecreateRequest) -> Recreation {
         Recreation {
             inventory: self.inventory.clone(),
             defaults: self.config().quota.limits(),
             deadline: self.deadline(self.clock.now()),
-            disk,
+            wanted,
             store: self.content_store(),
-            nodes: match disk {
+            nodes: match wanted.disk {
                 NewDisk::Empty => ContentNodes::default(),
                 NewDisk::Newest | NewDisk::Backup(_) => self.content_nodes_seen().await,
+            },
+            volume_nodes: if wanted.volumes {
+                self.volume_nodes_seen().await
+            } else {
+                ContentNodes::default()
             },
         }
     }
@@ -153,28 +191,34 @@ impl App {
         caller: &Caller,
         selector: &Selector,
         condition: &InstanceCondition,
-        disk: NewDisk,
+        wanted: RecreateRequest,
     ) -> Result<InstanceView, Error> {
         let target = self.target(caller, selector, condition);
-        let recreation = self.recreation(disk).await;
+        let recreation = self.recreation(wanted).await;
         let decided = self.change(caller, OPERATION, move |view| {
             recreation.decide(view, target.find(view.rows)?)
         });
         let (instance, _) = decided.await.map_err(|error| self.with_freeing(error))?;
+        self.nodes.work_on_volumes(&instance.node);
         self.nudge(caller, instance.id).await;
         Ok(self.view(caller, instance))
     }
 
-    /// Does so for the owner, at the operator's request, with the newest backup. Returns the time of the backup.
-    pub async fn rescue(&self, id: InstanceId) -> Result<Option<Timestamp>, Error> {
-        let recreation = self.recreation(NewDisk::Newest).await;
+    /// Does so for the owner, at the operator's request, with the newest backup and the volumes.
+    pub async fn rescue(&self, id: InstanceId) -> Result<Recreated, Error> {
+        let recreation = self.recreation(RecreateRequest {
+            disk: NewDisk::Newest,
+            volumes: true,
+        });
+        let recreation = recreation.await;
         let decided = audited(Origin::operator(), OPERATION, move |view: &View<'_>| {
             let row = view.rows.instance(id)?;
             let row = row.filter(|row| row.intent != Intent::Delete);
             recreation.decide(view, row.ok_or(Error::NotFound)?)
         });
-        let (instance, from) = self.db.write(decided).await?;
+        let (instance, recreated) = self.db.write(decided).await?;
+        self.nodes.work_on_volumes(&instance.node);
         self.wake(instance.id).await;
-        Ok(from)
+        Ok(recreated)
     }
 }

@@ -8,6 +8,7 @@ use wharf_domain::ids::NodeId;
 use wharf_domain::instance::Intent;
 use wharf_domain::time::Timestamp;
 use wharf_ground::users::USERS;
+use wharf_instances::Recreated;
 
 /// A lost instance, after the attempt to make it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,8 @@ pub struct RescuedLine {
     pub owner: String,
     /// Time of the backup that its disk is made of.
     pub backup: Option<Timestamp>,
+    /// Names of the volumes that it comes back without.
+    pub volumes_lost: Vec<String>,
     /// Why it is still lost.
     pub reason: Option<String>,
 }
@@ -48,10 +51,10 @@ impl Operator<'_> {
         }
         let mut lines = Vec::new();
         for row in lost {
-            let (backup, reason) = match app.rescue(row.id).await {
-                Ok(backup) => (backup, None),
+            let (recreated, reason) = match app.rescue(row.id).await {
+                Ok(recreated) => (recreated, None),
                 Err(error @ Error::Internal(_)) => return Err(error),
-                Err(error) => (None, Some(words(&error))),
+                Err(error) => (Recreated::default(), Some(words(&error))),
             };
             lines.push(RescuedLine {
                 instance: row.id.to_string(),
@@ -60,7 +63,8 @@ impl Operator<'_> {
                     .db
                     .read(|rows| rows.get(&USERS, row.owner))?
                     .unwrap_or_default(),
-                backup,
+                backup: recreated.from,
+                volumes_lost: recreated.volumes_lost,
                 reason,
             });
         }

@@ -17,7 +17,7 @@ fn make(api: &Api, name: &str) -> Value {
 }
 
 /// Gives the node `one` up, on which all instances are.
-fn lose(cluster: &Cluster) {
+pub(super) fn lose(cluster: &Cluster) {
     cluster.away(0, true);
     let server = &cluster.server;
     until_says(server, &["node", "list"], "out of reach");
@@ -25,15 +25,15 @@ fn lose(cluster: &Cluster) {
     server.cli(&["node", "lost", "one", "--yes"]).unwrap();
 }
 
-fn path_of(instance: &Value) -> String {
+pub(super) fn path_of(instance: &Value) -> String {
     format!("/api/instance/{}/recreate/", uuid(instance))
 }
 
-fn recreate(api: &Api, instance: &Value, body: &Value) -> Answer {
+pub(super) fn recreate(api: &Api, instance: &Value, body: &Value) -> Answer {
     api.send("POST", &path_of(instance), body).unwrap()
 }
 
-fn events(api: &Api, instance: &Value, kind: &str) -> Vec<Value> {
+pub(super) fn events(api: &Api, instance: &Value, kind: &str) -> Vec<Value> {
     let events = api.get("/api/event/?after=0&limit=1000").is(200);
     let mut events = events.as_array().unwrap().clone();
     events.retain(|event| event["instance"] == instance["uuid"] && event["type"] == kind);

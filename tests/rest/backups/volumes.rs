@@ -8,15 +8,15 @@ use std::fs;
 use wharf_testkit::object_store::{BUCKET, Fault};
 use wharf_tests::{Answer, Api};
 
-const AT_REST: &str = "content = true, volume_content = \"at_rest\"";
+pub(super) const AT_REST: &str = "content = true, volume_content = \"at_rest\"";
 
-fn apart(settings: &str) -> (Cluster, Store) {
+pub(super) fn apart(settings: &str) -> (Cluster, Store) {
     let (cluster, store) = (nodes_with(settings), Store::start());
     store.add(&cluster.api);
     (cluster, store)
 }
 
-fn create(api: &Api, body: &Value) -> Answer {
+pub(super) fn create(api: &Api, body: &Value) -> Answer {
     api.send("POST", "/api/volume/", body).unwrap()
 }
 
@@ -30,7 +30,7 @@ fn made(api: &Api, body: &Value, state: &str) -> Value {
     })
 }
 
-fn empty(api: &Api, name: &str) -> Value {
+pub(super) fn empty(api: &Api, name: &str) -> Value {
     made(api, &json!({ "name": name, "size_gib": 10 }), "ready")
 }
 
@@ -40,11 +40,11 @@ fn send(api: &Api, volume: &str) -> Answer {
         .unwrap()
 }
 
-fn done(api: &Api, volume: &str) -> Value {
+pub(super) fn done(api: &Api, volume: &str) -> Value {
     until_state(api, &send(api, volume).is(201), "done")
 }
 
-fn delete(api: &Api, volume: &str) -> Answer {
+pub(super) fn delete(api: &Api, volume: &str) -> Answer {
     let path = format!("/api/volume/{volume}/");
     api.send("DELETE", &path, &Value::Null).unwrap()
 }

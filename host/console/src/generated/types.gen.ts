@@ -656,6 +656,10 @@ export type RecreateRequest = {
      * UUID of a backup of this instance, or `newest`; null or absent for an empty disk.
      */
     backup?: string | null;
+    /**
+     * Whether the instance has its volumes again, as the answer to `GET` names them. Null or absent means true.
+     */
+    volumes?: boolean | null;
 };
 
 export type Recreation = {
@@ -672,9 +676,34 @@ export type Recreation = {
      */
     missing_s: number | null;
     /**
-     * Names of the volumes that the instance had, which it comes back without.
+     * The volumes that the instance comes back with.
+     */
+    volumes: Array<ReturningVolume>;
+    /**
+     * Names of the other volumes that it had: they have no backup, were deleted, or are not for this instance now.
      */
     volumes_lost: Array<string>;
+};
+
+export type ReturningVolume = {
+    volume: Uuid;
+    /**
+     * Name of the volume.
+     */
+    name: string;
+    /**
+     * The directory at which it appears.
+     */
+    path: string;
+    read_only: boolean;
+    /**
+     * The newest complete backup, of which the volume is made again; null if a host has the volume.
+     */
+    backup: Backup | null;
+    /**
+     * Seconds between the backup and the loss; null without one of them.
+     */
+    missing_s: number | null;
 };
 
 export type BackupList = Array<Backup>;

@@ -28,11 +28,13 @@ function RecreateDialog({ instance: i, onClose }: { instance: InstanceInList; on
   const path = `/api/instance/${i.uuid}/recreate/`;
   const offer = useData<Recreation>(path);
   const disk = useSignal("backup");
+  const withVolumes = useSignal(true);
   const action = useAction();
-  const { backup = null, missing_s = null, volumes_lost = [] } = offer.value ?? {};
+  const { backup = null, missing_s = null, volumes = [], volumes_lost = [] } = offer.value ?? {};
   const from = disk.value === "backup" ? backup : null;
+  const lost = withVolumes.value ? volumes_lost : [...volumes.map((v) => v.name), ...volumes_lost];
   const recreate = async () => {
-    put(await send<InstanceInList>("POST", path, { backup: from?.id ?? null }));
+    put(await send<InstanceInList>("POST", path, { backup: from?.id ?? null, volumes: withVolumes.value }));
     announce(`${i.name} is being created again`);
   };
   return (
@@ -43,8 +45,8 @@ function RecreateDialog({ instance: i, onClose }: { instance: InstanceInList; on
         action={action}
         work={recreate}
         ready={Boolean(offer.value)}
-        command={commands.recreate(i.name, from?.id ?? null)}
-        fields={["backup"]}
+        command={commands.recreate(i.name, from?.id ?? null, withVolumes.value)}
+        fields={["backup", "volumes"]}
         onClose={onClose}
       >
         <Alert words={offer.error} />
@@ -63,6 +65,33 @@ function RecreateDialog({ instance: i, onClose }: { instance: InstanceInList; on
             }}
           />
         )}
+        {volumes.length > 0 && (
+          <Select
+            label="Volumes"
+            value={withVolumes.value ? "with" : "without"}
+            options={[
+              ["with", `With ${listed(volumes.map((v) => v.name))}`],
+              ["without", "Without volumes"],
+            ]}
+            errors={action.problem?.fields["volumes"]}
+            onChange={(value) => {
+              withVolumes.value = value === "with";
+              action.clear();
+            }}
+          />
+        )}
+        {withVolumes.value && volumes.length > 0 && (
+          <ul>
+            {volumes.map((v) => (
+              <li key={v.volume}>
+                {v.name} at {v.path}:{" "}
+                {v.backup
+                  ? `made again from its backup of ${exact(v.backup.created_at)}`
+                  : "on a host, and attached again"}
+              </li>
+            ))}
+          </ul>
+        )}
         {offer.value && (
           <p>
             {from ? (
@@ -78,7 +107,7 @@ function RecreateDialog({ instance: i, onClose }: { instance: InstanceInList; on
             ) : (
               <b>{backup ? "Nothing of the backup is used." : "There is no backup, so the disk begins empty."}</b>
             )}{" "}
-            {volumes_lost.length > 0 && `It comes back without ${volumes_lost.length > 1 ? "the volumes" : "the volume"} ${listed(volumes_lost)}. `}
+            {lost.length > 0 && `It comes back without ${lost.length > 1 ? "the volumes" : "the volume"} ${listed(lost)}. `}
             It costs <span class="number">{rate(fullRate(i))}</span> while it runs.
           </p>
         )}

@@ -7,6 +7,7 @@ use crate::snapshots::RESTORES;
 use crate::volumes::{
     MOUNTS, MountProgress, MountRow, Usable, attached, has_changes, rows_of, usable,
 };
+use tokio::time::Instant;
 use wharf_db::{Changes, Read as _, Rows as _, VOLUMES};
 use wharf_domain::driver::{DriverReport, Phase, PluginError};
 use wharf_domain::error::Error;
@@ -18,7 +19,12 @@ impl Attempt<'_> {
     pub async fn usable_volumes(&mut self) -> Result<(), NextAttempt> {
         match self.app.db.read(|rows| usable(rows, self.instance.id))? {
             Usable::Yes => Ok(()),
-            Usable::Soon | Usable::Copied(_) => Err(NextAttempt::After(FIRST_PAUSE)),
+            // A volume has a deadline of its own, and its content may take long.
+            Usable::Soon | Usable::Copied(_) => {
+                let now = Instant::now();
+                self.history.stand_still(now, now + FIRST_PAUSE);
+                Err(NextAttempt::After(FIRST_PAUSE))
+            }
             Usable::No(name) => {
                 let why = format!("volume {name} is in the state error");
                 Err(self.give_up(&why).await)

@@ -18,6 +18,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub struct Incoming {
     content: Option<IncomingContent>,
+    /// The node was seen without an earlier form of the volume, such as that from before its loss.
+    is_new: bool,
     broke_off: u32,
 }
 
@@ -32,6 +34,14 @@ impl Incoming {
     ) -> Result<VolumeReport, PluginError> {
         // One that was made has its content, and its users have written to it.
         let of = row.of.content.as_ref().filter(|_| !row.made);
+        if of.is_some() && !self.is_new {
+            let left = driver.unmake_volume(row.id).await?;
+            if left.state != VolumeState::Absent {
+                let why = "an earlier form of it is being removed";
+                return Ok(waiting(why));
+            }
+            self.is_new = true;
+        }
         if let Some(of) = of
             && self.content.is_none()
         {

@@ -100,11 +100,14 @@ impl<K: OnNode> KeptDifferences<K> {
                     Ok(false) => found.unknown.push(id),
                     Err(_) => {}
                 },
-                // A lost volume or snapshot does not return with the machine.
-                Ok(Some(row)) if row.is_lost() && row.node == *node => {
-                    found.orphans.push((id, whose));
+                // A lost volume or snapshot does not return with the machine, nor one that was made again elsewhere.
+                Ok(Some(row)) => {
+                    let was_lost = row.is_lost() && row.node == *node;
+                    if was_lost || (!K::IS_COPY && row.node != *node) {
+                        found.orphans.push((id, whose));
+                    }
                 }
-                Ok(Some(_)) | Err(_) => {}
+                Err(_) => {}
             }
         }
         Ok(found)

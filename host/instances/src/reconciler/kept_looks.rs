@@ -63,6 +63,11 @@ impl<K: OnNode> KeptLooks<K> {
         let before = mem::replace(&mut self.orphans, now);
         let twice = found.orphans.iter().filter(|(id, _)| before.contains(id));
         for (id, whose) in twice.take(MAX_CALLS) {
+            // A volume may have been made again here since the look.
+            let row = app.db.read(|rows| rows.get(K::ROWS, *id))?;
+            if row.is_some_and(|row| row.node == *node && row.is_pending() && !row.deleted) {
+                continue;
+            }
             tracing::warn!(%id, %node, "{} without a row, removing it", K::WORD);
             if let Err(error) = K::unmake(driver, *id, *whose).await {
                 tracing::warn!(%id, %error, "cannot remove the {}", K::WORD);

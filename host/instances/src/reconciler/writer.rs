@@ -6,7 +6,7 @@ use crate::copies::{self, CopyRow};
 use crate::host_keys::{HOST_KEYS, known_keys};
 use crate::restart::STARTS;
 use crate::snapshots::RESTORES;
-use crate::volumes::has_changes;
+use crate::volumes::{MOUNTS, Usable, has_changes, rows_of, usable};
 use crate::{labels, moves, restart};
 use wharf_db::{CLAIMS, Changes, Db, MOVES, MoveRow, Read as _, Rows as _, View};
 use wharf_domain::error::Error;
@@ -62,8 +62,14 @@ impl ObservationWriter {
             row.intend(Intent::Stop, None);
             let mut changes = Changes::none();
             let content = content(view.rows, row.id)?;
-            // One that was lost, and whose content does not come, is lost as before. A part on the node is an orphan.
-            if row.incarnation > 1 && content.is_some_and(|content| !content.has_come) {
+            let lacks = content.is_some_and(|content| !content.has_come)
+                || matches!(usable(view.rows, row.id)?, Usable::No(_));
+            // One that was lost, and whose content or volumes do not come, is lost as before. A part on the node is an
+            // orphan.
+            if row.incarnation > 1 && lacks {
+                for (volume, _) in rows_of(view.rows, row.id)? {
+                    changes = changes.remove(&MOUNTS, (row.id, volume));
+                }
                 row.progress = Progress::Settled;
                 row.incarnation += 1;
                 changes = changes

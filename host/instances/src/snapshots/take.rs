@@ -15,7 +15,7 @@ use wharf_domain::driver::SnapshotKind;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::{NodeId, SnapshotId};
 use wharf_domain::instance::{Instance, Intent, Progress, ResourceType};
-use wharf_domain::kept::KeptEvent;
+use wharf_domain::kept::{KeptEvent, KeptKind as _};
 use wharf_domain::name::Name;
 use wharf_domain::snapshot::{MAX_SNAPSHOTS, OfSnapshot, Snapshot};
 use wharf_domain::state::InstanceState;
@@ -171,7 +171,7 @@ impl Taking {
         };
         let (owner, size_gib) = (instance.owner, instance.size.disk_size_gib);
         let limits = quota::limits(view.rows, owner, self.config.quota.limits())?;
-        quota::kept::<OfSnapshot>(&self.inventory, limits, owner, size_gib)?;
+        quota::kept(&self.inventory, limits, owner, OfSnapshot::usage(size_gib))?;
         let free = self.inventory.free_disk(&instance.node);
         if free < size_gib {
             let short = ("disk_size_gib", size_gib.into(), free.into());

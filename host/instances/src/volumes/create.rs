@@ -8,7 +8,7 @@ use crate::{App, IdempotencyKey, SharedInventory, quota, suspension};
 use wharf_db::{Changes, Rows as _, VOLUME_NAMES, VOLUME_PLACES, View};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::{NodeId, UserId, VolumeId};
-use wharf_domain::kept::KeptEvent;
+use wharf_domain::kept::{KeptEvent, KeptKind as _};
 use wharf_domain::money::Rate;
 use wharf_domain::quota::QuotaLimits;
 use wharf_domain::volume::{OfVolume, Volume, VolumeRequest};
@@ -94,7 +94,7 @@ fn place(
         return Err(FieldErrors::one("name", "is already taken").into());
     }
     let limits = quota::limits(view.rows, owner, defaults)?;
-    quota::kept::<OfVolume>(inventory, limits, owner, request.size_gib)?;
+    quota::kept(inventory, limits, owner, OfVolume::usage(request.size_gib))?;
     match inventory.place_volume(request.size_gib, request.cpu_tier, among) {
         Ok(node) => Ok(node),
         Err(None) if among.is_some() => Err(NONE_TAKE_CONTENT),

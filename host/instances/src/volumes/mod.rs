@@ -18,8 +18,8 @@ pub use shares::VolumeShare;
 
 pub use find::Reader;
 pub(crate) use mounts::{
-    Usable, attached, driver_mounts, has_changes, mounted, name_volumes, new_mounts, rows_of,
-    usable,
+    NewMounts, Usable, attached, claim, driver_mounts, has_changes, mounted, name_volumes,
+    new_mounts, rows_of, usable,
 };
 
 pub use mounts::TABLES as MOUNT_TABLES;

@@ -12,6 +12,7 @@ use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::EventKind;
 use wharf_domain::ids::{InstanceId, NodeId, VolumeId};
 use wharf_domain::kept::KeptStatus;
+use wharf_domain::name::Name;
 use wharf_domain::time::Timestamp;
 use wharf_domain::volume::{MAX_MOUNTS, MountPath, MountRequest, Volume};
 
@@ -166,9 +167,25 @@ fn is_at_rest(volume: &Volume) -> bool {
 }
 
 /// The volumes of a new instance, with its rights to them.
+#[derive(Default)]
 pub(crate) struct NewMounts(Vec<(Volume, MountRow)>);
 
 impl NewMounts {
+    /// Adds a volume of an instance that is created again.
+    pub(crate) fn add(&mut self, volume: Volume, path: MountPath, read_only: bool) {
+        let mount = MountRow {
+            path,
+            read_only,
+            progress: MountProgress::Attached,
+        };
+        self.0.push((volume, mount));
+    }
+
+    /// The names of the volumes.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.0.iter().map(|(volume, _)| &volume.name)
+    }
+
     /// The node that has the volumes.
     pub(crate) fn node(&self) -> Option<NodeId> {
         self.0.first().map(|(volume, _)| volume.node.clone())
@@ -188,14 +205,14 @@ impl NewMounts {
 }
 
 /// Adds the volumes that bind an instance to its node to the shortfall of that node.
-pub(crate) fn name_volumes(error: Error, mounts: &NewMounts) -> Error {
+pub(crate) fn name_volumes<'a>(error: Error, names: impl Iterator<Item = &'a Name>) -> Error {
     let mut error = error;
-    if let Error::Insufficient(short) = &mut error
-        && !mounts.0.is_empty()
-    {
-        let names = mounts.0.iter().map(|(volume, _)| volume.name.to_string());
-        short.volumes = names.collect();
-        short.fields.push(("volumes", mounts.0.len() as u64, 0));
+    if let Error::Insufficient(short) = &mut error {
+        short.volumes = names.map(Name::to_string).collect();
+        if !short.volumes.is_empty() {
+            let bound = ("volumes", short.volumes.len() as u64, 0);
+            short.fields.push(bound);
+        }
     }
     error
 }
@@ -265,7 +282,7 @@ pub(super) fn check_files(blueprint: &Blueprint, path: &MountPath) -> Result<(),
 }
 
 /// Decides the right to one volume. The inner error is a message for the user.
-pub(super) fn claim(
+pub(crate) fn claim(
     rows: &impl Rows,
     reader: &Reader,
     request: &MountRequest,

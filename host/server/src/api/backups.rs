@@ -276,22 +276,47 @@ struct RemainsWire<'a> {
     backup: Option<BackupWire<'a>>,
     lost_at: Option<String>,
     missing_s: Option<u64>,
+    volumes: Vec<ReturningWire<'a>>,
     volumes_lost: &'a [String],
+}
+
+/// A volume that comes back with a lost instance.
+#[derive(Serialize)]
+struct ReturningWire<'a> {
+    volume: Uuid,
+    name: &'a str,
+    path: &'a str,
+    read_only: bool,
+    backup: Option<BackupWire<'a>>,
+    missing_s: Option<u64>,
 }
 
 /// Returns the newest backup of a lost instance, and its losses since then.
 pub fn remains(api: &Api, caller: &Caller, instance: &Selector) -> Result<EndpointReply, Error> {
     let remains = api.backups.remains(caller, instance)?;
+    let missing = |of: Option<&BackupView>| {
+        let (lost, of) = remains.lost_at.zip(of)?;
+        Some(lost.millis_since(of.backup.created_at) / 1000)
+    };
+    let volumes = remains.volumes.iter();
+    let volumes = volumes.map(|(mount, newest)| ReturningWire {
+        volume: mount.row.id.0,
+        name: mount.row.name.as_str(),
+        path: mount.path.as_str(),
+        read_only: mount.read_only,
+        backup: newest.as_ref().map(BackupWire::from),
+        missing_s: missing(newest.as_ref()),
+    });
     let newest = remains.newest.as_ref();
-    let taken_at = newest.map(|newest| newest.backup.created_at);
-    let missing = remains.lost_at.zip(taken_at);
     let wire = RemainsWire {
         backup: newest.map(BackupWire::from),
         lost_at: remains.lost_at.map(Timestamp::to_rfc3339),
-        missing_s: missing.map(|(lost, taken)| lost.millis_since(taken) / 1000),
-        volumes_lost: &remains.volumes,
+        missing_s: missing(newest),
+        volumes: volumes.collect(),
+        volumes_lost: &remains.volumes_lost,
     };
-    Ok(EndpointReply::Done(render(&wire, BACKUP_BYTES)?))
+    let bytes = BACKUP_BYTES * (1 + wire.volumes.len());
+    Ok(EndpointReply::Done(render(&wire, bytes)?))
 }
 
 /// The backups that a filter lets pass, the newest first.

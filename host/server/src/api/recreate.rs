@@ -6,7 +6,7 @@ use crate::schema::Body;
 use wharf_domain::error::Error;
 use wharf_domain::ids::BackupId;
 use wharf_ground::caller::Caller;
-use wharf_instances::{InstanceCondition, NewDisk, Selector};
+use wharf_instances::{InstanceCondition, NewDisk, RecreateRequest, Selector};
 
 /// Creates an instance again whose host was lost. Without a body its disk is empty.
 pub async fn run(
@@ -16,11 +16,15 @@ pub async fn run(
     condition: &InstanceCondition,
     body: Option<&[u8]>,
 ) -> Result<EndpointReply, Error> {
-    let disk = match body.filter(|body| !body.is_empty()) {
-        Some(body) => disk(api, caller, selector, body)?,
-        None => NewDisk::Empty,
+    let wanted = match body.filter(|body| !body.is_empty()) {
+        Some(body) => wanted(api, caller, selector, body)?,
+        None => RecreateRequest {
+            disk: NewDisk::Empty,
+            volumes: true,
+        },
     };
-    let view = api.app.recreate(caller, selector, condition, disk).await?;
+    let recreated = api.app.recreate(caller, selector, condition, wanted);
+    let view = recreated.await?;
     let sight = Sight::of(caller.scopes);
     Ok(EndpointReply::Instance(
         wire::instance(&view, sight)?,
@@ -28,7 +32,12 @@ pub async fn run(
     ))
 }
 
-fn disk(api: &Api, caller: &Caller, selector: &Selector, body: &[u8]) -> Result<NewDisk, Error> {
+fn wanted(
+    api: &Api,
+    caller: &Caller,
+    selector: &Selector,
+    body: &[u8],
+) -> Result<RecreateRequest, Error> {
     let mut read = api.schemas.recreate.check(Body::parse(body)?);
     let disk = read.parse("backup", |text| match text {
         "newest" => Ok(NewDisk::Newest),
@@ -37,6 +46,10 @@ fn disk(api: &Api, caller: &Caller, selector: &Selector, body: &[u8]) -> Result<
             id.ok_or_else(|| "this instance has no such backup".to_owned())
         }
     });
+    let volumes = !read.given("volumes") || read.is_true("volumes");
     checked(api, caller, selector, read.errors)?;
-    Ok(disk.unwrap_or(NewDisk::Empty))
+    Ok(RecreateRequest {
+        disk: disk.unwrap_or(NewDisk::Empty),
+        volumes,
+    })
 }

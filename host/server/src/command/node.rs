@@ -262,7 +262,7 @@ impl Operation for LoseNode {
 
 /// Make the lost instances of a node again on other nodes, each from its newest backup
 ///
-/// The oldest instance comes first. Those without a backup, room or quota stay lost, with the reason. Repeat the command
+/// The oldest instance comes first, with its volumes from their newest backups. Those without a backup, room or quota stay lost, with the reason. Repeat the command
 /// to go on with those that are still lost.
 #[derive(Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -290,10 +290,16 @@ impl Operation for RestoreNode {
         lines.iter().try_for_each(|one| {
             let outcome = match &one.reason {
                 Some(reason) => format!("stays lost: {reason}"),
-                None => format!(
-                    "comes from its backup of {}",
-                    or_none(one.backup.map(Timestamp::to_rfc3339))
-                ),
+                None => {
+                    let at = or_none(one.backup.map(Timestamp::to_rfc3339));
+                    match one.volumes_lost.as_slice() {
+                        [] => format!("comes from its backup of {at}"),
+                        lost => format!(
+                            "comes from its backup of {at} without its volumes: {}",
+                            lost.join(", ")
+                        ),
+                    }
+                }
             };
             line(&format!(
                 "{}\t{}\t{}\t{outcome}",

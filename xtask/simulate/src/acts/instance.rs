@@ -18,7 +18,9 @@ use wharf_domain::request::{CreateRequest, UpdateRequest};
 use wharf_domain::secret::InstanceSecrets;
 use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
-use wharf_instances::{IdempotencyKey, InstanceCondition, InstanceView, NewDisk, Selector};
+use wharf_instances::{
+    IdempotencyKey, InstanceCondition, InstanceView, NewDisk, RecreateRequest, Selector,
+};
 
 acts![
     create 22,
@@ -320,9 +322,13 @@ pub async fn recreate(sim: Sim, args: Args) {
     };
     let disks = [NewDisk::Newest, NewDisk::Newest, NewDisk::Empty];
     let disk = args.of(2, &disks).unwrap_or(NewDisk::Empty);
+    let wanted = RecreateRequest {
+        disk,
+        volumes: true,
+    };
     let recreated = sim
         .app
-        .recreate(&of.caller, &of.selector, &of.condition, disk);
+        .recreate(&of.caller, &of.selector, &of.condition, wanted);
     let ask = Ask::Recreate(of.instance.id);
     let words = format!("{} with the disk {disk:?}", of.words("recreates"));
     sim.ask(of.who, words, Some(ask), recreated, |_| None).await;
