@@ -99,9 +99,10 @@ impl Offsite {
 fn an_instance_is_backed_up_restored_planned_and_created_again() {
     let away = tempfile::tempdir().unwrap();
     let away = away.path().join("away");
-    let unreachable = format!("content = true, unreachable_while = \"{}\"", away.display());
+    let settings = "content = true, volume_content = \"at_any_time\"";
+    let unreachable = format!("{settings}, unreachable_while = \"{}\"", away.display());
     let (one, _one) = lasting_node("one", &unreachable).unwrap();
-    let (two, _two) = lasting_node("two", "content = true").unwrap();
+    let (two, _two) = lasting_node("two", settings).unwrap();
     let two = two.replace("203.0.113.0/28", "203.0.113.16/28");
     let Some(offsite) = Offsite::start(&format!("{one}{two}")) else {
         return;
@@ -114,8 +115,19 @@ fn an_instance_is_backed_up_restored_planned_and_created_again() {
     };
     let confirm = "document.querySelector('dialog[open] .danger').click()";
     desk.server.cli(&["node", "drain", "two"]).unwrap();
-    let made = desk.api.create(&container("box")).unwrap();
-    made.expect(201).unwrap();
+    let send = |path: &str, body: &Value| {
+        let sent = desk.api.send("POST", path, body).unwrap();
+        sent.expect(201).unwrap()
+    };
+    for name in ["data", "scratch"] {
+        send("/api/volume/", &json!({ "name": name, "size_gib": 10 }));
+    }
+    let mut body = container("box");
+    body["volumes"] = json!([
+        { "volume": "data", "path": "/data" },
+        { "volume": "scratch", "path": "/scratch" },
+    ]);
+    send("/api/instance/", &body);
     desk.api.wait_for("box", "running").unwrap();
     desk.server.cli(&["node", "resume", "two"]).unwrap();
 
@@ -152,6 +164,13 @@ fn an_instance_is_backed_up_restored_planned_and_created_again() {
         assert!(!page.unwrap().as_str().unwrap().contains(secret));
     }
 
+    let of_volume = send("/api/volume/data/backup/", &json!({ "bucket": "offsite" }));
+    let of_volume = format!("/api/backup/{}/", of_volume["id"].as_str().unwrap());
+    until("the backup of the volume is done", || {
+        let now = desk.api.get(&of_volume)?.expect(200)?;
+        Ok((now["state"] == "done").then_some(()))
+    })
+    .unwrap();
     desk.open("/instances/box#backups", ".form").unwrap();
     see("This instance has no backups.");
     see("wharf bucket send box offsite --wait");
@@ -221,22 +240,29 @@ fn an_instance_is_backed_up_restored_planned_and_created_again() {
     see("all changes in between are missing");
     let newest = backups()[0]["id"].as_str().unwrap().to_owned();
     see(&format!("wharf recreate box --backup {newest}"));
+    see("data at /data: made again from its backup of");
+    see("It comes back without the volume scratch.");
     offsite.look("recreate");
-    browser
-        .run(
-            "const disk = document.querySelector('dialog select'); disk.value = 'empty';
-             disk.dispatchEvent(new Event('change', { bubbles: true }))",
-        )
-        .unwrap();
-    see("wharf recreate box --empty");
-    browser
-        .run(
-            "const disk = document.querySelector('dialog select'); disk.value = 'backup';
-             disk.dispatchEvent(new Event('change', { bubbles: true }))",
-        )
-        .unwrap();
+    let choose = |n: usize, value: &str| {
+        let script = format!(
+            "const select = document.querySelectorAll('dialog select')[{n}]; select.value = {};
+             select.dispatchEvent(new Event('change', {{ bubbles: true }}))",
+            json!(value)
+        );
+        browser.run(&script).unwrap();
+    };
+    choose(0, "empty");
+    choose(1, "without");
+    see("wharf recreate box --empty --without-volumes");
+    see("It comes back without the volumes data and scratch.");
+    choose(0, "backup");
+    choose(1, "with");
     desk.click("Create from the backup").unwrap();
     desk.wait_for_state("Running").unwrap();
+    let now = desk.api.instance("box").unwrap().expect(200).unwrap();
+    assert_eq!(now["volumes"][0]["path"], "/data", "{now}");
+    let removed = desk.api.send("DELETE", &of_volume, &Value::Null).unwrap();
+    removed.expect(204).unwrap();
 
     // Backups stay without their instance.
     desk.api.delete("box").unwrap().expect(204).unwrap();
