@@ -171,6 +171,9 @@ fn an_instance_is_backed_up_restored_planned_and_created_again() {
         Ok((now["state"] == "done").then_some(()))
     })
     .unwrap();
+    desk.open("/volumes/data", ".form").unwrap();
+    see("wharf bucket plan set data offsite --every 24 --keep 7 --volume");
+    offsite.look("volume-backups");
     desk.open("/instances/box#backups", ".form").unwrap();
     see("This instance has no backups.");
     see("wharf bucket send box offsite --wait");

@@ -20,13 +20,16 @@ const OF_PAGES: &str = "/auth/";
 
 /// The operations that need an object store; `tests/rest/backups.rs` has them. These statuses need none.
 const OF_BUCKETS: [&str; 2] = ["/api/bucket/", "/api/backup/"];
-const BACKUPS_OF_ONE: [&str; 6] = [
+const BACKUPS_OF_ONE: [&str; 9] = [
     "createBackup",
     "createVolumeBackup",
     "getRecreation",
     "getBackupPlan",
     "setBackupPlan",
     "removeBackupPlan",
+    "getVolumeBackupPlan",
+    "setVolumeBackupPlan",
+    "removeVolumeBackupPlan",
 ];
 const WITHOUT_STORE: [u16; 4] = [401, 403, 404, 413];
 

@@ -138,7 +138,7 @@ fn every_instance_route_is_404_for_a_missing_or_foreign_instance() {
 fn every_route_of_volumes_and_snapshots_is_404_for_a_missing_or_foreign_one() {
     let setup = setup();
     let bob = setup.server.user("bob@example.com").unwrap();
-    for (kind, number) in [("volume", 7), ("snapshot", 4)] {
+    for (kind, number) in [("volume", 10), ("snapshot", 4)] {
         let theirs = prepared(&setup.ann, kind, "");
         let shown = setup.ann.get(&format!("/api/{kind}/{theirs}/")).unwrap();
         let name = shown.body["name"].as_str().unwrap().to_owned();
@@ -222,7 +222,8 @@ fn every_route_succeeds_with_its_example_bodies() {
                 // The example has an address that is never found; tests/rest/backups.rs covers success.
                 "addBucket" => (None, "", 400),
                 "createBackup" | "setBackupPlan" => (Some("container"), "running", 400),
-                "createVolumeBackup" => (Some("volume"), "", 400),
+                "createVolumeBackup" | "setVolumeBackupPlan" => (Some("volume"), "", 400),
+                "getVolumeBackupPlan" | "removeVolumeBackupPlan" => (Some("volume"), "", 404),
                 "getBackupPlan" | "removeBackupPlan" => (Some("container"), "running", 404),
                 "getBucket" | "forgetBucket" | "getBackup" | "deleteBackup" | "verifyBackup"
                 | "restoreBackup" => (Some("volume"), "", 404),

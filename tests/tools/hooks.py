@@ -137,6 +137,7 @@ REASONS = {
     "createBackup": [(400, r"bucket: you have no such bucket")],
     "createVolumeBackup": [(400, r"bucket: you have no such bucket")],
     "setBackupPlan": [(400, r"bucket: you have no such bucket")],
+    "setVolumeBackupPlan": [(400, r"bucket: you have no such bucket")],
     "createKey": [
         # A format would exclude `never`; the field's description has both.
         (400, r"expires_at: must be an ISO 8601 time or date, such as 2027-01-01T00:00:00Z, or never"),

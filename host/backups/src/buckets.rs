@@ -1,21 +1,21 @@
 //! The use cases of buckets. A bucket is reached before it becomes a row, and the backups in it become rows with it.
 
-use crate::rows::{
-    BACKUP_PLANS, BACKUPS, BUCKETS, MAX_BACKUPS, MAX_BUCKETS, backups_of, bucket, buckets_of,
-};
+use crate::plan::end_plans;
+use crate::rows::{BACKUPS, BUCKETS, MAX_BACKUPS, MAX_BUCKETS, backups_of, bucket, buckets_of};
 use crate::{Backups, secrets};
 use std::collections::BTreeSet;
 use wharf_accounts::recent_sign_in::require_access;
 use wharf_buckets::{BucketKeys, Manifest};
-use wharf_db::{Changes, Read, Rows, View};
+use wharf_db::{Changes, Rows, View};
 use wharf_domain::backup::{
     BackedUp, Backup, BackupOf, BackupState, BackupTask, Bucket, BucketAddress, StoredBytes,
 };
 use wharf_domain::error::{Error, FieldErrors, NON_FIELD_ERRORS};
 use wharf_domain::ids::{BackupId, BucketId, InstanceId, UserId, VolumeId};
-use wharf_domain::instance::Intent;
+use wharf_domain::instance::Instance;
 use wharf_domain::name::Name;
 use wharf_domain::secret::SecretText;
+use wharf_domain::volume::Volume;
 use wharf_ground::audit::record;
 use wharf_ground::caller::Caller;
 
@@ -118,7 +118,9 @@ impl Backups {
             require_access(view, &by)?;
             let owner = by.user;
             let bucket = bucket(view.rows, owner, &named)?;
-            let mut changes = end_plans(view.rows, bucket.id)?.remove(&BUCKETS, (owner, bucket.id));
+            let mut changes = end_plans::<Instance>(view.rows, bucket.id)?
+                .with(end_plans::<Volume>(view.rows, bucket.id)?)
+                .remove(&BUCKETS, (owner, bucket.id));
             for backup in backups_of(view.rows, owner)? {
                 if backup.bucket != bucket.id {
                     continue;
@@ -143,26 +145,6 @@ impl Backups {
         });
         written.await
     }
-}
-
-/// The end of plans that use a bucket. Fails unless their instances are being deleted.
-fn end_plans(rows: &impl Read, id: BucketId) -> Result<Changes, Error> {
-    let mut changes = Changes::none();
-    for row in rows.under(&BACKUP_PLANS, &())? {
-        let (of, plan) = row?;
-        if plan.request.bucket != id {
-            continue;
-        }
-        let instance = rows.instance(of)?;
-        if let Some(instance) = instance.filter(|row| row.intent != Intent::Delete) {
-            return Err(Error::Refused(format!(
-                "the plan of {} makes backups in this bucket; end that plan first",
-                instance.name
-            )));
-        }
-        changes = changes.remove(&BACKUP_PLANS, of);
-    }
-    Ok(changes)
 }
 
 fn counted(bucket: Bucket, backups: &[Backup]) -> BucketView {

@@ -1,5 +1,6 @@
 //! `POST`, `verify/` and `DELETE` of backups. The worker does the rest after the answer.
 
+use crate::plan::run_time;
 use crate::rows::{BACKUPS, MAX_BACKUPS, backup, backups_of, bucket};
 use crate::{BackupView, Backups, volumes};
 use std::collections::BTreeMap;
@@ -13,7 +14,6 @@ use wharf_domain::event::EventKind;
 use wharf_domain::ids::{BackupId, BucketId, NodeId};
 use wharf_domain::instance::{Instance, Intent};
 use wharf_domain::name::Name;
-use wharf_domain::time::Timestamp;
 use wharf_ground::audit::record;
 use wharf_ground::caller::Caller;
 use wharf_instances::snapshots::{self, Taking};
@@ -60,11 +60,7 @@ impl Making {
         let name = Name::parse(&format!("backup-{name}")).map_err(Error::internal)?;
         let (snapshot, changes) = self.taking.take(view, &of, Some(name), None)?;
         let engine_kind = self.engine(&of)?;
-        let others = others
-            .iter()
-            .filter(|other| other.of.instance() == Some(of.id));
-        let last = others.filter_map(|other| other.planned).max();
-        let planned = last.map_or(view.now, |last| view.now.max(Timestamp(last.0 + 1)));
+        let planned = run_time(view, &others, of.id);
         let backup = Backup {
             id,
             owner,

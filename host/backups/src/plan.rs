@@ -1,29 +1,46 @@
-//! `backup-plan/`: the plans by which Wharf makes backups of instances.
+//! `backup-plan/`: the plans by which Wharf makes backups of instances and volumes.
 
-use crate::Backups;
-use crate::create::Making;
-use crate::rows::{BACKUP_PLANS, BACKUPS, backups_of, bucket};
+use crate::rows::{BACKUP_PLANS, BACKUPS, BUCKETS, VOLUME_BACKUP_PLANS, backups_of, bucket};
+use crate::{Backups, create, volumes};
 use std::cmp::Reverse;
+use std::marker::PhantomData;
 use std::sync::Arc;
-use wharf_db::{Changes, Rows, Table, View};
+use wharf_db::{Changes, Findings, Read, ReadRows, Rows, Table, View};
 use wharf_domain::backup::{
-    Backup, BackupEvent, BackupPlan, BackupState, BackupTask, BackupWork, Bucket,
+    Backup, BackupEvent, BackupOf, BackupPlan, BackupState, BackupTask, BackupWork, Bucket,
 };
 use wharf_domain::error::Error;
 use wharf_domain::event::{EventKind, Initiator};
-use wharf_domain::ids::{BackupId, InstanceId, NodeId, UserId};
+use wharf_domain::ids::{BackupId, BucketId, InstanceId, NodeId, UserId, VolumeId};
 use wharf_domain::instance::Instance;
-use wharf_domain::kept::KeptStatus;
+use wharf_domain::kept::{KeptEvent, KeptStatus};
+use wharf_domain::name::Name;
 use wharf_domain::snapshot::PlanRequest;
 use wharf_domain::time::Timestamp;
+use wharf_domain::volume::Volume;
 use wharf_ground::caller::Caller;
+use wharf_instances::App;
 use wharf_instances::content::is_awaited;
-use wharf_instances::plans::{PlanKind, PlanRow, PlanView, surplus};
-use wharf_instances::{App, Selector};
+use wharf_instances::plans::{PlanKind, PlanRow, PlanView, Planned, surplus};
 
-/// The plans of backups.
-#[derive(Clone)]
-pub struct BackupPlans(pub(crate) Arc<Backups>);
+/// The plans of backups of instances, or of those of volumes.
+pub struct BackupPlans<O> {
+    backups: Arc<Backups>,
+    of: PhantomData<fn() -> O>,
+}
+
+impl<O> BackupPlans<O> {
+    pub(crate) fn new(backups: Arc<Backups>) -> Self {
+        let of = PhantomData;
+        Self { backups, of }
+    }
+}
+
+impl<O> Clone for BackupPlans<O> {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.backups))
+    }
+}
 
 /// A plan as its owner sees it.
 #[derive(Debug, Clone)]
@@ -32,51 +49,156 @@ pub struct BackupPlanView {
     pub bucket_name: String,
 }
 
-impl PlanKind for BackupPlans {
-    type Request = BackupPlan;
-    type Making = Making;
+/// A thing that plans make backups of.
+pub trait BackedUpByPlan: Planned<Id: Into<InstanceId>> {
+    type Making: Send + 'static;
+    const CLOCK: &'static str;
+    const SET: &'static str;
+    const END: &'static str;
+
+    fn table() -> &'static Table<(), Self::Id, PlanRow<BackupPlan>>;
+    fn owner(&self) -> UserId;
+    fn name(&self) -> &Name;
+    fn event(what: BackupEvent) -> Self::Event;
+    fn making(backups: &Backups) -> Result<Self::Making, Error>;
+    fn check(&self, making: &Self::Making, view: &View<'_>) -> Result<(), Error>;
+    fn make(
+        &self,
+        making: &Self::Making,
+        view: &View<'_>,
+        into: BucketId,
+    ) -> Result<(NodeId, Changes), Error>;
+}
+
+impl BackedUpByPlan for Instance {
+    type Making = create::Making;
     const CLOCK: &'static str = "the clock of plans of backups";
     const SET: &'static str = "instance.plan-backups";
     const END: &'static str = "instance.end-backup-plan";
-    const MISSING: Error = Error::Missing("Backup plan");
-    const INCOMPLETE: Error = Error::NotApplicable("the backup before it is not complete yet");
-
-    fn ended() -> EventKind {
-        EventKind::Backup(BackupEvent::PlanRemoved)
-    }
-
-    fn failed(why: String) -> EventKind {
-        EventKind::Backup(BackupEvent::PlanFailed(why))
-    }
 
     fn table() -> &'static Table<(), InstanceId, PlanRow<BackupPlan>> {
         &BACKUP_PLANS
     }
 
-    fn app(&self) -> &App {
-        &self.0.app
+    fn owner(&self) -> UserId {
+        self.owner
     }
 
-    fn making(&self) -> Result<Making, Error> {
-        self.0.making()
+    fn name(&self) -> &Name {
+        &self.name
     }
 
-    fn check(making: &Making, view: &View<'_>, of: &Instance) -> Result<(), Error> {
-        making.check(view, of)
+    fn event(what: BackupEvent) -> EventKind {
+        EventKind::Backup(what)
+    }
+
+    fn making(backups: &Backups) -> Result<create::Making, Error> {
+        backups.making()
+    }
+
+    fn check(&self, making: &create::Making, view: &View<'_>) -> Result<(), Error> {
+        making.check(view, self)
     }
 
     fn make(
-        making: &Making,
+        &self,
+        making: &create::Making,
         view: &View<'_>,
-        of: &Instance,
+        into: BucketId,
+    ) -> Result<(NodeId, Changes), Error> {
+        let (_, node, changes) = making.make(view, self.clone(), into, true)?;
+        Ok((node, changes))
+    }
+}
+
+impl BackedUpByPlan for Volume {
+    type Making = volumes::Making;
+    const CLOCK: &'static str = "the clock of plans of backups of volumes";
+    const SET: &'static str = "volume.plan-backups";
+    const END: &'static str = "volume.end-backup-plan";
+
+    fn table() -> &'static Table<(), VolumeId, PlanRow<BackupPlan>> {
+        &VOLUME_BACKUP_PLANS
+    }
+
+    fn owner(&self) -> UserId {
+        self.owner
+    }
+
+    fn name(&self) -> &Name {
+        &self.name
+    }
+
+    fn event(what: BackupEvent) -> KeptEvent {
+        KeptEvent::Backup(what)
+    }
+
+    fn making(backups: &Backups) -> Result<volumes::Making, Error> {
+        backups.making_of_volumes()
+    }
+
+    fn check(&self, making: &volumes::Making, _: &View<'_>) -> Result<(), Error> {
+        making.check(self)
+    }
+
+    fn make(
+        &self,
+        making: &volumes::Making,
+        view: &View<'_>,
+        into: BucketId,
+    ) -> Result<(NodeId, Changes), Error> {
+        let (_, changes) = making.make(view, self.clone(), into, true)?;
+        Ok((self.node.clone(), changes))
+    }
+}
+
+impl<O: BackedUpByPlan> PlanKind for BackupPlans<O> {
+    type Of = O;
+    type Request = BackupPlan;
+    type Making = O::Making;
+    const CLOCK: &'static str = O::CLOCK;
+    const SET: &'static str = O::SET;
+    const END: &'static str = O::END;
+    const MISSING: Error = Error::Missing("Backup plan");
+    const INCOMPLETE: Error = Error::NotApplicable("the backup before it is not complete yet");
+
+    fn ended() -> O::Event {
+        O::event(BackupEvent::PlanRemoved)
+    }
+
+    fn failed(why: String) -> O::Event {
+        O::event(BackupEvent::PlanFailed(why))
+    }
+
+    fn table() -> &'static Table<(), O::Id, PlanRow<BackupPlan>> {
+        O::table()
+    }
+
+    fn app(&self) -> &App {
+        &self.backups.app
+    }
+
+    fn making(&self) -> Result<O::Making, Error> {
+        O::making(&self.backups)
+    }
+
+    fn check(making: &O::Making, view: &View<'_>, of: &O) -> Result<(), Error> {
+        of.check(making, view)
+    }
+
+    fn make(
+        making: &O::Making,
+        view: &View<'_>,
+        of: &O,
         request: &BackupPlan,
     ) -> Result<(NodeId, Changes), Error> {
-        let (_, node, changes) = making.make(view, of.clone(), request.bucket, true)?;
+        let (node, changes) = of.make(making, view, request.bucket)?;
         Ok((node, changes.initiated(&Initiator::System)))
     }
 
-    fn newest(view: &View<'_>, of: &Instance) -> Result<Option<KeptStatus>, Error> {
-        let newest = planned(view.rows, of.owner, of.id)?.into_iter().next();
+    fn newest(view: &View<'_>, of: &O) -> Result<Option<KeptStatus>, Error> {
+        let newest = planned(view.rows, of.owner(), of.id().into())?;
+        let newest = newest.into_iter().next();
         Ok(newest.map(|(_, backup)| match backup.state {
             BackupState::Running(_) => KeptStatus::Creating,
             BackupState::Done(_) => KeptStatus::Ready,
@@ -84,30 +206,34 @@ impl PlanKind for BackupPlans {
         }))
     }
 
-    fn retire(view: &View<'_>, of: &Instance, plan: &PlanRequest) -> Result<Changes, Error> {
-        retire(view, of.owner, of.id, plan, None)
+    fn retire(view: &View<'_>, of: &O, plan: &PlanRequest) -> Result<Changes, Error> {
+        retire(view, of.owner(), of.id().into(), plan, None)
     }
 
     fn has_run(&self, node: Option<NodeId>) {
         match node {
-            Some(node) => self.0.begin(&node),
-            None => self.0.work.notify_one(),
+            Some(node) => self.backups.begin(&node),
+            None => self.backups.work.notify_one(),
         }
     }
 }
 
 impl Backups {
-    /// The plan of one of the caller's instances.
-    pub fn plan(&self, caller: &Caller, selector: &Selector) -> Result<BackupPlanView, Error> {
-        let plan = self.app.plan::<BackupPlans>(caller, selector)?;
+    /// The plan of one of the caller's instances or volumes.
+    pub fn plan<O: BackedUpByPlan>(
+        &self,
+        caller: &Caller,
+        named: &O::Named,
+    ) -> Result<BackupPlanView, Error> {
+        let plan = self.app.plan::<BackupPlans<O>>(caller, named)?;
         self.plan_view(caller, plan)
     }
 
-    /// Sets the plan of one of the caller's instances, into the bucket with this id or name.
-    pub async fn set_plan(
+    /// Sets the plan of one of the caller's instances or volumes, into the bucket with this id or name.
+    pub async fn set_plan<O: BackedUpByPlan>(
         &self,
         caller: &Caller,
-        selector: &Selector,
+        named: &O::Named,
         into: &str,
         times: PlanRequest,
     ) -> Result<BackupPlanView, Error> {
@@ -115,18 +241,22 @@ impl Backups {
         let set = move |view: &View<'_>| {
             let Bucket { id, name, .. } = bucket(view.rows, owner, &into)?;
             let words = BackupEvent::PlanSet(format!("to {name} {times}"));
-            Ok((BackupPlan { bucket: id, times }, EventKind::Backup(words)))
+            Ok((BackupPlan { bucket: id, times }, O::event(words)))
         };
-        let making = self.making()?;
+        let making = O::making(self)?;
         let set = self
             .app
-            .set_plan::<BackupPlans>(caller, selector, making, set);
+            .set_plan::<BackupPlans<O>>(caller, named, making, set);
         self.plan_view(caller, set.await?)
     }
 
-    /// Ends the plan of one of the caller's instances. Its backups stay.
-    pub async fn end_plan(&self, caller: &Caller, selector: &Selector) -> Result<(), Error> {
-        self.app.end_plan::<BackupPlans>(caller, selector).await
+    /// Ends the plan of one of the caller's instances or volumes. Its backups stay.
+    pub async fn end_plan<O: BackedUpByPlan>(
+        &self,
+        caller: &Caller,
+        named: &O::Named,
+    ) -> Result<(), Error> {
+        self.app.end_plan::<BackupPlans<O>>(caller, named).await
     }
 
     fn plan_view(
@@ -142,14 +272,61 @@ impl Backups {
     }
 }
 
-/// The backups of an instance that plans have made, the newest first, with the times of their runs.
+/// The time of a run of a plan: later than that of each earlier one of the instance or volume.
+pub(crate) fn run_time(view: &View<'_>, others: &[Backup], of: InstanceId) -> Timestamp {
+    let own = others.iter().filter(|other| other.of.subject() == of);
+    let last = own.filter_map(|other| other.planned).max();
+    last.map_or(view.now, |last| view.now.max(Timestamp(last.0 + 1)))
+}
+
+/// The end of plans that use a bucket. Fails unless those of their kind are being deleted.
+pub(crate) fn end_plans<O: BackedUpByPlan>(
+    rows: &impl Read,
+    bucket: BucketId,
+) -> Result<Changes, Error> {
+    let mut changes = Changes::none();
+    for row in rows.under(O::table(), &())? {
+        let (id, plan) = row?;
+        if plan.request.bucket != bucket {
+            continue;
+        }
+        if let Some(of) = O::present(rows, id)? {
+            return Err(Error::Refused(format!(
+                "the plan of {} makes backups in this bucket; end that plan first",
+                of.name()
+            )));
+        }
+        changes = changes.remove(O::table(), ((), id));
+    }
+    Ok(changes)
+}
+
+/// Each plan has its bucket.
+pub(crate) fn check_plans<O: BackedUpByPlan>(
+    rows: &ReadRows,
+    wrong: &mut Findings,
+) -> Result<(), Error> {
+    for row in rows.under(O::table(), &())? {
+        let (id, plan) = row?;
+        let Ok(Some(of)) = O::present(rows, id) else {
+            continue;
+        };
+        let bucket = (of.owner(), plan.request.bucket);
+        if rows.get(&BUCKETS, bucket)?.is_none() {
+            wrong.push(format!("{id}: the bucket of its plan does not exist"));
+        }
+    }
+    Ok(())
+}
+
+/// The backups of an instance or a volume that plans have made, the newest first, with the times of their runs.
 fn planned(
     rows: &impl Rows,
     owner: UserId,
     of: InstanceId,
 ) -> Result<Vec<(Timestamp, Backup)>, Error> {
     let own = backups_of(rows, owner)?.into_iter();
-    let own = own.filter(|backup| backup.of.instance() == Some(of) && !backup.is_deleted());
+    let own = own.filter(|backup| backup.of.subject() == of && !backup.is_deleted());
     let mut planned: Vec<_> = own
         .filter_map(|backup| Some((backup.planned?, backup)))
         .collect();
@@ -157,7 +334,7 @@ fn planned(
     Ok(planned)
 }
 
-/// Deletes the backups that a plan does not keep, unless an instance waits for their content. `done` is complete with
+/// Deletes the backups that a plan does not keep, unless an instance or a volume waits for their content. `done` is complete with
 /// this write.
 fn retire(
     view: &View<'_>,
@@ -184,11 +361,16 @@ fn retire(
 
 /// The changes that come with a complete backup: its plan keeps fewer older ones.
 pub(crate) fn retire_for(view: &View<'_>, done: &Backup) -> Result<Changes, Error> {
-    let Some(of) = done.of.instance().filter(|_| done.planned.is_some()) else {
+    if done.planned.is_none() {
         return Ok(Changes::none());
+    }
+    let plan = match done.of.what {
+        BackupOf::Instance { id, .. } => view.rows.get(&BACKUP_PLANS, id)?,
+        BackupOf::Volume { id, .. } => view.rows.get(&VOLUME_BACKUP_PLANS, id)?,
     };
-    match view.rows.get(&BACKUP_PLANS, of)? {
-        Some(plan) => retire(view, done.owner, of, plan.request.as_ref(), Some(done.id)),
+    let (owner, of) = (done.owner, done.of.subject());
+    match plan {
+        Some(plan) => retire(view, owner, of, plan.request.as_ref(), Some(done.id)),
         None => Ok(Changes::none()),
     }
 }

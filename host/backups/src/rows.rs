@@ -1,9 +1,10 @@
 //! The rows of buckets and backups.
 
-use wharf_db::{Draft, Findings, INSTANCES, Read as _, ReadRows, Rows, Table, VOLUMES, tables};
+use crate::plan::check_plans;
+use wharf_db::{Draft, Findings, INSTANCES, ReadRows, Rows, Table, VOLUMES, tables};
 use wharf_domain::backup::{Backup, BackupPlan, BackupState, Bucket, InstanceBackup};
 use wharf_domain::error::Error;
-use wharf_domain::ids::{BackupId, BucketId, InstanceId, UserId};
+use wharf_domain::ids::{BackupId, BucketId, InstanceId, UserId, VolumeId};
 use wharf_domain::instance::Instance;
 use wharf_domain::volume::Volume;
 use wharf_instances::plans::PlanRow;
@@ -28,6 +29,9 @@ tables! {
     /// The plans of instances.
     pub const BACKUP_PLANS: Table<(), InstanceId, PlanRow<BackupPlan>> =
         Table::part_of(&INSTANCES, b'x', 11);
+    /// The plans of volumes.
+    pub const VOLUME_BACKUP_PLANS: Table<(), VolumeId, PlanRow<BackupPlan>> =
+        Table::part_of(&VOLUMES, b'x', 12);
 }
 
 /// Backups as they were until format 11, all of them of instances.
@@ -130,17 +134,6 @@ fn check(rows: &ReadRows, wrong: &mut Findings) -> Result<(), Error> {
             ));
         }
     }
-    for row in rows.under(&BACKUP_PLANS, &())? {
-        let Ok((id, plan)) = row else {
-            continue;
-        };
-        let Ok(Some(instance)) = rows.instance(id) else {
-            continue;
-        };
-        let bucket = (instance.owner, plan.request.bucket);
-        if rows.get(&BUCKETS, bucket)?.is_none() {
-            wrong.push(format!("{id}: the bucket of its plan does not exist"));
-        }
-    }
-    Ok(())
+    check_plans::<Instance>(rows, wrong)?;
+    check_plans::<Volume>(rows, wrong)
 }

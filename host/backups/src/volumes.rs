@@ -1,6 +1,7 @@
 //! `POST` of a backup of a volume. Where the engine copies a volume at rest, nothing may write it until the end.
 
 use crate::create::{audited, refuse_more};
+use crate::plan::run_time;
 use crate::rows::{BACKUPS, backups_of, bucket};
 use crate::{BackupView, Backups};
 use std::collections::BTreeMap;
@@ -19,26 +20,36 @@ use wharf_instances::KeptUse as _;
 use wharf_instances::volumes::refuse_writers;
 
 /// The inputs of a decision about a new backup, beside the rows.
-struct Making {
+pub struct Making {
     id: BackupId,
     /// The nodes that send volumes, with the kinds of their engines.
     nodes: BTreeMap<NodeId, (String, VolumeContent)>,
 }
 
 impl Making {
-    fn make(
+    /// Fails unless the engine of a volume makes backups.
+    pub(crate) fn check(&self, of: &Volume) -> Result<(), Error> {
+        self.engine(of).map(|_| ())
+    }
+
+    fn engine(&self, of: &Volume) -> Result<&(String, VolumeContent), Error> {
+        self.nodes.get(&of.node).ok_or(Error::NotApplicable(
+            "the engine of this volume makes no backups of volumes",
+        ))
+    }
+
+    /// Decides about a backup, by hand or by a plan: a row, an event, and the volume's part in it.
+    pub(crate) fn make(
         &self,
         view: &View<'_>,
         mut of: Volume,
         bucket: BucketId,
+        is_planned: bool,
     ) -> Result<(Backup, Changes), Error> {
         let (id, owner) = (self.id, of.owner);
-        refuse_more(&backups_of(view.rows, owner)?)?;
-        let Some((engine_kind, content)) = self.nodes.get(&of.node) else {
-            return Err(Error::NotApplicable(
-                "the engine of this volume makes no backups of volumes",
-            ));
-        };
+        let others = backups_of(view.rows, owner)?;
+        refuse_more(&others)?;
+        let (engine_kind, content) = self.engine(&of)?;
         if of.status() != KeptStatus::Ready {
             let state = of.status().as_str();
             return Err(Error::Refused(format!(
@@ -77,16 +88,28 @@ impl Making {
             work: Some(BackupWork::new(BackupTask::Send, view.now)),
             reason: None,
             verified_at: None,
-            planned: None,
+            planned: is_planned.then(|| run_time(view, &others, of.id.into())),
+        };
+        let what = if is_planned {
+            BackupEvent::Planned
+        } else {
+            BackupEvent::Created
         };
         let changes = Changes::none()
             .put(&BACKUPS, (owner, id), backup.clone())
-            .record_kept(of, view.now, KeptEvent::Backup(BackupEvent::Created));
+            .record_kept(of, view.now, KeptEvent::Backup(what));
         Ok((backup, changes))
     }
 }
 
 impl Backups {
+    pub(crate) fn making_of_volumes(&self) -> Result<Making, Error> {
+        Ok(Making {
+            id: BackupId(self.random.id(self.clock.system())?),
+            nodes: self.app.volume_nodes(),
+        })
+    }
+
     /// Accepts a backup of one of the caller's volumes.
     pub async fn create_of_volume(
         &self,
@@ -96,16 +119,13 @@ impl Backups {
     ) -> Result<BackupView, Error> {
         // Right after a start, the features of the nodes are not known yet.
         self.app.volume_nodes_seen().await;
-        let making = Making {
-            id: BackupId(self.random.id(self.clock.system())?),
-            nodes: self.app.volume_nodes(),
-        };
+        let making = self.making_of_volumes()?;
         let (by, named, into) = (caller.clone(), volume.to_owned(), into.to_owned());
         let written = self.db.write(move |view| {
             require_access(view, &by)?;
             let bucket = bucket(view.rows, by.user, &into)?;
             let volume = OfVolume::own(view.rows, by.user, &named)?;
-            let (backup, changes) = making.make(view, volume, bucket.id)?;
+            let (backup, changes) = making.make(view, volume, bucket.id, false)?;
             let audited = audited(view, &by, "backup.create", &backup, "running");
             Ok((backup.id, changes.by(&by.origin()).with(audited)))
         });

@@ -17,7 +17,9 @@ use wharf_domain::backup::{Backup, BackupEvent, BackupState, BackupTask, Bucket,
 use wharf_domain::error::Error;
 use wharf_domain::event::Initiator;
 use wharf_domain::ids::{BackupId, UserId};
+use wharf_domain::instance::Instance;
 use wharf_domain::time::Timestamp;
+use wharf_domain::volume::Volume;
 use wharf_instances::plans::carry_out;
 
 /// The most backups that are worked on at once: each takes a core and a disk.
@@ -92,7 +94,10 @@ struct Due {
 /// Runs until `stop` changes. The next start begins again what was under way.
 pub async fn run(backups: Arc<Backups>, mut stop: watch::Receiver<bool>) {
     let mut tasks = JoinSet::new();
-    tasks.spawn(carry_out(BackupPlans(Arc::clone(&backups))));
+    tasks.spawn(carry_out(BackupPlans::<Instance>::new(Arc::clone(
+        &backups,
+    ))));
+    tasks.spawn(carry_out(BackupPlans::<Volume>::new(Arc::clone(&backups))));
     let mut running: HashMap<Id, BackupId> = HashMap::new();
     let mut cleaned: Option<Instant> = None;
     loop {

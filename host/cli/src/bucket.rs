@@ -1,7 +1,7 @@
 //! `wharf bucket`: backups of instances and volumes in object stores of the user.
 
 use crate::ask_password::of_terminal;
-use crate::connection::{Connection, InstanceArgs};
+use crate::connection::Connection;
 use crate::create::{ACCESS_KEY, Recover, SECRET_KEY};
 use crate::failure::Failure;
 use crate::names;
@@ -120,21 +120,34 @@ pub struct Verify {
 
 #[derive(Subcommand)]
 pub enum BackupPlanCommand {
-    /// Show the plan of an instance
-    Show(InstanceArgs),
+    /// Show the plan of an instance or a volume
+    Show(PlanOf),
     Set(BackupPlanSet),
-    /// End the plan of an instance; its backups stay
+    /// End the plan of an instance or a volume; its backups stay
     #[command(visible_alias = "delete")]
-    Rm(InstanceArgs),
+    Rm(PlanOf),
 }
 
-/// Set the plan of an instance, in place of an earlier one
+/// The instance or the volume of a plan.
+#[derive(Args)]
+pub struct PlanOf {
+    /// Name or UUID of the instance
+    #[arg(add = names::instances())]
+    name: String,
+    /// The name is that of a volume
+    #[arg(long)]
+    volume: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Set the plan of an instance or a volume, in place of an earlier one
 ///
 /// The plan deletes its oldest backups, and only after a newer one is done. Those that you send yourself stay.
 #[derive(Args)]
 pub struct BackupPlanSet {
     #[command(flatten)]
-    of: InstanceArgs,
+    of: PlanOf,
     /// Name or UUID of the bucket
     #[arg(add = names::buckets())]
     bucket: String,
@@ -192,20 +205,36 @@ impl BucketCommand {
 impl BackupPlanCommand {
     async fn run(self) -> Result<()> {
         match self {
-            Self::Show(InstanceArgs { name, connection }) => {
-                let plan = connection.client()?.get_backup_plan(&name).send().await?;
-                connection.print(&plan, |_| print_plan(&plan))
+            Self::Show(of) => {
+                let client = of.connection.client()?;
+                let plan = if of.volume {
+                    client.get_volume_backup_plan(&of.name).send().await?
+                } else {
+                    client.get_backup_plan(&of.name).send().await?
+                };
+                of.connection.print(&plan, |_| print_plan(&plan))
             }
             Self::Set(BackupPlanSet { of, bucket, times }) => {
                 let mut body = BackupPlanRequest::new(bucket, times.every, times.keep);
                 body.keep_days = times.keep_days;
                 let client = of.connection.client()?;
-                let plan = client.set_backup_plan(&of.name, &body).send().await?;
+                let plan = if of.volume {
+                    client
+                        .set_volume_backup_plan(&of.name, &body)
+                        .send()
+                        .await?
+                } else {
+                    client.set_backup_plan(&of.name, &body).send().await?
+                };
                 of.connection.print(&plan, |_| print_plan(&plan))
             }
-            Self::Rm(InstanceArgs { name, connection }) => {
-                let client = connection.client()?;
-                client.remove_backup_plan(&name).send().await?;
+            Self::Rm(of) => {
+                let (client, name) = (of.connection.client()?, of.name);
+                if of.volume {
+                    client.remove_volume_backup_plan(&name).send().await?;
+                } else {
+                    client.remove_backup_plan(&name).send().await?;
+                }
                 note(&format!("The plan of {name} has ended; its backups stay."));
                 Ok(())
             }

@@ -80,6 +80,14 @@ pub enum BackupOf {
 }
 
 impl BackedUp {
+    /// The id of its instance or of its volume, in one form.
+    pub fn subject(&self) -> InstanceId {
+        match self.what {
+            BackupOf::Instance { id, .. } => id,
+            BackupOf::Volume { id, .. } => id.into(),
+        }
+    }
+
     /// Its instance, if it is of one.
     pub fn instance(&self) -> Option<InstanceId> {
         match self.what {

@@ -7,12 +7,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
-use wharf_db::{INSTANCES, Rows, Table, View, tables};
+use wharf_db::{INSTANCES, Rows, Table, VOLUMES, View, tables};
 use wharf_domain::backup::{Backup, ContentOf};
 use wharf_domain::driver::VolumeContent;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{BackupId, InstanceId, NodeId, UserId};
 use wharf_domain::instance::{Instance, Intent};
+use wharf_domain::kept::KeptStatus;
 use wharf_domain::volume::Volume;
 use wharf_engine::{EngineError, ObjectSource, Offers};
 use wharf_plugin::NodeDriver;
@@ -40,7 +41,7 @@ pub(crate) fn content(rows: &impl Rows, id: InstanceId) -> Result<Option<Content
     rows.get(&CONTENT, id)
 }
 
-/// Whether an instance that is being made waits for the content of a backup.
+/// Whether an instance or a volume that is being made waits for the content of a backup.
 pub fn is_awaited(rows: &impl Rows, backup: BackupId) -> Result<bool, Error> {
     for row in rows.under(&CONTENT, &())? {
         let (id, content) = row?;
@@ -49,6 +50,17 @@ pub fn is_awaited(rows: &impl Rows, backup: BackupId) -> Result<bool, Error> {
             if instance.is_some_and(|row| !row.failed && row.intent == Intent::Run) {
                 return Ok(true);
             }
+        }
+    }
+    for row in rows.all(&VOLUMES)? {
+        // A damaged row keeps no backup of the others.
+        let Ok((_, (), volume)) = row else {
+            continue;
+        };
+        let content = volume.of.content.as_ref();
+        if volume.status() == KeptStatus::Creating && content.is_some_and(|of| of.backup == backup)
+        {
+            return Ok(true);
         }
     }
     Ok(false)

@@ -1,22 +1,25 @@
-//! Plans of instances: snapshots and backups that Wharf's own clock makes. The rows have the due times, so that a run
+//! Plans of instances and volumes: snapshots and backups that Wharf's own clock makes. The rows have the due times, so that a run
 //! that is late is made once, also after a start of Wharf.
 
 use crate::App;
 use crate::find::{Selector, find};
+use crate::kept::KeptUse as _;
 use crate::reconciler::supervise;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::time::Duration;
 use tokio::time::sleep;
-use wharf_db::{Changes, Read as _, Rows as _, Table, TableRow, View};
+use wharf_db::{Changes, KeyPart, Read, Rows as _, Table, TableRow, VOLUMES, View};
 use wharf_domain::error::Error;
 use wharf_domain::event::EventKind;
-use wharf_domain::ids::{Generation, InstanceId, NodeId};
+use wharf_domain::ids::{Generation, InstanceId, NodeId, UserId, VolumeId};
 use wharf_domain::instance::{Instance, Intent, Progress};
-use wharf_domain::kept::KeptStatus;
+use wharf_domain::kept::{KeptEvent, KeptStatus};
 use wharf_domain::snapshot::PlanRequest;
 use wharf_domain::state::InstanceState;
 use wharf_domain::time::Timestamp;
+use wharf_domain::volume::{OfVolume, Volume};
 use wharf_ground::caller::Caller;
 
 /// How often it looks for due plans.
@@ -35,7 +38,7 @@ pub struct PlanRow<R> {
     pub from: Timestamp,
     /// Time of the next run, by Wharf's own clock.
     pub next: Timestamp,
-    /// Generation of the instance at the last run, if it was stopped then.
+    /// Generation of the instance at the last run, if it was stopped then. A volume has none.
     pub idle: Option<Generation>,
     /// Time of the last refusal of a run that is still due, by Wharf's own clock. The owner was told of the first.
     pub refused: Option<Timestamp>,
@@ -68,8 +71,94 @@ pub struct PlanView<R> {
     pub next_at: Timestamp,
 }
 
+/// A thing that plans are of.
+pub trait Planned: Clone + Send + Sync + 'static {
+    type Id: KeyPart + Copy + Ord + Display + Sync;
+    /// The words of its user for it.
+    type Named: Clone + Send + Sync + 'static;
+    type Event;
+
+    /// One of a user's.
+    fn find(rows: &impl Read, owner: UserId, named: &Self::Named) -> Result<Self, Error>;
+    /// The one with an id, unless it is being deleted.
+    fn present(rows: &impl Read, id: Self::Id) -> Result<Option<Self>, Error>;
+    fn id(&self) -> Self::Id;
+    /// Its generation, if nothing changes its content in this generation.
+    fn idle(&self) -> Option<Generation>;
+    fn is_in_error(&self) -> bool;
+    fn record(self, changes: Changes, now: Timestamp, what: Self::Event) -> Changes;
+}
+
+impl Planned for Instance {
+    type Id = InstanceId;
+    type Named = Selector;
+    type Event = EventKind;
+
+    fn find(rows: &impl Read, owner: UserId, named: &Selector) -> Result<Self, Error> {
+        find(rows, owner, named)
+    }
+
+    fn present(rows: &impl Read, id: InstanceId) -> Result<Option<Self>, Error> {
+        let row = rows.instance(id)?;
+        Ok(row.filter(|row| row.intent != Intent::Delete))
+    }
+
+    fn id(&self) -> InstanceId {
+        self.id
+    }
+
+    fn idle(&self) -> Option<Generation> {
+        let is_idle = self.intent == Intent::Stop && self.progress == Progress::Settled;
+        is_idle.then_some(self.generation)
+    }
+
+    fn is_in_error(&self) -> bool {
+        self.state() == InstanceState::Error
+    }
+
+    fn record(self, changes: Changes, now: Timestamp, what: EventKind) -> Changes {
+        changes.record(self, now, what)
+    }
+}
+
+impl Planned for Volume {
+    type Id = VolumeId;
+    type Named = String;
+    type Event = KeptEvent;
+
+    fn find(rows: &impl Read, owner: UserId, named: &String) -> Result<Self, Error> {
+        OfVolume::own(rows, owner, named)
+    }
+
+    fn present(rows: &impl Read, id: VolumeId) -> Result<Option<Self>, Error> {
+        let row = rows.get(&VOLUMES, id)?;
+        Ok(row.filter(|row| !row.deleted))
+    }
+
+    fn id(&self) -> VolumeId {
+        self.id
+    }
+
+    fn idle(&self) -> Option<Generation> {
+        None
+    }
+
+    fn is_in_error(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    fn record(self, changes: Changes, now: Timestamp, what: KeptEvent) -> Changes {
+        changes.record_kept(self, now, what)
+    }
+}
+
+type Id<K> = <<K as PlanKind>::Of as Planned>::Id;
+type Named<K> = <<K as PlanKind>::Of as Planned>::Named;
+type Event<K> = <<K as PlanKind>::Of as Planned>::Event;
+
 /// A kind of plans, with what they make.
 pub trait PlanKind: Clone + Send + Sync + 'static {
+    type Of: Planned;
     /// The part of a plan that its user sets.
     type Request: AsRef<PlanRequest> + PartialEq + Sync + TableRow;
     /// The inputs of a decision, beside the rows.
@@ -79,35 +168,35 @@ pub trait PlanKind: Clone + Send + Sync + 'static {
     /// The operations of the audit log.
     const SET: &'static str;
     const END: &'static str;
-    /// The answer where the instance has no plan.
+    /// The answer where there is no plan.
     const MISSING: Error;
     /// The refusal while the last one is not complete.
     const INCOMPLETE: Error;
     /// The event of an end of the plan.
-    fn ended() -> EventKind;
+    fn ended() -> Event<Self>;
     /// The event of a run that made nothing, for this reason.
-    fn failed(why: String) -> EventKind;
-    fn table() -> &'static Table<(), InstanceId, PlanRow<Self::Request>>;
+    fn failed(why: String) -> Event<Self>;
+    fn table() -> &'static Table<(), Id<Self>, PlanRow<Self::Request>>;
     fn app(&self) -> &App;
     fn making(&self) -> Result<Self::Making, Error>;
     /// Fails unless one can be made now, whatever its size and number.
-    fn check(making: &Self::Making, view: &View<'_>, of: &Instance) -> Result<(), Error>;
+    fn check(making: &Self::Making, view: &View<'_>, of: &Self::Of) -> Result<(), Error>;
     /// Makes one, on a node.
     fn make(
         making: &Self::Making,
         view: &View<'_>,
-        of: &Instance,
+        of: &Self::Of,
         request: &Self::Request,
     ) -> Result<(NodeId, Changes), Error>;
-    /// The state of the newest that plans of the instance have made.
-    fn newest(view: &View<'_>, of: &Instance) -> Result<Option<KeptStatus>, Error>;
+    /// The state of the newest that plans of it have made.
+    fn newest(view: &View<'_>, of: &Self::Of) -> Result<Option<KeptStatus>, Error>;
     /// Deletes those that a plan does not keep.
-    fn retire(view: &View<'_>, of: &Instance, plan: &PlanRequest) -> Result<Changes, Error>;
+    fn retire(view: &View<'_>, of: &Self::Of, plan: &PlanRequest) -> Result<Changes, Error>;
     /// A run has ended, and may have begun work on a node.
     fn has_run(&self, node: Option<NodeId>);
 }
 
-/// Those that a plan does not keep, of all that plans of its instance have made, the newest first: each with the time of
+/// Those that a plan does not keep, of all that plans of its kind have made of one thing, the newest first: each with the time of
 /// its run, and whether it is complete or was never made. Only complete ones count, and the newest of these stays, so
 /// that a new one is complete before an older one goes. Of those that were not made, the newest stays, for its reason.
 pub fn surplus<T>(
@@ -139,37 +228,38 @@ impl App {
         }
     }
 
-    /// Returns the plan of an instance.
+    /// Returns the plan of one of the caller's instances or volumes.
     pub fn plan<K: PlanKind>(
         &self,
         caller: &Caller,
-        selector: &Selector,
+        named: &Named<K>,
     ) -> Result<PlanView<K::Request>, Error> {
         let plan = self.db.read(|rows| {
-            let instance = find(rows, caller.user, selector)?;
-            rows.get(K::table(), instance.id)
+            let of = K::Of::find(rows, caller.user, named)?;
+            rows.get(K::table(), ((), of.id()))
         })?;
         Ok(self.plan_view(plan.ok_or(K::MISSING)?))
     }
 
-    /// Sets the plan of an instance to a request, with the event of it. The one that it has stays as it is, with its
-    /// times.
+    /// Sets the plan of an instance or a volume to a request, with the event of it. The one that it has stays as it
+    /// is, with its times.
     pub async fn set_plan<K: PlanKind>(
         &self,
         caller: &Caller,
-        selector: &Selector,
+        named: &Named<K>,
         making: K::Making,
-        request: impl Fn(&View<'_>) -> Result<(K::Request, EventKind), Error> + Send + 'static,
+        request: impl Fn(&View<'_>) -> Result<(K::Request, Event<K>), Error> + Send + 'static,
     ) -> Result<PlanView<K::Request>, Error> {
-        let (owner, selector) = (caller.user, selector.clone());
+        let (owner, named) = (caller.user, named.clone());
         let decided = self.change(caller, K::SET, move |view| {
-            let instance = find(view.rows, owner, &selector)?;
+            let of = K::Of::find(view.rows, owner, &named)?;
             let (request, set) = request(view)?;
-            let present = view.rows.get(K::table(), instance.id)?;
+            let key = ((), of.id());
+            let present = view.rows.get(K::table(), key)?;
             if let Some(plan) = present.filter(|plan| plan.request == request) {
                 return Ok((plan, Changes::none()));
             }
-            K::check(&making, view, &instance)?;
+            K::check(&making, view, &of)?;
             let mut plan = PlanRow {
                 request,
                 created_at: view.system,
@@ -179,28 +269,27 @@ impl App {
                 refused: None,
             };
             plan.next = plan.from.plus(plan.every());
-            let changes = Changes::none()
-                .put(K::table(), instance.id, plan.clone())
-                .record(instance, view.now, set);
-            Ok((plan, changes))
+            let changes = Changes::none().put(K::table(), key, plan.clone());
+            Ok((plan, of.record(changes, view.now, set)))
         });
         Ok(self.plan_view(decided.await?))
     }
 
-    /// Ends the plan of an instance. Its earlier results stay.
+    /// Ends the plan of an instance or a volume. Its earlier results stay.
     pub async fn end_plan<K: PlanKind>(
         &self,
         caller: &Caller,
-        selector: &Selector,
+        named: &Named<K>,
     ) -> Result<(), Error> {
-        let (owner, selector) = (caller.user, selector.clone());
+        let (owner, named) = (caller.user, named.clone());
         let decided = self.change_essential(caller, K::END, move |view| {
-            let instance = find(view.rows, owner, &selector)?;
-            if view.rows.get(K::table(), instance.id)?.is_none() {
+            let of = K::Of::find(view.rows, owner, &named)?;
+            let key = ((), of.id());
+            if view.rows.get(K::table(), key)?.is_none() {
                 return Err(K::MISSING);
             }
-            let changes = Changes::none().remove(K::table(), instance.id);
-            Ok(((), changes.record(instance, view.now, K::ended())))
+            let changes = Changes::none().remove(K::table(), key);
+            Ok(((), of.record(changes, view.now, K::ended())))
         });
         decided.await
     }
@@ -215,10 +304,10 @@ pub async fn carry_out<K: PlanKind>(kind: K) {
     supervise(K::CLOCK, start).await;
 }
 
-struct Planner<K> {
+struct Planner<K: PlanKind> {
     kind: K,
     /// The due times of runs that this process has tried. One that is late was not.
-    tried: BTreeMap<InstanceId, Timestamp>,
+    tried: BTreeMap<Id<K>, Timestamp>,
 }
 
 impl<K: PlanKind> Planner<K> {
@@ -248,7 +337,7 @@ impl<K: PlanKind> Planner<K> {
                 Ok(node) => self.kind.has_run(node),
                 // It is due until the service can write.
                 Err(error @ (Error::Internal(_) | Error::Overloaded | Error::DiskFull)) => {
-                    tracing::warn!(instance = %id, error = %error.chain(), "{} cannot carry out a plan", K::CLOCK);
+                    tracing::warn!(of = %id, error = %error.chain(), "{} cannot carry out a plan", K::CLOCK);
                 }
                 Err(error) => {
                     let (why, passes) = (words(&error), passes(&error));
@@ -260,29 +349,26 @@ impl<K: PlanKind> Planner<K> {
     }
 
     /// Carries out a due plan, unless nothing has changed since the last time. Returns the node with new work.
-    async fn make(&self, id: InstanceId) -> Result<Option<NodeId>, Error> {
+    async fn make(&self, id: Id<K>) -> Result<Option<NodeId>, Error> {
         let making = self.kind.making()?;
         let decide = move |view: &View<'_>| {
-            let Some((instance, mut plan)) = due::<K>(view, id)? else {
+            let Some((of, mut plan)) = due::<K>(view, id)? else {
                 return Ok((None, Changes::none()));
             };
-            let retired = K::retire(view, &instance, plan.request.as_ref())?;
-            let newest = K::newest(view, &instance)?;
-            let is_idle = instance.intent == Intent::Stop && instance.progress == Progress::Settled;
-            let idle = is_idle.then_some(instance.generation);
+            let retired = K::retire(view, &of, plan.request.as_ref())?;
+            let newest = K::newest(view, &of)?;
+            let idle = of.idle();
             let is_unchanged = idle.is_some() && idle == plan.idle;
             plan.next = plan.latest(view.now).plus(plan.every());
             (plan.idle, plan.refused) = (idle, None);
-            let changes = retired.rewrite(K::table(), id, plan.clone());
-            if instance.state() == InstanceState::Error
-                || (is_unchanged && newest == Some(KeptStatus::Ready))
-            {
+            let changes = retired.rewrite(K::table(), ((), id), plan.clone());
+            if of.is_in_error() || (is_unchanged && newest == Some(KeptStatus::Ready)) {
                 return Ok((None, changes));
             }
             if newest == Some(KeptStatus::Creating) {
                 return Err(K::INCOMPLETE);
             }
-            let (node, made) = K::make(&making, view, &instance, &plan.request)?;
+            let (node, made) = K::make(&making, view, &of, &plan.request)?;
             Ok((Some(node), changes.with(made)))
         };
         self.kind.app().db.write(decide).await
@@ -292,13 +378,13 @@ impl<K: PlanKind> Planner<K> {
     /// end of that time, unless the run was late, or at once of a refusal that does not pass by itself.
     async fn refused(
         &self,
-        id: InstanceId,
+        id: Id<K>,
         why: String,
         passes: bool,
         is_late: bool,
     ) -> Result<(), Error> {
         let decide = move |view: &View<'_>| {
-            let Some((instance, mut plan)) = due::<K>(view, id)? else {
+            let Some((of, mut plan)) = due::<K>(view, id)? else {
                 return Ok(((), Changes::none()));
             };
             let last = plan.latest(view.now).max(plan.next);
@@ -312,28 +398,26 @@ impl<K: PlanKind> Planner<K> {
             } else {
                 is_over || !was_told
             };
-            let mut changes = K::retire(view, &instance, plan.request.as_ref())?;
+            let mut changes = K::retire(view, &of, plan.request.as_ref())?;
             if tells {
-                let what = K::failed(why.clone());
-                changes = changes.with(Changes::none().record(instance, view.now, what));
+                changes = of.record(changes, view.now, K::failed(why.clone()));
             }
             plan.refused = (!passes).then_some(view.now);
             plan.next = last;
-            Ok(((), changes.rewrite(K::table(), id, plan)))
+            Ok(((), changes.rewrite(K::table(), ((), id), plan)))
         };
         self.kind.app().db.write_essential(decide).await
     }
 }
 
-/// An instance with its plan.
-type Planned<K> = (Instance, PlanRow<<K as PlanKind>::Request>);
+/// An instance or a volume with its plan.
+type Due<K> = (<K as PlanKind>::Of, PlanRow<<K as PlanKind>::Request>);
 
-/// An instance with its plan, if that is due.
-fn due<K: PlanKind>(view: &View<'_>, id: InstanceId) -> Result<Option<Planned<K>>, Error> {
-    let plan = view.rows.get(K::table(), id)?;
-    let instance = view.rows.instance(id)?;
-    let instance = instance.filter(|instance| instance.intent != Intent::Delete);
-    Ok(instance.zip(plan.filter(|plan| plan.is_due(view.now))))
+/// An instance or a volume with its plan, if that is due.
+fn due<K: PlanKind>(view: &View<'_>, id: Id<K>) -> Result<Option<Due<K>>, Error> {
+    let plan = view.rows.get(K::table(), ((), id))?;
+    let of = K::Of::present(view.rows, id)?;
+    Ok(of.zip(plan.filter(|plan| plan.is_due(view.now))))
 }
 
 /// Whether a refusal passes by itself.

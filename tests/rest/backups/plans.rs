@@ -1,14 +1,15 @@
 //! Plans that make backups by the clock.
 
+use super::volumes::{AT_REST, delete, empty};
 use super::{LOOPBACK, Store, done, forget, path, until_state, without_snapshots};
 use crate::bill::fake_clock;
 use crate::snapshots::plans::{WHILE, pass};
 use crate::snapshots::{count, until_count, until_event};
-use crate::{Expected, has, running, uuid, wait_until};
+use crate::{Expected, has, running, uuid, wait_until, with};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use wharf_testkit::object_store::{BUCKET, Fault};
-use wharf_tests::{Api, FakeClock, Ports, Server, interval, lasting_node};
+use wharf_tests::{Api, FakeClock, Ports, Server, Shell, interval, lasting_node};
 
 /// A server with a bucket, whose instances outlive it.
 struct Planned {
@@ -23,7 +24,7 @@ struct Planned {
 impl Planned {
     fn start() -> Option<Self> {
         let clock = fake_clock()?;
-        let (node, engine) = lasting_node("one", "content = true").unwrap();
+        let (node, engine) = lasting_node("one", AT_REST).unwrap();
         let settings = format!("{}{LOOPBACK}{node}", Ports::take().settings());
         let server = Server::start_in(&settings, &clock.environment()).unwrap();
         let api = server.user("ann@example.com").unwrap();
@@ -206,5 +207,84 @@ fn failures_are_told_once_and_a_plan_keeps_its_bucket() {
     );
     forget(api);
     assert!(!planned.store.s3.file(&object).exists());
+    planned.server.finish().unwrap();
+}
+
+#[test]
+fn a_plan_of_a_volume_makes_backups_while_nothing_writes_it() {
+    let Some(planned) = Planned::start() else {
+        return;
+    };
+    let api = &planned.api;
+    let volume = empty(api, "data");
+    let plan = "/api/volume/data/backup-plan/";
+    api.get(plan).is(404);
+    let body = json!({ "bucket": "offsite", "every_h": 1, "keep": 1 });
+    let unknown = json!({ "bucket": "none", "every_h": 1, "keep": 1 });
+    let refused = api.send("PUT", plan, &unknown).is(400);
+    has(refused["bucket"][0].as_str().unwrap(), "no such bucket");
+    let set = api.send("PUT", plan, &body).is(200);
+    assert_eq!(set["bucket_name"], "offsite");
+    assert_eq!(api.get(plan).is(200), set);
+    let until_done = || {
+        let listed = wait_until("the volume has one backup, which is done", || {
+            let listed = api.get("/api/backup/?volume=data").is(200);
+            let listed = listed.as_array().unwrap().clone();
+            let is_done = listed.len() == 1 && listed[0]["state"] == "done";
+            Ok(is_done.then_some(listed))
+        });
+        assert_eq!(listed[0]["planned"], true);
+        listed[0]["id"].clone()
+    };
+    planned.pass(2);
+    let first = until_done();
+
+    // Where volumes are copied at rest, an instance that writes the volume is in the way, and its owner is told once
+    // for each time.
+    let mounts = json!([{ "volume": "data", "path": "/data" }]);
+    let writer = api.create(&with("container", json!({ "volumes": mounts })));
+    let writer = writer.unwrap().is(201);
+    api.wait_for(uuid(&writer), "running").unwrap();
+    let failed = || {
+        let events = api.get("/api/event/?after=0&limit=1000").is(200);
+        let mut events = events.as_array().unwrap().clone();
+        let kind = "backup-plan-failed";
+        events.retain(|event| event["volume"] == volume["id"] && event["type"] == kind);
+        events
+    };
+    planned.pass(4);
+    wait_until("the owner is told", || {
+        Ok((!failed().is_empty()).then_some(()))
+    });
+    interval(WHILE);
+    let told = failed();
+    assert_eq!(told.len(), 1, "{told:?}");
+    has(told[0]["message"].as_str().unwrap(), "writes volume data");
+    assert_eq!(until_done(), first);
+
+    // The next one takes the place of the first.
+    api.delete(uuid(&writer)).is(204);
+    wait_until("nothing writes the volume", || {
+        let now = api.get("/api/volume/data/").is(200);
+        Ok((now["attached_to"] == json!([])).then_some(()))
+    });
+    planned.pass(9);
+    wait_until("there is another backup", || {
+        let listed = api.get("/api/backup/?volume=data").is(200);
+        Ok((listed[0]["id"] != first).then_some(()))
+    });
+    until_done();
+    let refused = api.send("DELETE", "/api/bucket/offsite/", &Value::Null);
+    has(refused.unwrap().is(400).to_string(), "plan of data makes backups");
+    let shell = Shell::signed_in(&planned.server, "ann@example.com").unwrap();
+    let show = ["bucket", "plan", "show", "data", "--volume"];
+    shell.json(&show, "GET", plan, 200).unwrap();
+    shell
+        .run(&["bucket", "plan", "rm", "data", "--volume"])
+        .unwrap();
+    api.get(plan).is(404);
+    api.send("PUT", plan, &body).is(200);
+    delete(api, "data").is(204);
+    forget(api);
     planned.server.finish().unwrap();
 }

@@ -53,7 +53,13 @@ export function InstanceBackups({ instance: i }: { instance: InstanceInList }) {
         Wharf takes a snapshot for it, and deletes that at the end.
       </Make>
       <BackupList backups={backups} empty="This instance has no backups." />
-      <Plan what="backup" instance={i} possible buckets={buckets} />
+      <Plan
+        what="backup"
+        path={`/api/instance/${i.uuid}/backup-plan/`}
+        command={(...plan) => commands.backupPlan(i.name, ...plan)}
+        possible
+        buckets={buckets}
+      />
       <Command line={commands.backups(i.name)} note="lists these backups in a terminal." />
     </>
   );
@@ -64,7 +70,7 @@ export function VolumeBackups({ volume: v }: { volume: Volume }) {
   const { value: buckets, error } = useBuckets();
   return (
     <section>
-      <h2>Backups</h2>
+      <h2 class="section">Backups</h2>
       {!buckets ? (
         <Alert words={error} />
       ) : buckets.length === 0 ? (
@@ -81,6 +87,15 @@ export function VolumeBackups({ volume: v }: { volume: Volume }) {
         </Make>
       )}
       <BackupList backups={backups} empty="This volume has no backups." />
+      {buckets && buckets.length > 0 && (
+        <Plan
+          what="backup"
+          path={`/api/volume/${v.id}/backup-plan/`}
+          command={(...plan) => `${commands.backupPlan(v.name, ...plan)} --volume`}
+          possible
+          buckets={buckets}
+        />
+      )}
     </section>
   );
 }

@@ -1,11 +1,10 @@
-// The plan by which snapshots of an instance are taken, or backups are made.
+// The plan by which snapshots of an instance are taken, or backups of an instance or a volume are made.
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { get, Problem, send } from "../api";
-import { commands } from "../commands";
 import { exact } from "../format";
-import type { BackupPlan, Bucket, InstanceInList, SnapshotPlan } from "../shapes";
+import type { BackupPlan, Bucket, SnapshotPlan } from "../shapes";
 import { onEvent } from "../store";
 import { type Action, useAction } from "./action";
 import { announce } from "./basics";
@@ -15,15 +14,16 @@ type AnyPlan = SnapshotPlan & Partial<BackupPlan>;
 
 interface Props {
   what: "snapshot" | "backup";
-  instance: InstanceInList;
+  /** The path of the plan. */
+  path: string;
+  command: (bucket: string, every: string, keep: string, days: string) => string;
   /** Without a plan, nothing shows where there can be none. */
   possible: boolean;
   /** The places of backups. */
   buckets?: Bucket[];
 }
 
-export function Plan({ what, instance: i, possible, buckets }: Props) {
-  const path = `/api/instance/${i.uuid}/${what}-plan/`;
+export function Plan({ what, path, command, possible, buckets }: Props) {
   const plan = useSignal<AnyPlan | null>(null);
   const chosen = useSignal("");
   const bucket = chosen.value || (buckets?.[0]?.name ?? "");
@@ -71,7 +71,7 @@ export function Plan({ what, instance: i, possible, buckets }: Props) {
       action={action}
       work={set}
       ready={Boolean(every.value.trim() && keep.value.trim())}
-      command={buckets ? commands.backupPlan(i.name, bucket, ...times) : commands.plan(i.name, ...times)}
+      command={command(bucket, ...times)}
       fields={["bucket", "every_h", "keep", "keep_days"]}
     >
       <p class="muted">

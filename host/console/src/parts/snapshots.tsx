@@ -87,7 +87,12 @@ export function InstanceSnapshots({ instance: i }: { instance: InstanceInList })
           ),
         }}
       />
-      <Plan what="snapshot" instance={i} possible={!estimate.error} />
+      <Plan
+        what="snapshot"
+        path={`/api/instance/${i.uuid}/snapshot-plan/`}
+        command={(_, ...times) => commands.plan(i.name, ...times)}
+        possible={!estimate.error}
+      />
       <Command line={commands.snapshots(i.name)} note="lists these snapshots in a terminal." />
       {of && way === "restore" && <RestoreDialog instance={i} of={of} onClose={close} />}
       {of && way === "clone" && (

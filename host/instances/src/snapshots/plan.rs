@@ -21,6 +21,7 @@ use wharf_ground::caller::Caller;
 pub struct SnapshotPlans(pub Arc<App>);
 
 impl PlanKind for SnapshotPlans {
+    type Of = Instance;
     type Request = PlanRequest;
     type Making = Taking;
     const CLOCK: &'static str = "the clock of plans of snapshots";

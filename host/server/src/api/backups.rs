@@ -5,16 +5,19 @@ use super::{Api, EndpointReply, create, render};
 use crate::schema::{Body, CheckedBody};
 use serde::Serialize;
 use uuid::Uuid;
-use wharf_backups::{BackupFilter, BackupPlanView, BackupView, BucketView, NewBucket};
+use wharf_backups::{
+    BackedUpByPlan, BackupFilter, BackupPlanView, BackupView, BucketView, NewBucket,
+};
 use wharf_domain::backup::{Backup, BackupOf, BackupTask, BucketAddress, ContentOf};
 use wharf_domain::draft::Field;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::BackupId;
-use wharf_domain::instance::ResourceType;
+use wharf_domain::instance::{Instance, ResourceType};
 use wharf_domain::name::Name;
 use wharf_domain::secret::SecretText;
+use wharf_domain::snapshot::PlanRequest;
 use wharf_domain::time::Timestamp;
-use wharf_domain::volume::OfVolume;
+use wharf_domain::volume::{OfVolume, Volume};
 use wharf_ground::caller::Caller;
 use wharf_instances::Selector;
 
@@ -209,14 +212,13 @@ pub async fn create(
     Ok(EndpointReply::KeyCreated(rendered(&view)?))
 }
 
-/// Begins a backup of a volume.
-pub async fn create_of_volume(
+/// The bucket that a request about a volume names.
+fn bucket_for_volume(
     api: &Api,
     caller: &Caller,
     named: &str,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let read = api.schemas.backup.check(Body::parse(body)?);
+    read: CheckedBody,
+) -> Result<String, Error> {
     let bucket = read.text("bucket").unwrap_or_default().to_owned();
     let mut errors = read.errors;
     if !errors.has("bucket") && api.backups.bucket(caller, &bucket).is_err() {
@@ -227,6 +229,18 @@ pub async fn create_of_volume(
         api.app.kept::<OfVolume>(caller, named)?;
         return Err(errors.into());
     }
+    Ok(bucket)
+}
+
+/// Begins a backup of a volume.
+pub async fn create_of_volume(
+    api: &Api,
+    caller: &Caller,
+    named: &str,
+    body: &[u8],
+) -> Result<EndpointReply, Error> {
+    let read = api.schemas.backup.check(Body::parse(body)?);
+    let bucket = bucket_for_volume(api, caller, named, read)?;
     let view = api.backups.create_of_volume(caller, named, &bucket).await?;
     Ok(EndpointReply::KeyCreated(rendered(&view)?))
 }
@@ -240,9 +254,13 @@ fn plan_reply(view: &BackupPlanView) -> Result<EndpointReply, Error> {
     Ok(EndpointReply::Done(render(&wire, BUCKET_BYTES)?))
 }
 
-/// The plan of an instance.
-pub fn plan(api: &Api, caller: &Caller, instance: &Selector) -> Result<EndpointReply, Error> {
-    plan_reply(&api.backups.plan(caller, instance)?)
+/// The plan of an instance or a volume.
+pub fn plan<O: BackedUpByPlan>(
+    api: &Api,
+    caller: &Caller,
+    named: &O::Named,
+) -> Result<EndpointReply, Error> {
+    plan_reply(&api.backups.plan::<O>(caller, named)?)
 }
 
 /// Sets the plan of an instance.
@@ -255,18 +273,43 @@ pub async fn set_plan(
     let read = api.schemas.backup_plan.check(Body::parse(body)?);
     let times = plan_times(&read);
     let bucket = bucket_of(api, caller, instance, read)?;
+    set::<Instance>(api, caller, instance, &bucket, times).await
+}
+
+/// Sets the plan of a volume.
+pub async fn set_plan_of_volume(
+    api: &Api,
+    caller: &Caller,
+    named: &String,
+    body: &[u8],
+) -> Result<EndpointReply, Error> {
+    let read = api.schemas.backup_plan.check(Body::parse(body)?);
+    let times = plan_times(&read);
+    let bucket = bucket_for_volume(api, caller, named, read)?;
+    // Right after a start, the features of the nodes are not known yet.
+    api.app.volume_nodes_seen().await;
+    set::<Volume>(api, caller, named, &bucket, times).await
+}
+
+async fn set<O: BackedUpByPlan>(
+    api: &Api,
+    caller: &Caller,
+    named: &O::Named,
+    bucket: &str,
+    times: Option<PlanRequest>,
+) -> Result<EndpointReply, Error> {
     let times = times.ok_or_else(|| FieldErrors::one("every_h", "required"))?;
-    let set = api.backups.set_plan(caller, instance, &bucket, times);
+    let set = api.backups.set_plan::<O>(caller, named, bucket, times);
     plan_reply(&set.await?)
 }
 
-/// Ends the plan of an instance.
-pub async fn end_plan(
+/// Ends the plan of an instance or a volume.
+pub async fn end_plan<O: BackedUpByPlan>(
     api: &Api,
     caller: &Caller,
-    instance: &Selector,
+    named: &O::Named,
 ) -> Result<EndpointReply, Error> {
-    api.backups.end_plan(caller, instance).await?;
+    api.backups.end_plan::<O>(caller, named).await?;
     Ok(EndpointReply::Gone)
 }
 

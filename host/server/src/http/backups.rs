@@ -9,9 +9,11 @@ use axum::extract::State;
 use axum::routing::{get, post};
 use http::Uri;
 use wharf_backups::BackupFilter;
+use wharf_domain::instance::Instance;
+use wharf_domain::volume::Volume;
 use wharf_instances::Selector;
 
-pub(super) fn routes() -> Routes<9> {
+pub(super) fn routes() -> Routes<10> {
     [
         ("/api/bucket/", get(buckets).post(add_bucket)),
         ("/api/bucket/{id}/", get(bucket).delete(forget_bucket)),
@@ -20,6 +22,12 @@ pub(super) fn routes() -> Routes<9> {
         (
             "/api/instance/{uuid}/backup-plan/",
             get(plan).put(set_plan).delete(end_plan),
+        ),
+        (
+            "/api/volume/{id}/backup-plan/",
+            get(plan_of_volume)
+                .put(set_plan_of_volume)
+                .delete(end_plan_of_volume),
         ),
         ("/api/backup/", get(list)),
         ("/api/backup/{id}/", get(get_one).delete(delete)),
@@ -63,7 +71,11 @@ async fn create_of_volume(
 }
 
 async fn plan(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    call.respond(backups::plan(&interface.api, &call.caller, &selector))
+    call.respond(backups::plan::<Instance>(
+        &interface.api,
+        &call.caller,
+        &selector,
+    ))
 }
 
 async fn set_plan(State(interface): Shared, Named(selector): Named, call: Call<Json>) -> Response {
@@ -72,7 +84,38 @@ async fn set_plan(State(interface): Shared, Named(selector): Named, call: Call<J
 }
 
 async fn end_plan(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    call.respond(backups::end_plan(&interface.api, &call.caller, &selector).await)
+    let api = &interface.api;
+    call.respond(backups::end_plan::<Instance>(api, &call.caller, &selector).await)
+}
+
+async fn plan_of_volume(
+    State(interface): Shared,
+    InPath(named): InPath<String>,
+    call: Call,
+) -> Response {
+    call.respond(backups::plan::<Volume>(
+        &interface.api,
+        &call.caller,
+        &named,
+    ))
+}
+
+async fn set_plan_of_volume(
+    State(interface): Shared,
+    InPath(named): InPath<String>,
+    call: Call<Json>,
+) -> Response {
+    let api = &interface.api;
+    call.respond(backups::set_plan_of_volume(api, &call.caller, &named, &call.body.0).await)
+}
+
+async fn end_plan_of_volume(
+    State(interface): Shared,
+    InPath(named): InPath<String>,
+    call: Call,
+) -> Response {
+    let api = &interface.api;
+    call.respond(backups::end_plan::<Volume>(api, &call.caller, &named).await)
 }
 
 async fn list(State(interface): Shared, uri: Uri, call: Call) -> Response {

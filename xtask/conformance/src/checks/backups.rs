@@ -43,10 +43,11 @@ pub(super) fn backup_endpoints(id: &str) -> Vec<(&'static str, String, Value)> {
 }
 
 /// Those of one bucket, backup, instance or volume.
-fn of_one(id: &str) -> [(&'static str, String, Value); 12] {
+fn of_one(id: &str) -> [(&'static str, String, Value); 15] {
     let (bucket, backup) = (format!("{BUCKETS}{id}/"), format!("{BACKUPS}{id}/"));
     let to = json!({ "bucket": "offsite" });
     let plan = action_path(id, "backup-plan");
+    let plan_of_volume = format!("/api/volume/{id}/backup-plan/");
     [
         ("GET", bucket.clone(), Value::Null),
         ("DELETE", bucket, Value::Null),
@@ -59,6 +60,9 @@ fn of_one(id: &str) -> [(&'static str, String, Value); 12] {
         ("GET", plan.clone(), Value::Null),
         ("PUT", plan.clone(), of_plan()),
         ("DELETE", plan, Value::Null),
+        ("GET", plan_of_volume.clone(), Value::Null),
+        ("PUT", plan_of_volume.clone(), of_plan()),
+        ("DELETE", plan_of_volume, Value::Null),
         ("GET", action_path(id, "recreate"), Value::Null),
     ]
 }

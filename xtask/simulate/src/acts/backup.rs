@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use wharf_backups::{BACKUPS, BUCKETS, NewBucket};
 use wharf_db::Rows as _;
 use wharf_domain::backup::{Backup, BackupOf, BackupState, BucketAddress, ContentOf};
-use wharf_domain::instance::ResourceType;
+use wharf_domain::instance::{Instance, ResourceType};
 use wharf_domain::name::Name;
 use wharf_domain::request::CreateRequest;
 use wharf_domain::secret::{InstanceSecrets, SecretText};
@@ -239,7 +239,8 @@ async fn plan_backups(sim: Sim, args: Args) {
         "{} into {into} that keeps {keep}",
         of.words("plans backups of")
     );
-    let planned = sim.backups.set_plan(&of.caller, &of.selector, &into, times);
+    let backups = &sim.backups;
+    let planned = backups.set_plan::<Instance>(&of.caller, &of.selector, &into, times);
     let ask = Ask::PlanBackups(of.instance.id, Some(keep as usize));
     sim.ask(of.who, words, Some(ask), planned, |_| None).await;
 }
@@ -248,7 +249,8 @@ async fn end_backup_plan(sim: Sim, args: Args) {
     let Some(of) = container(&sim, args) else {
         return;
     };
-    let ended = sim.backups.end_plan(&of.caller, &of.selector);
+    let backups = &sim.backups;
+    let ended = backups.end_plan::<Instance>(&of.caller, &of.selector);
     let ask = Ask::PlanBackups(of.instance.id, None);
     let words = of.words("ends the plan of backups of");
     sim.ask(of.who, words, Some(ask), ended, |()| None).await;
