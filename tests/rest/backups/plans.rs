@@ -275,7 +275,10 @@ fn a_plan_of_a_volume_makes_backups_while_nothing_writes_it() {
     });
     until_done();
     let refused = api.send("DELETE", "/api/bucket/offsite/", &Value::Null);
-    has(refused.unwrap().is(400).to_string(), "plan of data makes backups");
+    has(
+        refused.unwrap().is(400).to_string(),
+        "plan of data makes backups",
+    );
     let shell = Shell::signed_in(&planned.server, "ann@example.com").unwrap();
     let show = ["bucket", "plan", "show", "data", "--volume"];
     shell.json(&show, "GET", plan, 200).unwrap();
