@@ -13,8 +13,7 @@ mod volumes;
 mod worker;
 
 pub use buckets::{BucketView, NewBucket};
-pub use plan::BackedUpByPlan;
-pub use plan::BackupPlanView;
+pub use plan::{BackedUpByPlan, BackupPlanView};
 pub use reach::{FoundBucket, Network, Objects, Reach};
 pub use read::{BackupFilter, BackupView, Remains};
 pub use rows::{BACKUP_PLANS, BACKUPS, BUCKETS, TABLES, admit_volumes};

@@ -9,7 +9,7 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::{BackupId, BucketId, UserId};
 use wharf_domain::time::Timestamp;
 use wharf_ground::caller::Caller;
-use wharf_instances::{Returning, ReturningMount, Selector, check_lost, find, lost_at};
+use wharf_instances::{Returning, ReturningMount, Selector, check_lost, find};
 
 /// A backup as its owner sees it.
 #[derive(Debug, Clone)]
@@ -58,7 +58,7 @@ impl Backups {
             });
             Ok(Remains {
                 newest: complete(rows, &instance, None)?.map(view),
-                lost_at: lost_at(rows, instance.id)?,
+                lost_at: returning.lost_at,
                 volumes: volumes.collect(),
                 volumes_lost: returning.lost,
             })

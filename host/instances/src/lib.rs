@@ -58,9 +58,7 @@ pub use nodes::{NodeState, Nodes, Outage};
 pub use offer::Offered;
 pub use pages::{NamedPage, password_digest};
 pub use read::InstanceView;
-pub use recreate::{
-    NewDisk, RecreateRequest, Recreated, Returning, ReturningMount, check_lost, lost_at,
-};
+pub use recreate::{NewDisk, RecreateRequest, Recreated, Returning, ReturningMount, check_lost};
 pub use shares::{Share, ShareUpdate};
 pub use stats::InstanceStats;
 pub use stop::Stopped;

@@ -44,11 +44,6 @@ pub struct RecreateRequest {
     pub volumes: bool,
 }
 
-/// The time at which an instance was lost, as far as its events tell.
-pub fn lost_at(rows: &impl Read, id: InstanceId) -> Result<Option<Timestamp>, Error> {
-    Ok(volumes::loss(rows, id)?.0)
-}
-
 /// Fails unless the instance was lost with its node.
 pub fn check_lost(rows: &impl Read, id: InstanceId) -> Result<(), Error> {
     if rows.is_lost(id)? {

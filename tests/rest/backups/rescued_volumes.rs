@@ -165,7 +165,15 @@ fn an_instance_whose_volume_does_not_come_back_is_lost_as_before() {
     assert_eq!(volume(&cluster, "data")["attached_to"], json!([]));
     mend();
 
-    // Its volume can still come back, also after it was left out.
+    // Its volume can still come back, also after an attempt without it that failed.
+    let own = api.get(&path_of(&instance)).is(200)["backup"].clone();
+    let mend = damage(&store, &own);
+    let without = json!({ "backup": "newest", "volumes": false });
+    recreate(api, &instance, &without).is(200);
+    wait_until("the content of the instance is refused", || {
+        Ok((events(api, &instance, "failed").len() == 2).then_some(()))
+    });
+    mend();
     recreate(api, &instance, &newest).is(200);
     let now = api.wait_for("box", "running").unwrap();
     assert_eq!(now["volumes"][0]["name"], "data");

@@ -21,12 +21,11 @@ use wharf_ground::users::USERS;
 const WITHOUT: &str = "set `volumes` to false to create the instance again without them";
 
 /// A volume that an instance had when it was lost.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LostMount {
-    pub volume: VolumeId,
-    pub name: String,
-    pub path: String,
-    pub read_only: bool,
+struct LostMount {
+    volume: VolumeId,
+    name: String,
+    path: String,
+    read_only: bool,
 }
 
 /// A volume that comes back with its instance.
@@ -42,17 +41,17 @@ pub struct ReturningMount {
 /// The volumes of a lost instance, by whether they come back with it.
 #[derive(Debug, Clone, Default)]
 pub struct Returning {
+    /// The time of the loss, as far as the events of the instance tell.
+    pub lost_at: Option<Timestamp>,
     pub back: Vec<ReturningMount>,
     /// Names of the others: their owner has deleted them, they have no backup, or are not for this instance now.
     pub lost: Vec<String>,
 }
 
 /// The time at which an instance was lost, and the volumes that it had then, as far as its events tell.
-pub(super) fn loss(
-    rows: &impl Read,
-    id: InstanceId,
-) -> Result<(Option<Timestamp>, Vec<LostMount>), Error> {
+fn loss(rows: &impl Read, id: InstanceId) -> Result<(Option<Timestamp>, Vec<LostMount>), Error> {
     let (mut at, mut volumes) = (None, BTreeMap::new());
+    let mut before = BTreeMap::new();
     for row in rows.event_rows(id)? {
         match row.event.what {
             EventKind::VolumeAttached {
@@ -70,7 +69,14 @@ pub(super) fn loss(
                 volumes.insert(volume, mount);
             }
             EventKind::VolumeDetached { volume, .. } => drop(volumes.remove(&volume)),
-            EventKind::Recreated | EventKind::RecreatedFrom(_) => volumes.clear(),
+            EventKind::Recreated | EventKind::RecreatedFrom(_) => {
+                before = std::mem::take(&mut volumes);
+            }
+            // The instance is lost as before, also without volumes that were left out.
+            EventKind::Failed(_) => {
+                before.append(&mut volumes);
+                volumes = std::mem::take(&mut before);
+            }
             EventKind::Lost => at = Some(row.event.at),
             _ => {}
         }
@@ -89,8 +95,12 @@ impl Returning {
             user: instance.owner,
             email: rows.get(&USERS, instance.owner)?.unwrap_or_default(),
         };
-        let mut returning = Self::default();
-        for mount in loss(rows, instance.id)?.1 {
+        let (lost_at, mounts) = loss(rows, instance.id)?;
+        let mut returning = Self {
+            lost_at,
+            ..Self::default()
+        };
+        for mount in mounts {
             let row = rows.get(&VOLUMES, mount.volume)?;
             let own = row.filter(|row| row.owner == reader.user && !row.deleted);
             let gone = own.filter(is_gone);

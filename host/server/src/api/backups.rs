@@ -1,6 +1,6 @@
 //! `/api/bucket/` and `/api/backup/`: the caller's buckets, the backups in them, and the instances made from these.
 
-use super::snapshots::{PlanWire, checked, key_of, plan_times};
+use super::snapshots::{PlanWire, key_of, plan_times};
 use super::{Api, EndpointReply, create, render};
 use crate::schema::{Body, CheckedBody};
 use serde::Serialize;
@@ -183,19 +183,22 @@ fn rendered(view: &BackupView) -> Result<bytes::Bytes, Error> {
     render(&BackupWire::from(view), BACKUP_BYTES)
 }
 
-/// The bucket that a request about an instance names.
-fn bucket_of(
+/// The bucket that a request names. Wrong fields are reported only to a caller who may see what it is about.
+fn bucket_of<T>(
     api: &Api,
     caller: &Caller,
-    instance: &Selector,
     read: CheckedBody,
+    see: impl FnOnce() -> Result<T, Error>,
 ) -> Result<String, Error> {
     let bucket = read.text("bucket").unwrap_or_default().to_owned();
     let mut errors = read.errors;
     if !errors.has("bucket") && api.backups.bucket(caller, &bucket).is_err() {
         errors.add("bucket", NO_BUCKET);
     }
-    checked(api, caller, instance, errors)?;
+    if let Err(errors) = errors.into_result() {
+        see()?;
+        return Err(errors.into());
+    }
     Ok(bucket)
 }
 
@@ -207,29 +210,9 @@ pub async fn create(
     body: &[u8],
 ) -> Result<EndpointReply, Error> {
     let read = api.schemas.backup.check(Body::parse(body)?);
-    let bucket = bucket_of(api, caller, instance, read)?;
+    let bucket = bucket_of(api, caller, read, || api.app.get(caller, instance))?;
     let view = api.backups.create(caller, instance, &bucket).await?;
     Ok(EndpointReply::KeyCreated(rendered(&view)?))
-}
-
-/// The bucket that a request about a volume names.
-fn bucket_for_volume(
-    api: &Api,
-    caller: &Caller,
-    named: &str,
-    read: CheckedBody,
-) -> Result<String, Error> {
-    let bucket = read.text("bucket").unwrap_or_default().to_owned();
-    let mut errors = read.errors;
-    if !errors.has("bucket") && api.backups.bucket(caller, &bucket).is_err() {
-        errors.add("bucket", NO_BUCKET);
-    }
-    if let Err(errors) = errors.into_result() {
-        // Wrong fields are reported only for a volume that the caller sees.
-        api.app.kept::<OfVolume>(caller, named)?;
-        return Err(errors.into());
-    }
-    Ok(bucket)
 }
 
 /// Begins a backup of a volume.
@@ -240,7 +223,8 @@ pub async fn create_of_volume(
     body: &[u8],
 ) -> Result<EndpointReply, Error> {
     let read = api.schemas.backup.check(Body::parse(body)?);
-    let bucket = bucket_for_volume(api, caller, named, read)?;
+    let see = || api.app.kept::<OfVolume>(caller, named);
+    let bucket = bucket_of(api, caller, read, see)?;
     let view = api.backups.create_of_volume(caller, named, &bucket).await?;
     Ok(EndpointReply::KeyCreated(rendered(&view)?))
 }
@@ -272,7 +256,7 @@ pub async fn set_plan(
 ) -> Result<EndpointReply, Error> {
     let read = api.schemas.backup_plan.check(Body::parse(body)?);
     let times = plan_times(&read);
-    let bucket = bucket_of(api, caller, instance, read)?;
+    let bucket = bucket_of(api, caller, read, || api.app.get(caller, instance))?;
     set::<Instance>(api, caller, instance, &bucket, times).await
 }
 
@@ -285,7 +269,8 @@ pub async fn set_plan_of_volume(
 ) -> Result<EndpointReply, Error> {
     let read = api.schemas.backup_plan.check(Body::parse(body)?);
     let times = plan_times(&read);
-    let bucket = bucket_for_volume(api, caller, named, read)?;
+    let see = || api.app.kept::<OfVolume>(caller, named);
+    let bucket = bucket_of(api, caller, read, see)?;
     // Right after a start, the features of the nodes are not known yet.
     api.app.volume_nodes_seen().await;
     set::<Volume>(api, caller, named, &bucket, times).await
