@@ -283,25 +283,40 @@ fn first_start(ctx: &Context, spec: &Spec, found: Option<&Found>) -> Result<Firs
         Started::Never(why) => unstartable(spec, &why),
         // Its content would be removed with it.
         Started::NoView(why) if spec.fetched => unstartable(spec, &why),
-        Started::NoKvm(_) => return without(ctx, name, Part::Kvm),
+        Started::HalfStarted(why) if spec.fetched => {
+            return Err(Error::Other(format!("starting the container: {why}")));
+        }
+        Started::HalfStarted(why) => {
+            log!(
+                Warn,
+                "instance {}: a start was cut, and its container is made again: {why}",
+                spec.tag.instance
+            );
+            return without(ctx, name, None);
+        }
+        Started::NoKvm(_) => return without(ctx, name, Some(Part::Kvm)),
         Started::NoView(why) => {
             log!(
                 Warn,
                 "instance {}: it sees the node's size: {why}",
                 spec.tag.instance
             );
-            return without(ctx, name, Part::View);
+            return without(ctx, name, Some(Part::View));
         }
     }))
 }
 
-/// Removes a container that cannot be started with a part. It never ran, and its content is the image's or a snapshot's.
-fn without(ctx: &Context, name: &str, part: Part) -> Result<First, Error> {
+/// Removes a container that cannot be started, or not with a part. It never ran, and its content is the image's or a
+/// snapshot's.
+fn without(ctx: &Context, name: &str, part: Option<Part>) -> Result<First, Error> {
     match ctx.api.remove(name)? {
-        Ok(()) => Ok(First::Without(part)),
-        Err(refusal) if refusal.is_not_found() => Ok(First::Without(part)),
-        Err(refusal) => Err(refusal.during("removing a container that cannot be started")),
+        Ok(()) => {}
+        Err(refusal) if refusal.is_not_found() => {}
+        Err(refusal) => {
+            return Err(refusal.during("removing a container that cannot be started"));
+        }
     }
+    Ok(part.map_or(First::Gone, First::Without))
 }
 
 fn no_image(image: &str, why: &str) -> String {

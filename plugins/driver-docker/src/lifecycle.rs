@@ -42,6 +42,7 @@ pub fn start(ctx: &Context, target: &Target) -> Result<Report, Error> {
             LOOK_AGAIN_MS,
         )),
         Started::Gone => Err(Error::NotFound),
+        Started::HalfStarted(why) => Err(Error::Other(format!("starting the container: {why}"))),
         Started::Never(why) | Started::NoKvm(why) | Started::NoView(why) => {
             let reason = format!("the container cannot be started: {why}");
             Ok(Report::settled(target.generation, Phase::Failed(reason)))

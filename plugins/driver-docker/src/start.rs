@@ -25,6 +25,8 @@ pub enum Started {
     NoKvm(String),
     /// The engine cannot mount the files of lxcfs into the container.
     NoView(String),
+    /// The engine was killed in an earlier start, and refuses every other one.
+    HalfStarted(String),
 }
 
 /// Starts a container with these limits, which are those of the call. If the engine can change limits only on
@@ -128,6 +130,8 @@ fn judge(refusal: &Refusal) -> Result<Started, Error> {
             "starting the container: lxcfs does not run on the node: {}",
             refusal.message
         )))
+    } else if refusal.is_half_started() {
+        Ok(Started::HalfStarted(refusal.message.clone()))
     } else if refusal.is_no_kvm() {
         Ok(Started::NoKvm(refusal.message.clone()))
     } else if refusal.is_no_device() {

@@ -86,7 +86,7 @@ pub fn make(ctx: &Context, volume: &Volume, images: &[String]) -> Result<VolumeR
             }
         }
         (None, Some(held)) if label(&held.config.labels, FETCHED).is_some() => {
-            return told(ctx).map(reported);
+            return complete_at_place(ctx).map(reported);
         }
         (None, Some(_)) => match fill(ctx, volume, never_ran)? {
             Filled::Is(state) => return Ok(reported(state)),
@@ -109,7 +109,7 @@ fn fetched(ctx: &Context, volume: &Volume, is_held: bool) -> Result<Option<Volum
             let progress = progress.unwrap_or_default();
             return Ok(Some(reported(VolumeState::Making(progress))));
         }
-        Moving::Ended(Ok(())) => return told(ctx).map(reported).map(Some),
+        Moving::Ended(Ok(())) => return complete_at_place(ctx).map(reported).map(Some),
         Moving::Ended(Err(refusal)) => {
             remove_holder(ctx)?;
             if !refusal.is_no_space() && !refusal.is_immovable() {
@@ -123,7 +123,7 @@ fn fetched(ctx: &Context, volume: &Volume, is_held: bool) -> Result<Option<Volum
 }
 
 /// Makes the volume where its holder has told, which does not run again.
-fn told(ctx: &Context) -> Result<VolumeState, Error> {
+fn complete_at_place(ctx: &Context) -> Result<VolumeState, Error> {
     ctx.api
         .find_place()?
         .during("reading the place of the volume")?;
@@ -172,7 +172,7 @@ fn fill(ctx: &Context, volume: &Volume, never_ran: bool) -> Result<Filled, Error
             return Err(Error::RetryLater(BUSY_AGAIN_MS));
         }
         // An engine that is killed in a start may refuse every other one. The holder is empty then.
-        if never_ran && refusal.is_half_started() {
+        if never_ran && (refusal.is_half_started() || refusal.says(&["already exists"])) {
             remove_holder(ctx)?;
             return Err(Error::RetryLater(BUSY_AGAIN_MS));
         }
@@ -439,11 +439,6 @@ impl Refusal {
     /// The engine has no such volume.
     fn is_no_volume(&self) -> bool {
         self.status == 404 || self.says(&["no such volume"])
-    }
-
-    /// The engine has the remains of an interrupted start.
-    fn is_half_started(&self) -> bool {
-        self.says(&["already exists"])
     }
 
     /// The image has no shell. Docker and Podman differ in the status.

@@ -124,6 +124,11 @@ impl Refusal {
         ])
     }
 
+    /// Podman was killed in an earlier start of the container, which its runtime starts no more.
+    pub fn is_half_started(&self) -> bool {
+        self.says(&["runc start", "crun start"]) && self.says(&["exit status 1"])
+    }
+
     /// The disk is full, or has reached its limit.
     pub fn is_no_space(&self) -> bool {
         self.says(&["no space left", "quota exceeded"])

@@ -3,6 +3,7 @@
 use crate::calls::Calls;
 use crate::fake::given::{node, spec, target};
 use crate::fake::{Break, Fake};
+use driver_docker::names;
 use serde_json::Value;
 use wharf_guest::{DiskGrow, Error, Phase};
 
@@ -22,6 +23,19 @@ fn limit(fake: &Fake) -> u64 {
         .next()
         .unwrap()
         .limit
+}
+
+#[test]
+fn a_container_whose_first_start_was_cut_is_made_again() {
+    let (fake, node) = (podman(), node("{}"));
+    let calls = Calls::new(&node, &fake);
+    fake.world.borrow_mut().half_started = Some(names::container(&spec(1).tag));
+    let made = calls.ensure(&spec(1));
+    assert!(matches!(made, Err(Error::RetryLater(_))), "{made:?}");
+    assert!(fake.world.borrow().containers.is_empty());
+    fake.world.borrow_mut().half_started = None;
+    let phase = calls.ensure(&spec(1)).unwrap().phase;
+    assert!(matches!(phase, Phase::Booting), "{phase:?}");
 }
 
 #[test]

@@ -10,6 +10,9 @@ type Answer = (u16, Value);
 const LOCKED: &str = "runc create failed: error mounting \"/var/lib/lxcfs/proc/cpuinfo\" to rootfs \
                       at \"/proc/cpuinfo\": mount /proc/self/fd/6:/proc/cpuinfo (via \
                       /proc/self/fd/14), flags: 0x5021: operation not permitted";
+/// The answer of a Podman that was killed in the start of a container.
+const HALF_STARTED: &str = "`/usr/bin/runc start 4d1e86aa` failed: exit status 1";
+
 /// The answer of an engine on a node without lxcfs.
 const NO_LXCFS: &str = "invalid mount config for type \"bind\": bind source path does not exist: \
                         /var/lib/lxcfs/proc/cpuinfo";
@@ -256,6 +259,7 @@ fn container(world: &mut World, request: &Sent, name: &str, rest: &[&str], body:
     let (podman, storage) = (world.podman, world.storage);
     let made = |(_, made): &(u64, Value)| made["Options"]["com.docker.network.bridge.name"].clone();
     let bridge = world.networks.get(wanted).map(made);
+    let is_half_started = world.half_started.as_deref() == Some(name);
     let bare = &mut world.started_bare;
     let container = world.containers.get_mut(name).unwrap();
     match (request.method, rest) {
@@ -287,6 +291,9 @@ fn container(world: &mut World, request: &Sent, name: &str, rest: &[&str], body:
         (Method::Post, ["start"]) => {
             if container.running {
                 return (304, Value::Null);
+            }
+            if is_half_started {
+                return no(500, HALF_STARTED);
             }
             if !container.body["HostConfig"]["Devices"].is_null() && !kvm {
                 return no(

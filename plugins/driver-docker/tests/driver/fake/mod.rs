@@ -98,6 +98,8 @@ pub struct World {
     pub lxcfs: bool,
     /// Whether the engine cannot mount files of lxcfs into its user namespaces.
     pub locked: bool,
+    /// The container in whose start the engine was killed.
+    pub half_started: Option<String>,
     /// The exit code of all programs.
     pub exit_code: i64,
     /// Whether the engine behaves like Podman 4.3.
