@@ -133,7 +133,14 @@ fn created(ctx: &Context, spec: &Spec, found: &Found) -> Result<Report, Error> {
         unfinished(ctx, spec, &found.name)?;
         return Ok(moving(spec, None));
     }
-    forget(ctx, Of::Instance(&spec.tag))?;
+    // A member may be down for good: an instance comes back from a backup then.
+    if !is_forgotten(ctx, Of::Instance(&spec.tag))? {
+        log!(
+            Warn,
+            "instance {}: a member of the cluster is down, so that the image of its content stays until its deletion",
+            spec.tag.instance
+        );
+    }
     if matches!(found.phase(), Phase::Stopped(_)) {
         if let Some(again_ms) = id_range::compare(ctx, &spec.tag, found, &BTreeSet::new())? {
             return Err(Error::RetryLater(again_ms));
@@ -214,18 +221,25 @@ pub fn end(ctx: &Context, of: Of, is_alone: bool) -> Result<(), Error> {
 /// # Errors
 /// When the engine refuses, and [`Error::RetryLater`] while it is at work or a member is down.
 pub fn forget(ctx: &Context, of: Of) -> Result<(), Error> {
+    if is_forgotten(ctx, of)? {
+        Ok(())
+    } else {
+        Err(Error::RetryLater(DOWN_AGAIN_MS))
+    }
+}
+
+/// Does what [`forget`] does. False while a member is down.
+fn is_forgotten(ctx: &Context, of: Of) -> Result<bool, Error> {
     for image in images(ctx, of)? {
         match ctx.api.delete_image(&image.fingerprint)? {
             Ok(Outcome::Done) => {}
             Ok(Outcome::Unknown) => return Err(Error::RetryLater(AGAIN_MS)),
             Err(refusal) if refusal.is_not_found() => {}
-            Err(refusal) if refusal.is_without_member() => {
-                return Err(Error::RetryLater(DOWN_AGAIN_MS));
-            }
+            Err(refusal) if refusal.is_without_member() => return Ok(false),
             Err(refusal) => return Err(refusal.during("deleting the image")),
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The state of the image. It may become complete between the two looks.

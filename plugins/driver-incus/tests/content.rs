@@ -315,6 +315,24 @@ fn content_becomes_an_instance_that_has_run_or_has_not() {
 }
 
 #[test]
+fn an_instance_comes_although_a_member_is_down_and_takes_its_image_with_it() {
+    let fake = Fake::default();
+    let is_last = |report: &Report| !matches!(report.phase, Phase::Elsewhere(_));
+    repeated(
+        || {
+            fake.is_down.set(true);
+            fetch(&fake, true)
+        },
+        is_last,
+    );
+    assert!(fake.image.borrow().is_some());
+    fake.is_down.set(false);
+    let is_gone = |report: &Report| matches!(report.phase, Phase::Absent);
+    repeated(|| change(&fake, delete::delete), is_gone);
+    assert!(fake.image.borrow().is_none());
+}
+
+#[test]
 fn an_instance_that_is_deleted_while_its_content_comes_leaves_no_image() {
     let is_gone = |report: &Report| matches!(report.phase, Phase::Absent);
     for calls in 1..6 {
