@@ -11,6 +11,8 @@ use crate::{Expected, has, start, start_on, uuid, wait_until};
 use serde_json::{Value, json};
 use std::fs;
 use tempfile::TempDir;
+use wharf_buckets::{BackupKey, Manifest};
+use wharf_domain::secret::SecretText;
 use wharf_testkit::object_store::{ACCESS_KEY_ID, BUCKET, Fault, ObjectStore, SECRET_ACCESS_KEY};
 use wharf_tests::{Api, called, simulated_node, small};
 
@@ -411,6 +413,35 @@ fn a_store_that_is_busy_or_hangs_is_asked_again_also_after_a_kill() {
         cluster.api.wait_for(uuid(&created), "running").unwrap();
         cluster.delete(&created);
     }
+    finish(cluster);
+}
+
+/// The owner of a bucket can make a small object of a large content, which some engines would store in full first.
+#[test]
+fn a_backup_that_is_larger_than_its_disk_is_refused_before_it_comes() {
+    let (cluster, store) = apart();
+    let api = &cluster.api;
+    let source = cluster.running(&small("container"));
+    let kept = done(api, &source);
+    let id = kept["id"].as_str().unwrap();
+    let file = store.s3.file(&format!("wharf/{id}/manifest.json"));
+    let mut manifest = Manifest::parse(&fs::read(&file).unwrap()).unwrap();
+    let key = BackupKey::unwrap(&manifest.key, &SecretText::new(PASSPHRASE)).unwrap();
+    manifest.tar_bytes = 10_000_000_000_000;
+    fs::write(&file, manifest.signed(&key.unwrap()).unwrap()).unwrap();
+    store.s3.requests();
+    let created = restore(api, &kept, &json!({})).is(201);
+    let failed = api.wait_for(uuid(&created), "error").unwrap();
+    let events = api.get(&format!("/api/event/?instance={}", uuid(&failed)));
+    let events = events.is(200).to_string();
+    assert!(events.contains("9314 GiB"), "{events}");
+    let requests = store.s3.requests();
+    let read = requests.iter().find(|request| request.contains("/content"));
+    assert_eq!(read, None);
+    cluster.delete(&created);
+    api.send("DELETE", &path(&kept), &Value::Null).is(204);
+    without_snapshots(api);
+    forget(api);
     finish(cluster);
 }
 

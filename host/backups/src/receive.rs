@@ -18,6 +18,16 @@ use wharf_instances::content::{ContentFailure, ContentStore, OpenContent};
 /// Pieces between a bucket and an engine.
 const PIECES: usize = 8;
 
+const GIB: u64 = 1 << 30;
+/// The room for the files of an image, which the size of a disk does not count on every engine, GiB.
+const IMAGE_GIB: u64 = 16;
+
+/// The most bytes of the content of a disk. Engines may store it in full before they compare it with the size, and the
+/// owner of a bucket can make a small object of a large content. Entries of small files are larger than they are on the disk.
+fn most_bytes(disk_gib: u32) -> u64 {
+    (2 * u64::from(disk_gib) + IMAGE_GIB) * GIB
+}
+
 impl Backups {
     /// The bucket of a backup, if there is one.
     fn bucket_of(&self, owner: UserId, of: &ContentOf) -> Result<Option<Bucket>, Error> {
@@ -46,7 +56,12 @@ impl ContentStore for Backups {
         complete_of_volume(view.rows, of)
     }
 
-    async fn open(&self, owner: UserId, of: &ContentOf) -> Result<OpenContent, ContentFailure> {
+    async fn open(
+        &self,
+        owner: UserId,
+        of: &ContentOf,
+        disk_gib: u32,
+    ) -> Result<OpenContent, ContentFailure> {
         let bucket = self.bucket_of(owner, of).map_err(|error| ContentFailure {
             words: error.chain().to_string(),
             is_final: false,
@@ -58,6 +73,13 @@ impl ContentStore for Backups {
         let (client, key) = Self::open(self, &bucket).map_err(failure)?;
         let id = of.backup.to_string();
         let manifest = client.manifest(&id, &key).await.map_err(failure)?;
+        if manifest.tar_bytes > most_bytes(disk_gib) {
+            let gib = manifest.tar_bytes.div_ceil(GIB);
+            return Err(ContentFailure {
+                words: format!("the backup has {gib} GiB, which a disk of {disk_gib} GiB never held"),
+                is_final: true,
+            });
+        }
         let mut content = client.open(&manifest, &key).await.map_err(failure)?;
         let (sender, pieces) = mpsc::channel(PIECES);
         let (failed, watched) = watch::channel(None);

@@ -77,7 +77,7 @@ impl Manifest {
     }
 
     /// The JSON with its code.
-    pub(crate) fn signed(&self, key: &BackupKey) -> Result<Vec<u8>, BucketError> {
+    pub fn signed(&self, key: &BackupKey) -> Result<Vec<u8>, BucketError> {
         let code = key.code(&self.unsigned()?)?.finalize();
         let mac = hex(&code.into_bytes());
         json(&Self {

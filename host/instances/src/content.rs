@@ -80,9 +80,13 @@ pub trait ContentStore: Send + Sync {
     /// The newest complete backup of a volume.
     fn backup_of_volume(&self, view: &View<'_>, of: &Volume) -> Result<Option<Backup>, Error>;
 
-    /// Opens the content of a new instance or volume of a user.
-    async fn open(&self, owner: UserId, content: &ContentOf)
-    -> Result<OpenContent, ContentFailure>;
+    /// Opens the content of a new instance or volume of a user, unless it has no place on a disk of this size.
+    async fn open(
+        &self,
+        owner: UserId,
+        content: &ContentOf,
+        disk_gib: u32,
+    ) -> Result<OpenContent, ContentFailure>;
 }
 
 /// Content that a node can take.

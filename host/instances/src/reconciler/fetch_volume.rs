@@ -86,7 +86,7 @@ impl Incoming {
         let (Some(store), Ok(place)) = (app.content_store(), place) else {
             return Ok(false);
         };
-        let opened = store.open(row.owner, of).await?;
+        let opened = store.open(row.owner, of, row.size_gib).await?;
         let offers = app.plugins.offers();
         let offered = IncomingContent::offer(row.id.into(), &of.engine_kind, opened, offers, place);
         self.content = Some(offered.map_err(|error| ContentFailure {

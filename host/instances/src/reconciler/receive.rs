@@ -66,7 +66,10 @@ impl Attempt<'_> {
             () = self.notify.notified() => None,
         };
         let opened = match &place {
-            Some(_) => Some(store.open(self.instance.owner, of).await),
+            Some(_) => {
+                let (owner, size) = (self.instance.owner, self.instance.size);
+                Some(store.open(owner, of, size.disk_size_gib).await)
+            }
             None => None,
         };
         self.history.stand_still(begun, Instant::now());
