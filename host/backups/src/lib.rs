@@ -14,7 +14,7 @@ mod worker;
 
 pub use buckets::{BucketView, NewBucket};
 pub use plan::{BackedUpByPlan, BackupPlanView};
-pub use reach::{FoundBucket, Network, Objects, Reach};
+pub use reach::{FoundBucket, NetworkReach, Objects, Reach};
 pub use read::{BackupFilter, BackupView, Remains};
 pub use rows::{BACKUP_PLANS, BACKUPS, BUCKETS, TABLES, admit_volumes};
 pub use secrets::{renew_secrets, unreadable};

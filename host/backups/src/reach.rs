@@ -118,13 +118,13 @@ impl Objects for BucketClient {
 }
 
 /// The way over the network.
-pub struct Network {
+pub struct NetworkReach {
     outbound: Outbound,
     /// None without trusted certificates in the operating system.
     http: Option<CheckedClient>,
 }
 
-impl Network {
+impl NetworkReach {
     /// `tls` is that of the requests, or the reason for which no bucket can be trusted.
     pub fn new(outbound: Outbound, tls: Result<ClientConfig, rustls::Error>) -> Self {
         let tls = tls.map_err(Box::<dyn StdError>::from);
@@ -146,7 +146,7 @@ impl Network {
 }
 
 #[async_trait]
-impl Reach for Network {
+impl Reach for NetworkReach {
     async fn find(&self, new: &NewBucket, keys: BucketKeys) -> Result<FoundBucket, Error> {
         let checked = self.outbound.check(&new.address.endpoint).await;
         checked.map_err(|message| FieldErrors::one("endpoint", message))?;

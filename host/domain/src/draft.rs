@@ -24,7 +24,7 @@ pub const S3_FIELDS: [(&str, SecretKind); 4] = [
 
 /// The flavors and GPU models of this installation.
 #[derive(Debug, Clone, Copy)]
-pub struct Offer<'a> {
+pub struct DraftChoices<'a> {
     /// All flavors.
     pub flavors: &'a [Arc<Flavor>],
     /// Models of all GPUs of all nodes.
@@ -95,9 +95,9 @@ pub struct CreateDraft {
 
 impl CreateDraft {
     /// Checks the rules across fields.
-    pub fn finish(mut self, offer: Offer<'_>) -> Result<CreateRequest, FieldErrors> {
-        let flavor = self.check_flavor(offer.flavors);
-        self.check_gpu(offer.gpu_models);
+    pub fn finish(mut self, choices: DraftChoices<'_>) -> Result<CreateRequest, FieldErrors> {
+        let flavor = self.check_flavor(choices.flavors);
+        self.check_gpu(choices.gpu_models);
         self.check_volumes();
         self.errors.into_result()?;
         let secrets = S3_FIELDS
@@ -215,7 +215,7 @@ impl CreateDraft {
 
 #[cfg(test)]
 mod tests {
-    use super::{CreateDraft, Field, Offer};
+    use super::{CreateDraft, Field, DraftChoices};
     use crate::capacity::{CpuTier, Size};
     use crate::error::FieldErrors;
     use crate::flavor::{Flavor, WebAuth};
@@ -267,11 +267,11 @@ mod tests {
     fn wrong(draft: CreateDraft) -> Vec<String> {
         let flavors = [flavor("base", true, false), flavor("marimo", false, true)];
         let gpu_models = ["H100".to_owned()];
-        let offer = Offer {
+        let choices = DraftChoices {
             flavors: &flavors,
             gpu_models: &gpu_models,
         };
-        match draft.finish(offer) {
+        match draft.finish(choices) {
             Ok(_) => Vec::new(),
             Err(errors) => errors
                 .0
@@ -285,7 +285,7 @@ mod tests {
     fn defaults() {
         let flavors = [flavor("base", true, false)];
         let request = draft()
-            .finish(Offer {
+            .finish(DraftChoices {
                 flavors: &flavors,
                 gpu_models: &[],
             })
@@ -355,7 +355,7 @@ mod tests {
         d.ai_provider_api_key = secret();
         let flavors = [flavor("marimo", false, true)];
         let request = d
-            .finish(Offer {
+            .finish(DraftChoices {
                 flavors: &flavors,
                 gpu_models: &[],
             })

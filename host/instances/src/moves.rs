@@ -99,13 +99,13 @@ pub(super) fn check(rows: &impl Rows, instance: &Instance) -> Result<(), Error> 
 
 /// A node to which an instance can move.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Destination {
+pub struct MoveTarget {
     pub node: NodeId,
     /// It copies the content, since it has no cluster with the old node.
     pub copies: bool,
 }
 
-impl Destination {
+impl MoveTarget {
     /// Whether an instance of this type can move there. The disk of a virtual machine is one sparse file, which
     /// a copy would fill.
     pub fn takes(&self, what: ResourceType) -> bool {
@@ -193,7 +193,7 @@ pub fn place(
     rows: &impl Read,
     instance: &Instance,
     prospect: MoveProspect,
-    to: &[Destination],
+    to: &[MoveTarget],
 ) -> Result<Option<(MovePlace, bool)>, Error> {
     let (MoveProspect::Movable { runs: run }, Some(claim)) = (prospect, rows.claim(instance.id)?)
     else {
@@ -223,7 +223,7 @@ impl App {
     }
 
     /// The nodes to which instances of a node can move now, those of its cluster first.
-    pub fn destinations(&self, node: &NodeId) -> Vec<Destination> {
+    pub fn destinations(&self, node: &NodeId) -> Vec<MoveTarget> {
         let config = self.config();
         let Some(own) = config.node.iter().find(|known| known.name == node.0) else {
             return Vec::new();
@@ -237,7 +237,7 @@ impl App {
             let in_cluster =
                 other.is_beside(own) && self.drivers.get(&id).is_some_and(|driver| driver.moves());
             if in_cluster || self.copies_content(node, &id) {
-                found.push(Destination {
+                found.push(MoveTarget {
                     node: id,
                     copies: !in_cluster,
                 });
@@ -265,7 +265,7 @@ impl App {
     pub async fn begin_move(
         &self,
         id: InstanceId,
-        to: Vec<Destination>,
+        to: Vec<MoveTarget>,
         asked: bool,
     ) -> Result<bool, Error> {
         let inventory = self.inventory.clone();

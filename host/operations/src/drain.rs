@@ -12,7 +12,7 @@ use wharf_domain::instance::{Instance, Intent};
 use wharf_ground::audit::record;
 use wharf_ground::users::USERS;
 use wharf_instances::moves::{
-    DRAINED, Destination, MoveProspect, consents, is_drained, neighbours, place, prospect,
+    DRAINED, MoveTarget, MoveProspect, consents, is_drained, neighbours, place, prospect,
 };
 use wharf_instances::snapshots::is_bound;
 
@@ -136,7 +136,7 @@ impl Operator<'_> {
         rows: &impl Read,
         instance: &Instance,
         prospect: MoveProspect,
-        to: &[Destination],
+        to: &[MoveTarget],
     ) -> Result<bool, Error> {
         Ok(place(self.inventory, rows, instance, prospect, to)?.is_some())
     }

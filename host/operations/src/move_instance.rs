@@ -6,7 +6,7 @@ use wharf_db::{MOVES, Read as _, Rows as _};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::Instance;
-use wharf_instances::moves::{Destination, MoveProspect, consents, place, prospect};
+use wharf_instances::moves::{MoveTarget, MoveProspect, consents, place, prospect};
 use wharf_instances::snapshots::is_bound;
 use wharf_instances::volumes::has_mounts;
 use wharf_instances::{NodeState, Selector};
@@ -95,7 +95,7 @@ impl Operator<'_> {
     }
 
     /// The node as a destination, or the reason why it is none.
-    fn destination(&self, row: &Instance, node: &str) -> Result<Destination, Error> {
+    fn destination(&self, row: &Instance, node: &str) -> Result<MoveTarget, Error> {
         let id = NodeId(node.to_owned());
         if !self.config.node.iter().any(|known| known.name == node) {
             return refuse("node", format!("no node is called {node:?}"));

@@ -4,7 +4,7 @@ use crate::address::Addresses;
 use crate::answer::Answer;
 use crate::cookie::{self, Cookies};
 use crate::directory::Visitor;
-use crate::ticket::{Tickets, random_text};
+use crate::ticket::{PageInBrowser, Tickets, random_text};
 use http::{HeaderMap, Uri};
 use std::time::{Instant, SystemTime};
 use wharf_domain::secret::SecretText;
@@ -82,7 +82,7 @@ impl Entrance {
         let state = cookie::named(headers, cookie::ENTER)
             .next()
             .unwrap_or_default();
-        let visitor = self.tickets.spend(&ticket, (label, state), Instant::now());
+        let visitor = self.tickets.spend(&ticket, PageInBrowser { label, state }, Instant::now());
         let cookies = visitor.and_then(|visitor| {
             let ends_at = now().saturating_add(VISIT);
             let value = self.cookies.seal(label, &visitor, ends_at)?;
@@ -132,6 +132,7 @@ fn return_path(to: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use crate::ticket::PageInBrowser;
     use super::{Addresses, Answer, Cookies, Entrance, Tickets, Visitor, return_path};
     use http::header::{COOKIE, HeaderMap, HeaderValue};
     use std::time::Instant;
@@ -193,7 +194,7 @@ mod tests {
         let visitor = Visitor::Session("7".to_owned());
         let issued = entrance
             .tickets
-            .issue(visitor.clone(), ("demo", state), Instant::now());
+            .issue(visitor.clone(), PageInBrowser { label: "demo", state }, Instant::now());
         let url = entrance.url(&addresses, "demo", &issued.unwrap(), "/lab?x=1");
         let path = url
             .expose()

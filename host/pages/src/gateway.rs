@@ -13,7 +13,7 @@ use crate::exchange::{self, Exchanges, Held, PageLimits};
 use crate::from_page::FromPage;
 use crate::provenance::Provenance;
 use crate::report::Report;
-use crate::ticket::Tickets;
+use crate::ticket::{PageInBrowser, Tickets};
 use crate::to_page::ToPage;
 use crate::upstream::{Lease, Pool};
 use crate::web_socket::Opening;
@@ -107,18 +107,17 @@ impl Gateway {
         }
     }
 
-    /// Returns an address that lets a visitor in to the page with a label, in the browser with this state.
-    /// It goes on to a path of the page. It works once and for a short time. There is none if a visitor has asked
+    /// Returns an address that lets a visitor in to a page in a browser. It goes on to a path of the page. It works once and for a short time. There is none if a visitor has asked
     /// for too many.
     pub fn entrance(
         &self,
         visitor: Visitor,
-        (label, state): (&str, &str),
+        at: PageInBrowser<'_>,
         to: &str,
     ) -> Option<SecretText> {
         let tickets = &self.entrance.tickets;
-        let ticket = tickets.issue(visitor, (label, state), Instant::now())?;
-        Some(self.entrance.url(&self.addresses, label, &ticket, to))
+        let ticket = tickets.issue(visitor, at, Instant::now())?;
+        Some(self.entrance.url(&self.addresses, at.label, &ticket, to))
     }
 
     /// Ends exchanges whose right, session or instance is gone, until `stopped` turns true.

@@ -27,3 +27,4 @@ pub use address::Addresses;
 pub use connection::AcceptedConnection;
 pub use exchange::PageLimits;
 pub use gateway::{ClientAddress, CookieKey, Gateway, GatewaySettings};
+pub use ticket::PageInBrowser;

@@ -42,16 +42,24 @@ struct Ticket {
     ends_at: Instant,
 }
 
+/// The place of a visit.
+#[derive(Debug, Clone, Copy)]
+pub struct PageInBrowser<'a> {
+    /// The label of the page.
+    pub label: &'a str,
+    /// What a cookie of the page's origin and the address of the entrance have in common.
+    pub state: &'a str,
+}
+
 impl Tickets {
-    /// Makes a ticket for a visitor to the page with a label, in the browser with this state. There is none
-    /// if too many are open.
+    /// Makes a ticket for a visitor to a page in a browser. There is none if too many are open.
     pub(crate) fn issue(
         &self,
         visitor: Visitor,
-        (label, state): (&str, &str),
+        at: PageInBrowser<'_>,
         now: Instant,
     ) -> Option<SecretText> {
-        if state.is_empty() || state.len() > MAX_STATE {
+        if at.state.is_empty() || at.state.len() > MAX_STATE {
             return None;
         }
         let text = random_text()?;
@@ -63,8 +71,8 @@ impl Tickets {
         }
         let ticket = Ticket {
             visitor,
-            label: label.to_owned(),
-            state: state.to_owned(),
+            label: at.label.to_owned(),
+            state: at.state.to_owned(),
             ends_at: now + LIFETIME,
         };
         unspent.insert(text.clone(), ticket);
@@ -75,21 +83,25 @@ impl Tickets {
     pub(crate) fn spend(
         &self,
         text: &str,
-        (label, state): (&str, &str),
+        at: PageInBrowser<'_>,
         now: Instant,
     ) -> Option<Visitor> {
         let ticket = self.unspent.lock().remove(text)?;
-        let equal = ticket.state.as_bytes().ct_eq(state.as_bytes());
-        let right = now < ticket.ends_at && ticket.label == label && bool::from(equal);
+        let equal = ticket.state.as_bytes().ct_eq(at.state.as_bytes());
+        let right = now < ticket.ends_at && ticket.label == at.label && bool::from(equal);
         right.then_some(ticket.visitor)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LIFETIME, MAX_OF_VISITOR, Tickets};
+    use super::{LIFETIME, MAX_OF_VISITOR, PageInBrowser, Tickets};
     use crate::directory::Visitor;
     use std::time::Instant;
+
+    fn at<'a>(label: &'a str, state: &'a str) -> PageInBrowser<'a> {
+        PageInBrowser { label, state }
+    }
 
     fn session(id: &str) -> Visitor {
         Visitor::Session(id.to_owned())
@@ -98,30 +110,30 @@ mod tests {
     #[test]
     fn a_ticket_is_for_one_use_one_label_one_browser_and_a_short_time() {
         let (tickets, now) = (Tickets::default(), Instant::now());
-        let issue = || tickets.issue(session("1"), ("demo", "s"), now).unwrap();
+        let issue = || tickets.issue(session("1"), at("demo", "s"), now).unwrap();
         let spend = |ticket: &str, place, now| tickets.spend(ticket, place, now);
         let ticket = issue();
         assert_eq!(ticket.expose().len(), 32);
         assert_eq!(
-            spend(ticket.expose(), ("demo", "s"), now),
+            spend(ticket.expose(), at("demo", "s"), now),
             Some(session("1"))
         );
-        assert_eq!(spend(ticket.expose(), ("demo", "s"), now), None);
+        assert_eq!(spend(ticket.expose(), at("demo", "s"), now), None);
         let late = now + LIFETIME;
-        for (place, at) in [
-            (("demo", "t"), now),
-            (("demo", ""), now),
-            (("other", "s"), now),
-            (("demo", "s"), late),
+        for (place, when) in [
+            (at("demo", "t"), now),
+            (at("demo", ""), now),
+            (at("other", "s"), now),
+            (at("demo", "s"), late),
         ] {
             let ticket = issue();
-            assert_eq!(spend(ticket.expose(), place, at), None);
-            assert_eq!(spend(ticket.expose(), ("demo", "s"), now), None);
+            assert_eq!(spend(ticket.expose(), place, when), None);
+            assert_eq!(spend(ticket.expose(), at("demo", "s"), now), None);
         }
-        assert!(tickets.issue(session("1"), ("demo", ""), now).is_none());
+        assert!(tickets.issue(session("1"), at("demo", ""), now).is_none());
         assert!(
             tickets
-                .issue(session("1"), ("demo", &"s".repeat(65)), now)
+                .issue(session("1"), at("demo", &"s".repeat(65)), now)
                 .is_none()
         );
     }
@@ -129,7 +141,7 @@ mod tests {
     #[test]
     fn a_visitor_has_a_share_of_the_tickets() {
         let (tickets, now) = (Tickets::default(), Instant::now());
-        let issue = |id, now| tickets.issue(session(id), ("demo", "s"), now);
+        let issue = |id, now| tickets.issue(session(id), at("demo", "s"), now);
         for _ in 0..MAX_OF_VISITOR {
             issue("1", now).unwrap();
         }

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use wharf_accounts::Accounts;
-use wharf_backups::{Backups, Network};
+use wharf_backups::{Backups, NetworkReach};
 use wharf_config::Config;
 use wharf_db::{Db, DbBounds, DbOpenError, Inspected, Read, inspect};
 use wharf_domain::audit::Actor;
@@ -221,7 +221,7 @@ pub async fn serve(
         Arc::clone(&app),
         Random::kernel(),
         Arc::clone(&accounts),
-        Arc::new(Network::new(outbound, tls)),
+        Arc::new(NetworkReach::new(outbound, tls)),
     );
     let sending = wharf_backups::run(Arc::clone(&backups), ended.clone());
     background.spawn("the work on backups", sending);

@@ -122,7 +122,7 @@ fn come_up(options: &Options, engines: &Engines, dir: &Path, signals: &Signals) 
         let link = account::invite(&config)?;
         let host = nodes.host();
         instructions::print(&server, &account, &link, &config, host, first.as_ref());
-        stay(&server, &mut nodes, signals);
+        watch_until_interrupted(&server, &mut nodes, signals);
     }
     progress::step("Stopping Wharf");
     server.stop();
@@ -171,7 +171,7 @@ fn end_of(log: &Path) -> String {
     }
 }
 
-fn stay(server: &Server, nodes: &mut Nodes, signals: &Signals) {
+fn watch_until_interrupted(server: &Server, nodes: &mut Nodes, signals: &Signals) {
     loop {
         if signals.wait(std::time::Duration::from_millis(500)) {
             return;

@@ -2,7 +2,7 @@
 //! instances may move, so that it continues after a crash.
 
 use crate::App;
-use crate::moves::{Destination, MoveProspect, consents, drained, prospect};
+use crate::moves::{MoveTarget, MoveProspect, consents, drained, prospect};
 use crate::snapshots::is_bound;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Drainer {
     }
 
     /// Begins the moves for which there is room on other nodes.
-    async fn empty(&mut self, node: &NodeId, to: &[Destination]) -> Result<(), Error> {
+    async fn empty(&mut self, node: &NodeId, to: &[MoveTarget]) -> Result<(), Error> {
         let (under_way, movable) = self.app.db.read(|rows| {
             let (mut under_way, mut movable) = (0, Vec::new());
             for id in rows.on_node(node)? {

@@ -5,6 +5,7 @@ use crate::page::{Server, value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::Notify;
+use wharf_pages::PageInBrowser;
 use wharf_pages::directory::{PageState, Visitor};
 
 const WINDOW: [&str; 2] = ["sec-fetch-mode: navigate", "sec-fetch-dest: document"];
@@ -68,7 +69,7 @@ async fn a_ticket_opens_one_page_in_one_browser_once() {
         let visitor = Visitor::Session("owner".to_owned());
         let way = running
             .gateway
-            .entrance(visitor, ("demo", &state), "//evil.example")
+            .entrance(visitor, PageInBrowser { label: "demo", state: &state }, "//evil.example")
             .unwrap();
         way.expose()
             .strip_prefix("https://demo.pages.example")

@@ -17,7 +17,9 @@ use wharf_domain::secret::SecretText;
 use wharf_pages::directory::{
     Answered, Directory, NoVisitor, Page, PageState, Right, Upstream, UpstreamAddress, Visitor,
 };
-use wharf_pages::{AcceptedConnection, Addresses, Gateway, GatewaySettings, PageLimits};
+use wharf_pages::{
+    AcceptedConnection, Addresses, Gateway, GatewaySettings, PageInBrowser, PageLimits,
+};
 
 /// The domain of the pages.
 pub const DOMAIN: &str = "pages.example";
@@ -209,7 +211,7 @@ impl Running {
         let visitor = Visitor::Session(session.to_owned());
         let way = self
             .gateway
-            .entrance(visitor, ("demo", STATE), "/lab")
+            .entrance(visitor, PageInBrowser { label: "demo", state: STATE }, "/lab")
             .unwrap();
         let path = way.expose().strip_prefix(ORIGIN).unwrap();
         let enter = format!("cookie: __Host-wharf-enter={STATE}");

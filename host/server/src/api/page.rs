@@ -5,7 +5,7 @@ use crate::schema::Body;
 use serde_json::json;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_ground::caller::Caller;
-use wharf_pages::Gateway;
+use wharf_pages::{Gateway, PageInBrowser};
 use wharf_pages::directory::{Directory, Visitor};
 
 /// No page has the label, or the caller may not see it.
@@ -46,7 +46,11 @@ pub async fn enter(
             format!("{}{to}", url.ok_or(NONE)?)
         }
         None => {
-            let url = gateway.entrance(visitor, (&host, &state), &to);
+            let at = PageInBrowser {
+                label: &host,
+                state: &state,
+            };
+            let url = gateway.entrance(visitor, at, &to);
             url.ok_or(Error::Overloaded)?.expose().to_owned()
         }
     };

@@ -1,4 +1,4 @@
-//! Bytes, requests and streams that the server holds for others: a bound in all, and a share for each party,
+//! Bytes, requests and streams that the server holds for others: a bound in all, and a share for each owner,
 //! so that none takes the share of another.
 
 use super::access_log::Entry;
@@ -16,7 +16,7 @@ const USER: u64 = 8;
 const STRANGERS: u64 = 4;
 const NETWORK: u64 = 64;
 
-/// The party that something is held for.
+/// The owner that something is held for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum BudgetOwner {
     User(UserId),
@@ -25,7 +25,7 @@ pub(super) enum BudgetOwner {
 }
 
 impl BudgetOwner {
-    /// The party of a request with these extensions.
+    /// The owner of a request with these extensions.
     pub(super) fn of(extensions: &Extensions) -> Self {
         let user = extensions.get::<Entry>().and_then(|entry| entry.user.get());
         Self::new(user.copied(), client(extensions))
@@ -44,7 +44,7 @@ impl BudgetOwner {
 /// The bounds of a [`Budget`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BudgetBounds {
-    /// The bound of all parties together.
+    /// The bound of all owners together.
     pub(super) all: u64,
     /// The bound of one user.
     pub(super) user: u64,
@@ -73,7 +73,7 @@ impl BudgetBounds {
     }
 }
 
-/// A bound on one kind of thing that the server holds for parties, and the share of each.
+/// A bound on one kind of thing that the server holds for owners, and the share of each.
 #[derive(Debug)]
 pub(super) struct Budget {
     bounds: BudgetBounds,
@@ -84,7 +84,7 @@ pub(super) struct Budget {
 struct Held {
     all: u64,
     networks: u64,
-    parties: HashMap<BudgetOwner, u64>,
+    owners: HashMap<BudgetOwner, u64>,
 }
 
 impl Budget {
@@ -95,65 +95,65 @@ impl Budget {
         })
     }
 
-    /// Whether a party has its share, or nothing is left.
-    pub(super) fn is_full(&self, party: BudgetOwner) -> bool {
-        self.held.lock().is_full(party, &self.bounds)
+    /// Whether an owner has its share, or nothing is left.
+    pub(super) fn is_full(&self, owner: BudgetOwner) -> bool {
+        self.held.lock().is_full(owner, &self.bounds)
     }
 
-    /// Whether nothing is left for any party.
+    /// Whether nothing is left for any owner.
     pub(super) fn is_spent(&self) -> bool {
         self.held.lock().all >= self.bounds.all
     }
 
-    /// Holds an amount for a party; none if its share is full. The last amount of a share may exceed it,
+    /// Holds an amount for an owner; none if its share is full. The last amount of a share may exceed it,
     /// so that a response can be larger than the share.
-    pub(super) fn hold(self: &Arc<Self>, party: BudgetOwner, amount: u64) -> Option<Hold> {
-        let mut hold = self.holding(party, 0);
+    pub(super) fn hold(self: &Arc<Self>, owner: BudgetOwner, amount: u64) -> Option<Hold> {
+        let mut hold = self.holding(owner, 0);
         hold.grow(amount).then_some(hold)
     }
 
-    /// Holds an amount for a refusal, for which a party has an eighth more than its share; none if that is
-    /// full too. Other parties cannot use it up.
-    pub(super) fn hold_refusal(self: &Arc<Self>, party: BudgetOwner, amount: u64) -> Option<Hold> {
+    /// Holds an amount for a refusal, for which an owner has an eighth more than its share; none if that is
+    /// full too. Other owners cannot use it up.
+    pub(super) fn hold_refusal(self: &Arc<Self>, owner: BudgetOwner, amount: u64) -> Option<Hold> {
         let mut held = self.held.lock();
-        if held.share_is_full(party, &self.bounds, |share| share.saturating_add(share / 8)) {
+        if held.share_is_full(owner, &self.bounds, |share| share.saturating_add(share / 8)) {
             return None;
         }
-        held.change(party, |held| held.saturating_add(amount));
-        Some(self.holding(party, amount))
+        held.change(owner, |held| held.saturating_add(amount));
+        Some(self.holding(owner, amount))
     }
 
-    /// Holds an amount for a party even if its share is full.
-    pub(super) fn hold_anyway(self: &Arc<Self>, party: BudgetOwner, amount: u64) -> Hold {
+    /// Holds an amount for an owner even if its share is full.
+    pub(super) fn hold_anyway(self: &Arc<Self>, owner: BudgetOwner, amount: u64) -> Hold {
         self.held
             .lock()
-            .change(party, |held| held.saturating_add(amount));
-        self.holding(party, amount)
+            .change(owner, |held| held.saturating_add(amount));
+        self.holding(owner, amount)
     }
 
     /// The owner of an amount that is counted.
-    fn holding(self: &Arc<Self>, party: BudgetOwner, amount: u64) -> Hold {
+    fn holding(self: &Arc<Self>, owner: BudgetOwner, amount: u64) -> Hold {
         Hold {
             budget: Arc::clone(self),
-            party,
+            owner,
             amount,
         }
     }
 }
 
 impl Held {
-    fn is_full(&self, party: BudgetOwner, bounds: &BudgetBounds) -> bool {
-        self.share_is_full(party, bounds, |share| share) || self.all >= bounds.all
+    fn is_full(&self, owner: BudgetOwner, bounds: &BudgetBounds) -> bool {
+        self.share_is_full(owner, bounds, |share| share) || self.all >= bounds.all
     }
 
     fn share_is_full(
         &self,
-        party: BudgetOwner,
+        owner: BudgetOwner,
         bounds: &BudgetBounds,
         of: impl Fn(u64) -> u64,
     ) -> bool {
-        let own = self.parties.get(&party).copied().unwrap_or_default();
-        match party {
+        let own = self.owners.get(&owner).copied().unwrap_or_default();
+        match owner {
             BudgetOwner::User(_) => own >= of(bounds.user),
             BudgetOwner::Network(_) => {
                 own >= of(bounds.network) || self.networks >= of(bounds.networks)
@@ -161,35 +161,35 @@ impl Held {
         }
     }
 
-    fn change(&mut self, party: BudgetOwner, change: impl Fn(u64) -> u64) {
+    fn change(&mut self, owner: BudgetOwner, change: impl Fn(u64) -> u64) {
         self.all = change(self.all);
-        if matches!(party, BudgetOwner::Network(_)) {
+        if matches!(owner, BudgetOwner::Network(_)) {
             self.networks = change(self.networks);
         }
-        let own = self.parties.entry(party).or_default();
+        let own = self.owners.entry(owner).or_default();
         *own = change(*own);
         if *own == 0 {
-            self.parties.remove(&party);
+            self.owners.remove(&owner);
         }
     }
 }
 
-/// An amount that is held for a party until this is dropped.
+/// An amount that is held for an owner until this is dropped.
 #[derive(Debug)]
 pub(super) struct Hold {
     budget: Arc<Budget>,
-    party: BudgetOwner,
+    owner: BudgetOwner,
     amount: u64,
 }
 
 impl Hold {
-    /// Holds a further amount; false if the share of the party is full.
+    /// Holds a further amount; false if the share of the owner is full.
     pub(super) fn grow(&mut self, amount: u64) -> bool {
         let mut held = self.budget.held.lock();
-        if held.is_full(self.party, &self.budget.bounds) {
+        if held.is_full(self.owner, &self.budget.bounds) {
             return false;
         }
-        held.change(self.party, |held| held.saturating_add(amount));
+        held.change(self.owner, |held| held.saturating_add(amount));
         self.amount = self.amount.saturating_add(amount);
         true
     }
@@ -199,7 +199,7 @@ impl Drop for Hold {
     fn drop(&mut self) {
         let amount = self.amount;
         let mut held = self.budget.held.lock();
-        held.change(self.party, |held| held.saturating_sub(amount));
+        held.change(self.owner, |held| held.saturating_sub(amount));
     }
 }
 
@@ -248,6 +248,6 @@ mod tests {
         assert!(memory.hold(other, 1).is_none() && memory.hold_refusal(other, 1).is_some());
         drop((strangers, users));
         let held = memory.held.lock();
-        assert_eq!((held.all, held.networks, held.parties.len()), (0, 0, 0));
+        assert_eq!((held.all, held.networks, held.owners.len()), (0, 0, 0));
     }
 }

@@ -44,7 +44,7 @@ impl RequestClient {
         network(self.address)
     }
 
-    /// The wider network of the client, which budgets of memory count: an IPv6 /48, of which one party may
+    /// The wider network of the client, which budgets of memory count: an IPv6 /48, of which one client may
     /// have all /64 networks.
     pub(super) fn site(self) -> IpAddr {
         match self.network() {

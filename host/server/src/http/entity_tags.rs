@@ -1,4 +1,5 @@
-//! The entity tags of `If-Match` and `If-None-Match`, and their comparison.
+//! The entity tags of `If-Match` and `If-None-Match`, and their comparison. The types of the crate `headers` drop an
+//! invalid tag, which is a 400 here.
 
 use http::{HeaderMap, HeaderName};
 

@@ -110,8 +110,8 @@ impl FromRequest<Arc<Interface>> for Json {
         } else {
             body::MAX_BYTES
         };
-        let party = BudgetOwner::of(request.extensions());
-        let begun = state.bodies.hold(party, WAITING + head_bytes(&request));
+        let owner = BudgetOwner::of(request.extensions());
+        let begun = state.bodies.hold(owner, WAITING + head_bytes(&request));
         let mut hold = begun.ok_or(HttpError::Busy)?;
         let body = request.into_body();
         let body = body::read(body, most, BODY_TIMEOUT, |bytes| hold.grow(bytes)).await?;
@@ -149,11 +149,11 @@ where
             tags(request.headers(), IF_MATCH)?.and_then(Tags::strong)
         };
         let condition = tags.map(|tags| tag::condition(tags, Sight::of(caller.scopes)));
-        let party = BudgetOwner::User(caller.user);
+        let owner = BudgetOwner::User(caller.user);
         let connection = own_connection(request.extensions());
         // Responses that another key has left unread must not delay the end of something.
         let ends = ends_something(&request);
-        let is_full = || !ends && state.unsent.is_full(party, connection.as_deref());
+        let is_full = || !ends && state.unsent.is_full(owner, connection.as_deref());
         if is_full() {
             return Err(HttpError::Busy);
         }

@@ -32,7 +32,7 @@ pub(super) struct Streamed;
 /// The part of the bound for one connection, a quarter of the share of a user.
 const CONNECTION: u64 = 32;
 
-/// A connection with fewer unsent bytes gets a response even if the share of its party is full.
+/// A connection with fewer unsent bytes gets a response even if the share of its owner is full.
 const FEW: u64 = 16 * 1024;
 
 /// The memory in bytes of a response without its body.
@@ -54,11 +54,11 @@ impl Unsent {
         })
     }
 
-    /// Whether a party has to read before further requests are served, on all its connections or on
+    /// Whether an owner has to read before further requests are served, on all its connections or on
     /// this one.
-    pub(super) fn is_full(&self, party: BudgetOwner, connection: Option<&Activity>) -> bool {
+    pub(super) fn is_full(&self, owner: BudgetOwner, connection: Option<&Activity>) -> bool {
         connection.is_some_and(|connection| self.is_full_on(connection))
-            || self.memory.is_full(party)
+            || self.memory.is_full(owner)
     }
 
     fn is_full_on(&self, connection: &Activity) -> bool {
@@ -91,7 +91,7 @@ impl RequestFacts {
     }
 }
 
-/// The share of a party is full, with its part for refusals. The stream or the connection ends without a
+/// The share of an owner is full, with its part for refusals. The stream or the connection ends without a
 /// response, since each would need memory.
 #[derive(Debug, thiserror::Error)]
 #[error("the client does not read its responses")]
@@ -170,11 +170,11 @@ impl UnsentBody {
         unsent: &Arc<Unsent>,
     ) -> Result<http::Response<Self>, Unread> {
         let user = response.extensions().get::<UserId>().copied();
-        let party = BudgetOwner::new(user, asked.client);
+        let owner = BudgetOwner::new(user, asked.client);
         let is_success = response.status().is_success();
         let is_done = is_success && !asked.is_safe;
         let is_read = user.is_some() && is_success && !is_done;
-        if is_read && unsent.is_full(party, asked.own.as_deref()) {
+        if is_read && unsent.is_full(owner, asked.own.as_deref()) {
             let id = response.headers_mut().remove(X_REQUEST_ID);
             response = HttpError::Busy.into_response();
             if let Some(id) = id {
@@ -189,9 +189,9 @@ impl UnsentBody {
             None => RESPONSE.saturating_add(response.body().size_hint().lower()),
         };
         let held = if is_done || activity.unsent.load(Ordering::Relaxed) < FEW {
-            unsent.memory.hold_anyway(party, bytes)
+            unsent.memory.hold_anyway(owner, bytes)
         } else {
-            unsent.memory.hold_refusal(party, bytes).ok_or(Unread)?
+            unsent.memory.hold_refusal(owner, bytes).ok_or(Unread)?
         };
         let sending = Sending {
             activity: Arc::clone(activity),
@@ -199,7 +199,7 @@ impl UnsentBody {
             _counted: Count::new(held, activity, bytes),
         };
         let streamed = response.extensions().get::<Streamed>();
-        let streamed = streamed.map(|Streamed| (Arc::clone(unsent), party));
+        let streamed = streamed.map(|Streamed| (Arc::clone(unsent), owner));
         Ok(Self::wrap(response, activity, Some(sending), streamed))
     }
 
@@ -241,8 +241,8 @@ impl hyper::body::Body for UnsentBody {
                         bytes,
                         // A body that is not streamed is one frame.
                         _sending: this.sending.take_if(|_| streamed.is_none()),
-                        _counted: streamed.map(|(unsent, party)| {
-                            let held = unsent.memory.hold_anyway(*party, length);
+                        _counted: streamed.map(|(unsent, owner)| {
+                            let held = unsent.memory.hold_anyway(*owner, length);
                             Count::new(held, &this.activity, length)
                         }),
                     });

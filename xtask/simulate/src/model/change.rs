@@ -1,7 +1,7 @@
 //! The reasons for which the rows of an instance may change.
 
 use super::{Ask, Known, Look, Model, Wrong, check, failed};
-use crate::world::{BOOTED, Life, MachineKey, Truth};
+use crate::world::{BOOTED, MachineState, MachineKey, Truth};
 use wharf_db::Read as _;
 use wharf_domain::capacity::Claim;
 use wharf_domain::driver::PluginError;
@@ -251,11 +251,11 @@ impl Model {
             EventKind::Died(why) => !is_accepted || why != ACCEPTED_WITHOUT,
             _ => false,
         });
-        let is_of_node = Life::Stopped(Some(BOOTED.to_owned()));
+        let is_of_node = MachineState::Stopped(Some(BOOTED.to_owned()));
         let booted = |truth: &mut Truth<'_>| {
             truth
                 .machines_of(id)
-                .any(|(_, _, machine)| machine.life == is_of_node)
+                .any(|(_, _, machine)| machine.state == is_of_node)
         };
         check(!died || !look.world.truth(booted), || {
             "it counts as dead, and its node has booted".to_owned()

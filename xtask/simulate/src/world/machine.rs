@@ -23,7 +23,7 @@ pub fn key(tag: Tag) -> MachineKey {
 
 /// The state of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Life {
+pub enum MachineState {
     /// It has its content, and has never been started.
     Filled,
     /// It runs, and is ready from this moment on.
@@ -42,7 +42,7 @@ pub struct Machine {
     pub gpus: Vec<String>,
     pub wan_ports: Vec<u16>,
     pub mounts: Vec<Mount>,
-    pub life: Life,
+    pub state: MachineState,
     pub disk: Disk,
     /// The snapshot that its disk was made from.
     pub source: Option<SnapshotId>,
@@ -61,7 +61,7 @@ impl Machine {
             gpus: spec.gpu_devices.clone(),
             wan_ports: target.wan_ports.clone(),
             mounts: target.volumes.clone(),
-            life: Life::Runs(ready_at),
+            state: MachineState::Runs(ready_at),
             disk: Disk::new(),
             source: spec.source.map(|source| source.snapshot),
             restoring: None,
@@ -69,15 +69,15 @@ impl Machine {
     }
 
     pub fn runs(&self) -> bool {
-        matches!(self.life, Life::Runs(_))
+        matches!(self.state, MachineState::Runs(_))
     }
 
     fn phase(&self, now: Moment) -> Phase {
-        match &self.life {
-            Life::Filled => Phase::Creating,
-            Life::Runs(ready_at) if now < *ready_at => Phase::Booting,
-            Life::Runs(_) => Phase::Ready,
-            Life::Stopped(why) => Phase::Stopped(why.clone()),
+        match &self.state {
+            MachineState::Filled => Phase::Creating,
+            MachineState::Runs(ready_at) if now < *ready_at => Phase::Booting,
+            MachineState::Runs(_) => Phase::Ready,
+            MachineState::Stopped(why) => Phase::Stopped(why.clone()),
         }
     }
 
@@ -184,7 +184,7 @@ impl Store {
             Some(machine) if !machine.is_as(spec) => {
                 return Err(PluginError::Conflict("another specification".to_owned()));
             }
-            Some(machine) if machine.life == Life::Filled => {
+            Some(machine) if machine.state == MachineState::Filled => {
                 return self.start(&spec.target, taken, now);
             }
             Some(_) => {}
@@ -216,7 +216,7 @@ impl Store {
             let mut started = Machine {
                 size: target.size,
                 wan_ports: target.wan_ports.clone(),
-                life: Life::Runs(now + BOOT),
+                state: MachineState::Runs(now + BOOT),
                 ..machine.clone()
             };
             started.disk.push((of.0, now));
@@ -229,7 +229,7 @@ impl Store {
 
     pub fn stop(&mut self, of: MachineKey, why: Option<&str>) {
         if let Some(machine) = self.machines.get_mut(&of).filter(|machine| machine.runs()) {
-            machine.life = Life::Stopped(why.map(str::to_owned));
+            machine.state = MachineState::Stopped(why.map(str::to_owned));
         }
     }
 
@@ -254,7 +254,7 @@ impl Store {
     /// Makes a machine with the content of a backup. `ensure` starts it.
     pub fn fill(&mut self, spec: &Spec, disk: &Disk, taken: &[Unique]) -> Result<(), PluginError> {
         let machine = Machine {
-            life: Life::Filled,
+            state: MachineState::Filled,
             disk: disk.clone(),
             ..Machine::new(spec, Moment::ZERO)
         };
@@ -273,7 +273,7 @@ impl Store {
     ) -> Result<(), PluginError> {
         let machine = Machine {
             size: from.size,
-            life: from.life.clone(),
+            state: from.state.clone(),
             disk: from.disk.clone(),
             restoring: from.restoring,
             ..Machine::new(spec, Moment::ZERO)

@@ -1,7 +1,7 @@
 //! The snapshots of one store of an engine. They share the disk of their machine, and go with it.
 
 use super::Answer;
-use super::machine::{BOOT, Life, MachineKey, Moment, Store, key};
+use super::machine::{BOOT, MachineState, MachineKey, Moment, Store, key};
 use wharf_domain::driver::{
     CompleteSnapshot, ObservedSnapshot, Phase, PluginError, SnapshotState, Spec, Tag,
 };
@@ -105,7 +105,7 @@ impl Store {
         match machine.restoring {
             Some((from, end)) if from == id && end <= now => {
                 (machine.disk, machine.restoring) = (disk, None);
-                machine.life = Life::Stopped(None);
+                machine.state = MachineState::Stopped(None);
                 Ok(Phase::Stopped(None))
             }
             Some((from, _)) if from == id => Ok(Phase::Growing("copying".to_owned())),
