@@ -24,11 +24,25 @@ const OPERATIONS: [&str; 9] = [
     "cut_power",
 ];
 
-/// An operation that makes a backup, and an instance from it. It takes too many calls for pairs.
-const BACKUP: &str = "restore_backup";
+/// Operations without pairs, each after those that precede it. The backup makes an instance, too.
+const ALONE: [(&[&str], &str); 8] = [
+    (&[UP], "restore_backup"),
+    (&[UP], "take_snapshot"),
+    (&[UP, "take_snapshot"], "clone_snapshot"),
+    (&[UP, "take_snapshot"], "delete_snapshot"),
+    (&[UP, "take_snapshot", "stop"], "restore_snapshot"),
+    (&[UP], "create_volume"),
+    (&[UP, "create_volume"], "attach_volume"),
+    (&[UP, "create_volume"], "delete_volume"),
+];
+
+/// The first operation of each script.
+const UP: &str = "create";
 
 /// The time of the first operation, at which the instance is up.
 const BEGIN: Duration = Duration::from_secs(20);
+/// The pause between those that precede it.
+const EARLIER: Duration = Duration::from_secs(6);
 /// The pause before a second operation, which meets the first one under way or done.
 const PAUSE: Duration = Duration::from_millis(300);
 /// The time after the first operation in which calls are struck.
@@ -62,8 +76,8 @@ pub fn run(
     say: impl Fn(&str) + Sync,
 ) -> Result<(usize, Vec<Broken>)> {
     let mut tries = Vec::new();
-    for operations in scripts(scope) {
-        let script = script(&operations)?;
+    for (before, operations) in scripts(scope) {
+        let script = script(before, &operations)?;
         let calm = run::script(SEED, &script, FaultPlan::Calm)?;
         let what = operations.join(", ");
         if let Some(why) = calm.failure {
@@ -117,15 +131,17 @@ pub fn run(
     Ok((tries.len(), broken.into_inner()))
 }
 
-/// The names of the operations of each script.
-fn scripts(scope: Scope) -> Vec<Vec<&'static str>> {
+/// The names of the operations of each script, and of those that precede them.
+fn scripts(scope: Scope) -> Vec<(&'static [&'static str], Vec<&'static str>)> {
     let single = OPERATIONS.iter().map(|one| vec![*one]);
     let pairs = OPERATIONS
         .iter()
         .flat_map(|one| OPERATIONS.iter().map(|two| vec![*one, *two]));
+    let alone = ALONE.iter().map(|(before, one)| (*before, vec![*one]));
+    let after_up = |operations| (&[UP][..], operations);
     match scope {
-        Scope::Quick => single.collect(),
-        Scope::All => single.chain(pairs).chain([vec![BACKUP]]).collect(),
+        Scope::Quick => single.map(after_up).collect(),
+        Scope::All => single.chain(pairs).map(after_up).chain(alone).collect(),
     }
 }
 
@@ -141,10 +157,19 @@ fn strikes(scope: Scope) -> Vec<(Option<Fault>, Option<CrashAt>)> {
     strikes
 }
 
-fn script(operations: &[&'static str]) -> Result<Script> {
-    let mut steps = vec![step(Duration::ZERO, "create")?];
-    let pauses = [BEGIN, PAUSE];
-    for (pause, operation) in pauses.into_iter().zip(operations) {
+fn script(before: &[&'static str], operations: &[&'static str]) -> Result<Script> {
+    let mut steps = Vec::new();
+    let mut left = BEGIN;
+    for operation in before {
+        let pause = if steps.is_empty() {
+            Duration::ZERO
+        } else {
+            EARLIER
+        };
+        left = left.saturating_sub(pause);
+        steps.push(step(pause, operation)?);
+    }
+    for (pause, operation) in [left, PAUSE].into_iter().zip(operations) {
         steps.push(step(pause, operation)?);
     }
     Ok(Script(steps))
