@@ -47,7 +47,18 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
             let image = format!("localhost/wharf-snapshot/{}:1", text(&snapshot["id"])?);
             let theirs = Theirs::of(&engine, &image)?;
             theirs.make_network()?;
-            let cloned = source.clones(&ours, &snapshot, &theirs, table);
+            let beside = || {
+                let begin = Instant::now();
+                theirs.one(0)?;
+                let took = begin.elapsed();
+                theirs.remove(0)?;
+                Ok(took)
+            };
+            let remove = |id: &str| ours.remove(id, DEADLINE);
+            let pairs = source.clones(&ours, &snapshot, LOCALHOST, remove, beside);
+            let cloned = pairs.and_then(|pairs| {
+                clones_row(table, "clone → SSH, of 1 GB", "dockerd", pairs)
+            });
             remove_network(&client)?;
             cloned
         });
@@ -71,9 +82,9 @@ fn on_incus(table: &mut Table) -> Result<()> {
         disposable: true,
         outside: None,
     })?;
-    let measured = ours_on(&cluster, dir.path()).and_then(|ours| {
+    let measured = ours_on(&cluster, dir.path()).and_then(|server| {
         let admin = cluster.first()?.admin();
-        let source = Source::fill(&ours, 20, SHARED, |_, fill| {
+        let source = Source::fill(&server, 20, SHARED, |_, fill| {
             let command = json!({ "command": ["sh", "-c", fill], "wait-for-websocket": false });
             let done = ask(
                 &admin,
@@ -87,7 +98,7 @@ fn on_incus(table: &mut Table) -> Result<()> {
         let name = only(&admin)?;
         let pairs = Pairs::measure(
             PAIRS,
-            || source.timed(&ours),
+            || source.timed(&server),
             || {
                 let begin = Instant::now();
                 let body = json!({ "name": "bench", "stateful": false });
@@ -123,7 +134,28 @@ fn on_incus(table: &mut Table) -> Result<()> {
             took,
             Target::AtMost(AT_ONCE),
         );
-        Ok(())
+        let host = cluster.first()?.address().to_string();
+        let snapshot = source.take(&server, "kept")?;
+        let remove = |id: &str| {
+            let begin = Instant::now();
+            server.send("DELETE", &format!("/api/instance/{id}/"), None)?;
+            while ask(&admin, "GET", &of_project(""), None)?.to_string().contains(id) {
+                ensure!(begin.elapsed() < DEADLINE, "the instance is not removed");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Ok(())
+        };
+        let beside = || {
+            let begin = Instant::now();
+            let created = Source::create(&server, source.disk_gib)?;
+            let instance = server.send("GET", &format!("/api/instance/{}/", created.id), None)?;
+            has_ssh(&instance, &host)?;
+            let took = begin.elapsed();
+            remove(&created.id)?;
+            Ok(took)
+        };
+        let pairs = source.clones(&server, &snapshot, &host, remove, beside)?;
+        clones_row(table, "clone → SSH on Incus, of 10 GB", "a plain create", pairs)
     });
     cluster.stop()?;
     measured
@@ -270,44 +302,45 @@ impl Source {
         Ok(())
     }
 
+    /// Pairs of a clone until it accepts SSH on this host, and of the baseline.
     fn clones(
         &self,
         ours: &Ours,
         snapshot: &Value,
-        theirs: &Theirs,
-        table: &mut Table,
-    ) -> Result<()> {
+        host: &str,
+        remove: impl Fn(&str) -> Result<()>,
+        beside: impl FnMut() -> Result<Duration>,
+    ) -> Result<Pairs<Duration>> {
         let path = format!("/api/snapshot/{}/clone/", text(&snapshot["id"])?);
         let wanted = json!({ "n_vcpus": 1, "mem_gib": 1, "disk_size_gib": self.disk_gib });
-        let pairs = Pairs::measure(
+        Pairs::measure(
             PAIRS,
             || {
                 let begin = Instant::now();
                 let clone = ours.send("POST", &path, Some(wanted.clone()))?;
                 let clone = ours.until("/api/instance/", &clone["uuid"], "running", DEADLINE)?;
-                let port = u16::try_from(clone["wan_ssh_port"].as_u64().context("no port")?)?;
-                ensure!(has_banner(LOCALHOST, port), "a clone without SSH runs");
+                has_ssh(&clone, host)?;
                 let took = begin.elapsed();
-                ours.remove(&text(&clone["uuid"])?, DEADLINE)?;
+                remove(&text(&clone["uuid"])?)?;
                 Ok(took)
             },
-            || {
-                let begin = Instant::now();
-                theirs.one(0)?;
-                let took = begin.elapsed();
-                theirs.remove(0)?;
-                Ok(took)
-            },
-        )?;
-        let (ours, theirs, ratio) = pairs.median(Duration::as_secs_f64)?;
-        table.row(
-            "clone → SSH, of 1 GB",
-            (seconds(*ours), format!("{}, dockerd", seconds(*theirs))),
-            ratio,
-            Target::AtMost(CLONE),
-        );
-        Ok(())
+            beside,
+        )
     }
+}
+
+fn clones_row(table: &mut Table, name: &str, by: &str, pairs: Pairs<Duration>) -> Result<()> {
+    let (ours, theirs, ratio) = pairs.median(Duration::as_secs_f64)?;
+    let figures = (seconds(*ours), format!("{}, {by}", seconds(*theirs)));
+    table.row(name, figures, ratio, Target::AtMost(CLONE));
+    Ok(())
+}
+
+/// Fails unless a running instance accepts SSH.
+fn has_ssh(instance: &Value, host: &str) -> Result<()> {
+    let port = u16::try_from(instance["wan_ssh_port"].as_u64().context("no port")?)?;
+    ensure!(has_banner(host, port), "{host}:{port} has no SSH");
+    Ok(())
 }
 
 pub fn seconds(time: Duration) -> String {
