@@ -139,6 +139,12 @@ impl EngineContext {
         done
     }
 
+    /// The free space of the engine's storage, MiB.
+    pub fn free_mib(&self) -> Result<u64> {
+        let free = rustix::fs::statvfs(self.store())?;
+        Ok((free.f_bavail * free.f_frsize) >> 20)
+    }
+
     /// Enables quotas of the engine's storage that are off.
     pub fn enable_quotas(&self) -> Result<()> {
         self.engine.enable_quotas()

@@ -119,7 +119,7 @@ pub fn on_an_empty_store(engine: &mut EngineContext) -> Result<()> {
     server.finish()
 }
 
-fn end(pid: &str) -> Result<()> {
+pub fn end(pid: &str) -> Result<()> {
     let status = Command::new("kill").args(["-9", pid]).status()?;
     ensure!(status.success(), "kill -9 {pid}");
     Ok(())
@@ -127,7 +127,7 @@ fn end(pid: &str) -> Result<()> {
 
 impl EngineContext {
     /// Returns the process id on the node of an instance's first process.
-    fn container_pid(&self, instance: &Value) -> Result<String> {
+    pub fn container_pid(&self, instance: &Value) -> Result<String> {
         let path = format!("/containers/wharf-{}/json", uuid(instance));
         let pid = self.ask("GET", &path, None)?["State"]["Pid"].as_u64();
         Ok(pid.filter(|pid| *pid > 1).context("no pid")?.to_string())

@@ -22,6 +22,7 @@ mod clock;
 mod console;
 mod context;
 mod crash;
+mod destroyed;
 mod engine_restart;
 mod gpus;
 mod grow;
@@ -96,11 +97,13 @@ const CORE: [&str; 16] = [
 ];
 
 /// Tests that a plain run leaves out.
-const WHOLE: [&str; 4] = [
+const WHOLE: [&str; 6] = [
     "data_survives_cycles_of_snapshots_restores_and_clones",
     "an_instance_with_a_volume_is_created_again_after_a_loss",
     "a_snapshot_without_room_in_the_storage_is_in_error",
     "an_instance_with_a_full_disk_is_restored",
+    "twenty_instances_of_a_destroyed_node_come_back",
+    "steps_of_volumes_and_snapshots_complete_after_kills_of_the_daemon",
 ];
 
 /// Tests for dockerd only: of the image of virtual machines, of other dockerds behind TLS, and of the bridges that
@@ -200,10 +203,11 @@ fn of_vms() -> Vec<Chain<EngineContext>> {
     }
 }
 
-/// A test of two more dockerds.
+/// Tests of two more dockerds.
 fn of_two_dockerds() -> Vec<Chain<EngineContext>> {
     chains! {
         ["an_instance_moves_between_engines_with_all_its_content" => moves::between_engines],
+        ["twenty_instances_of_a_destroyed_node_come_back" => destroyed::dockerd],
     }
 }
 

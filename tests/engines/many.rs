@@ -84,7 +84,7 @@ pub fn at_once(lab: &impl Lab, settings: &str) -> Result<BTreeSet<String>> {
     Ok(places)
 }
 
-fn side_by_side<T: Send>(many: u16, each: impl Fn(u16) -> Result<T> + Sync) -> Result<Vec<T>> {
+pub fn side_by_side<T: Send>(many: u16, each: impl Fn(u16) -> Result<T> + Sync) -> Result<Vec<T>> {
     std::thread::scope(|scope| {
         let each = &each;
         let threads: Vec<_> = (0..many).map(|n| scope.spawn(move || each(n))).collect();

@@ -150,12 +150,17 @@ impl IncusContext {
 
     /// The settings of such a server, after settings that precede nodes.
     pub fn settings_of(&self, members: &[usize], more: &str) -> String {
+        self.settings_with(members, Ports::take(), more)
+    }
+
+    /// Returns such settings with these ports.
+    pub fn settings_with(&self, members: &[usize], ports: Ports, more: &str) -> String {
         // Without another interval: a look at a member makes its daemon read all of its instances.
         let more = patient(more);
         let nodes = members.iter().map(|at| self.node(self.member(*at)));
         format!(
             "{more}{}{}",
-            Ports::take().settings(),
+            ports.settings(),
             nodes.collect::<String>()
         )
     }

@@ -4,9 +4,11 @@
 mod backups;
 mod check;
 pub mod context;
+mod destroyed;
 mod failures;
 mod ids;
 mod inside;
+mod kept_killed;
 mod moves;
 mod out_of_band;
 mod private_port;
@@ -74,8 +76,11 @@ fn alone() -> Vec<Chain<IncusContext>> {
         ["instances_survive_kills_of_a_members_daemon" => failures::killed_daemon],
         ["a_backup_and_a_restore_complete_after_kills_of_the_daemon" => backups::and_back],
         ["a_restore_completes_after_a_kill_of_the_daemon" => snapshots::killed_in_a_restore],
+        ["steps_of_volumes_and_snapshots_complete_after_kills_of_the_daemon" => kept_killed::in_each_step],
         ["a_member_that_is_cut_off_is_one_node_out_of_reach" => failures::cut_link],
         ["instances_go_on_while_the_cluster_has_no_quorum" => failures::no_quorum],
+        // The last one: a member is gone after it.
+        ["twenty_instances_of_a_destroyed_node_come_back" => destroyed::member],
     }
 }
 
@@ -86,6 +91,6 @@ pub fn suite(threads: usize) -> Suite<IncusContext> {
         start: Box::new(IncusContext::start),
         supervise: Box::new(IncusContext::supervise),
         stop: Box::new(IncusContext::stop),
-        parts: vec![(threads, crate::plain(waiting())), (1, alone())],
+        parts: vec![(threads, crate::plain(waiting())), (1, crate::plain(alone()))],
     }
 }

@@ -47,7 +47,8 @@ fn with_pauses<T>(
 ) -> Result<T> {
     let begin = Instant::now();
     loop {
-        if let Some(found) = poll()? {
+        let polled = poll().inspect_err(|_| crate::server::print_warnings());
+        if let Some(found) = polled? {
             return Ok(found);
         }
         let waited = begin.elapsed();

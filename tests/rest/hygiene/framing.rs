@@ -144,6 +144,16 @@ fn invalid_requests_are_refused() {
             format!("GET /{long} HTTP/1.1\r\nHost: x\r\n\r\n"),
             None,
         ),
+        (
+            "two hosts",
+            "GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n".to_owned(),
+            Some(400),
+        ),
+        (
+            "the URI of another host",
+            "GET http://y/healthz HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(),
+            Some(200),
+        ),
         ("HTTP/0.9", "GET /healthz\r\n\r\n".to_owned(), Some(400)),
         (
             "HTTP/3.0",

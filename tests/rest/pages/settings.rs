@@ -1,7 +1,8 @@
 //! The section `[pages]`: refused values, and the warnings of `wharf check`.
 
+use super::{DOMAIN, NAVIGATION, PAGES, get, page};
 use crate::check::checked;
-use crate::has;
+use crate::{free_port, has};
 use wharf_tests::{Authority, Ports, Server, simulated_node, wharf_binary};
 
 /// The output of `wharf check` for these settings.
@@ -159,5 +160,30 @@ fn a_check_warns_of_two_users_with_pages_over_plain_http() {
     assert!(!warns());
     server.user("bob@example.com").unwrap();
     assert!(warns());
+    server.finish().unwrap();
+}
+
+#[test]
+fn behind_a_proxy_pages_have_addresses_of_its_port_and_visitors_those_that_it_names() {
+    let port = free_port();
+    let pages = PAGES.replace(":0", &format!(":{port}"));
+    let top = format!(
+        "base_url = \"https://wharf.example\"\ntrusted_proxies = [\"127.0.0.1\"]\n{pages}{}{}",
+        Ports::take().settings(),
+        simulated_node("one", "")
+    );
+    let server = Server::start(&top).unwrap();
+    let ann = server.user("ann@example.com").unwrap();
+    let made = page(&ann, "marimo", "demo");
+    assert_eq!(made["webapp_url"], format!("https://demo.{DOMAIN}/"));
+    let visitor = format!("{NAVIGATION}X-Forwarded-For: 198.51.100.7, 192.0.2.9\r\n");
+    let asked = get(port, &format!("demo.{DOMAIN}"), "/", &visitor);
+    assert_eq!(asked.status, 303, "{asked:?}");
+    let to = asked.header("location").unwrap();
+    assert!(to.starts_with("https://wharf.example/"), "{to}");
+    let cookies = asked.header("set-cookie").unwrap();
+    assert!(cookies.contains("Secure"), "{cookies}");
+    // The proxy adds the last one, and a visitor may have sent the others.
+    has(server.log(), "client=192.0.2.9");
     server.finish().unwrap();
 }
