@@ -24,7 +24,8 @@ const PORTS: Ports = Ports {
 const DEADLINE: Duration = Duration::from_secs(1200);
 const WRITE: &str = "head -c 3M /dev/urandom > kept && \
     sudo sh -c 'uname -n > /etc/kept && chmod 640 /etc/kept && cp /etc/kept /srv' && sync";
-const HASHES: &str = "sudo sha256sum kept /etc/kept /srv/kept && sudo stat -c '%n %a %U %s' kept /etc/kept";
+const HASHES: &str =
+    "sudo sha256sum kept /etc/kept /srv/kept && sudo stat -c '%n %a %U %s' kept /etc/kept";
 
 /// A dockerd dies with all that it has.
 pub fn dockerd(context: &EngineContext) -> Result<()> {

@@ -158,11 +158,7 @@ impl IncusContext {
         // Without another interval: a look at a member makes its daemon read all of its instances.
         let more = patient(more);
         let nodes = members.iter().map(|at| self.node(self.member(*at)));
-        format!(
-            "{more}{}{}",
-            ports.settings(),
-            nodes.collect::<String>()
-        )
+        format!("{more}{}{}", ports.settings(), nodes.collect::<String>())
     }
 
     /// A node with a part of the bridge's addresses that no other node has.

@@ -91,6 +91,9 @@ pub fn suite(threads: usize) -> Suite<IncusContext> {
         start: Box::new(IncusContext::start),
         supervise: Box::new(IncusContext::supervise),
         stop: Box::new(IncusContext::stop),
-        parts: vec![(threads, crate::plain(waiting())), (1, crate::plain(alone()))],
+        parts: vec![
+            (threads, crate::plain(waiting())),
+            (1, crate::plain(alone())),
+        ],
     }
 }

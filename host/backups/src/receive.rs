@@ -76,7 +76,9 @@ impl ContentStore for Backups {
         if manifest.tar_bytes > most_bytes(disk_gib) {
             let gib = manifest.tar_bytes.div_ceil(GIB);
             return Err(ContentFailure {
-                words: format!("the backup has {gib} GiB, which a disk of {disk_gib} GiB never held"),
+                words: format!(
+                    "the backup has {gib} GiB, which a disk of {disk_gib} GiB never held"
+                ),
                 is_final: true,
             });
         }

@@ -215,7 +215,7 @@ impl CreateDraft {
 
 #[cfg(test)]
 mod tests {
-    use super::{CreateDraft, Field, DraftChoices};
+    use super::{CreateDraft, DraftChoices, Field};
     use crate::capacity::{CpuTier, Size};
     use crate::error::FieldErrors;
     use crate::flavor::{Flavor, WebAuth};

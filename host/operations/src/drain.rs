@@ -12,7 +12,7 @@ use wharf_domain::instance::{Instance, Intent};
 use wharf_ground::audit::record;
 use wharf_ground::users::USERS;
 use wharf_instances::moves::{
-    DRAINED, MoveTarget, MoveProspect, consents, is_drained, neighbours, place, prospect,
+    DRAINED, MoveProspect, MoveTarget, consents, is_drained, neighbours, place, prospect,
 };
 use wharf_instances::snapshots::is_bound;
 

@@ -6,7 +6,7 @@ use wharf_db::{MOVES, Read as _, Rows as _};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::Instance;
-use wharf_instances::moves::{MoveTarget, MoveProspect, consents, place, prospect};
+use wharf_instances::moves::{MoveProspect, MoveTarget, consents, place, prospect};
 use wharf_instances::snapshots::is_bound;
 use wharf_instances::volumes::has_mounts;
 use wharf_instances::{NodeState, Selector};

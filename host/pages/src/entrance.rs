@@ -82,7 +82,9 @@ impl Entrance {
         let state = cookie::named(headers, cookie::ENTER)
             .next()
             .unwrap_or_default();
-        let visitor = self.tickets.spend(&ticket, PageInBrowser { label, state }, Instant::now());
+        let visitor = self
+            .tickets
+            .spend(&ticket, PageInBrowser { label, state }, Instant::now());
         let cookies = visitor.and_then(|visitor| {
             let ends_at = now().saturating_add(VISIT);
             let value = self.cookies.seal(label, &visitor, ends_at)?;
@@ -132,8 +134,8 @@ fn return_path(to: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use crate::ticket::PageInBrowser;
     use super::{Addresses, Answer, Cookies, Entrance, Tickets, Visitor, return_path};
+    use crate::ticket::PageInBrowser;
     use http::header::{COOKIE, HeaderMap, HeaderValue};
     use std::time::Instant;
 
@@ -192,9 +194,14 @@ mod tests {
         assert!(matches!(again, Some(Answer::Redirect { to, .. }) if to.contains(state)));
 
         let visitor = Visitor::Session("7".to_owned());
-        let issued = entrance
-            .tickets
-            .issue(visitor.clone(), PageInBrowser { label: "demo", state }, Instant::now());
+        let issued = entrance.tickets.issue(
+            visitor.clone(),
+            PageInBrowser {
+                label: "demo",
+                state,
+            },
+            Instant::now(),
+        );
         let url = entrance.url(&addresses, "demo", &issued.unwrap(), "/lab?x=1");
         let path = url
             .expose()

@@ -80,12 +80,7 @@ impl Tickets {
     }
 
     /// Spends a ticket. It is spent also if it was made for another label or browser.
-    pub(crate) fn spend(
-        &self,
-        text: &str,
-        at: PageInBrowser<'_>,
-        now: Instant,
-    ) -> Option<Visitor> {
+    pub(crate) fn spend(&self, text: &str, at: PageInBrowser<'_>, now: Instant) -> Option<Visitor> {
         let ticket = self.unspent.lock().remove(text)?;
         let equal = ticket.state.as_bytes().ct_eq(at.state.as_bytes());
         let right = now < ticket.ends_at && ticket.label == at.label && bool::from(equal);

@@ -2,7 +2,7 @@
 //! instances may move, so that it continues after a crash.
 
 use crate::App;
-use crate::moves::{MoveTarget, MoveProspect, consents, drained, prospect};
+use crate::moves::{MoveProspect, MoveTarget, consents, drained, prospect};
 use crate::snapshots::is_bound;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -69,7 +69,14 @@ async fn a_ticket_opens_one_page_in_one_browser_once() {
         let visitor = Visitor::Session("owner".to_owned());
         let way = running
             .gateway
-            .entrance(visitor, PageInBrowser { label: "demo", state: &state }, "//evil.example")
+            .entrance(
+                visitor,
+                PageInBrowser {
+                    label: "demo",
+                    state: &state,
+                },
+                "//evil.example",
+            )
             .unwrap();
         way.expose()
             .strip_prefix("https://demo.pages.example")

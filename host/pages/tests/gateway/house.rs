@@ -211,7 +211,14 @@ impl Running {
         let visitor = Visitor::Session(session.to_owned());
         let way = self
             .gateway
-            .entrance(visitor, PageInBrowser { label: "demo", state: STATE }, "/lab")
+            .entrance(
+                visitor,
+                PageInBrowser {
+                    label: "demo",
+                    state: STATE,
+                },
+                "/lab",
+            )
             .unwrap();
         let path = way.expose().strip_prefix(ORIGIN).unwrap();
         let enter = format!("cookie: __Host-wharf-enter={STATE}");

@@ -4,7 +4,7 @@ use super::{Api, EndpointReply, Sight, public_key, s3_url, wire};
 use crate::schema::{Body, CheckedBody, Schemas};
 use serde_json::Value;
 use wharf_domain::capacity::CpuTier;
-use wharf_domain::draft::{CreateDraft, Field, DraftChoices, S3_FIELDS};
+use wharf_domain::draft::{CreateDraft, DraftChoices, Field, S3_FIELDS};
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::instance::{Instance, ResourceType};
 use wharf_domain::name::Name;

@@ -5,8 +5,8 @@ use crate::schema::Body;
 use serde_json::json;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_ground::caller::Caller;
-use wharf_pages::{Gateway, PageInBrowser};
 use wharf_pages::directory::{Directory, Visitor};
+use wharf_pages::{Gateway, PageInBrowser};
 
 /// No page has the label, or the caller may not see it.
 const NONE: Error = Error::Missing("Page");

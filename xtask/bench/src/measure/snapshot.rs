@@ -56,9 +56,8 @@ pub fn run(options: &Options, table: &mut Table) -> Result<()> {
             };
             let remove = |id: &str| ours.remove(id, DEADLINE);
             let pairs = source.clones(&ours, &snapshot, LOCALHOST, remove, beside);
-            let cloned = pairs.and_then(|pairs| {
-                clones_row(table, "clone → SSH, of 1 GB", "dockerd", pairs)
-            });
+            let cloned =
+                pairs.and_then(|pairs| clones_row(table, "clone → SSH, of 1 GB", "dockerd", pairs));
             remove_network(&client)?;
             cloned
         });
@@ -139,7 +138,10 @@ fn on_incus(table: &mut Table) -> Result<()> {
         let remove = |id: &str| {
             let begin = Instant::now();
             server.send("DELETE", &format!("/api/instance/{id}/"), None)?;
-            while ask(&admin, "GET", &of_project(""), None)?.to_string().contains(id) {
+            while ask(&admin, "GET", &of_project(""), None)?
+                .to_string()
+                .contains(id)
+            {
                 ensure!(begin.elapsed() < DEADLINE, "the instance is not removed");
                 std::thread::sleep(Duration::from_millis(20));
             }
@@ -155,7 +157,12 @@ fn on_incus(table: &mut Table) -> Result<()> {
             Ok(took)
         };
         let pairs = source.clones(&server, &snapshot, &host, remove, beside)?;
-        clones_row(table, "clone → SSH on Incus, of 10 GB", "a plain create", pairs)
+        clones_row(
+            table,
+            "clone → SSH on Incus, of 10 GB",
+            "a plain create",
+            pairs,
+        )
     });
     cluster.stop()?;
     measured

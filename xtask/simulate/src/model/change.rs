@@ -1,7 +1,7 @@
 //! The reasons for which the rows of an instance may change.
 
 use super::{Ask, Known, Look, Model, Wrong, check, failed};
-use crate::world::{BOOTED, MachineState, MachineKey, Truth};
+use crate::world::{BOOTED, MachineKey, MachineState, Truth};
 use wharf_db::Read as _;
 use wharf_domain::capacity::Claim;
 use wharf_domain::driver::PluginError;

@@ -18,7 +18,7 @@ pub use bucket::SimReach;
 pub use driver::WorldDriver;
 pub use fault::{CALL_BOUND, CrashAt, Fault, FaultPlan, LATE, VERY_LATE};
 use machine::Store;
-pub use machine::{MachineState, Machine, MachineKey, Moment, Unique, key};
+pub use machine::{Machine, MachineKey, MachineState, Moment, Unique, key};
 pub use node::{BOOTED, Node, NodeSetup};
 pub use request::{Answer, Request};
 pub use snapshot::{Disk, StoredSnapshot};

@@ -1,7 +1,7 @@
 //! The snapshots of one store of an engine. They share the disk of their machine, and go with it.
 
 use super::Answer;
-use super::machine::{BOOT, MachineState, MachineKey, Moment, Store, key};
+use super::machine::{BOOT, MachineKey, MachineState, Moment, Store, key};
 use wharf_domain::driver::{
     CompleteSnapshot, ObservedSnapshot, Phase, PluginError, SnapshotState, Spec, Tag,
 };
