@@ -106,19 +106,29 @@ const NAVIGATION: &str =
 
 /// Opens a connection to the gateway, and sends a request for a host.
 fn ask(port: u16, host: &str, path: &str, headers: &str) -> TcpStream {
+    ask_for(port, &format!("{host}:{port}"), path, headers)
+}
+
+/// Does so for an authority of another port, as a proxy does.
+fn ask_for(port: u16, authority: &str, path: &str, headers: &str) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let wait = Some(Duration::from_secs(10));
     stream.set_read_timeout(wait).unwrap();
     let request =
-        format!("GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n{headers}Connection: close\r\n\r\n");
+        format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\n{headers}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     stream
 }
 
 /// Sends a request for a host to the gateway, and reads the answer.
 fn get(port: u16, host: &str, path: &str, headers: &str) -> Reply {
+    answered(ask(port, host, path, headers))
+}
+
+/// Reads an answer to its end.
+fn answered(mut stream: TcpStream) -> Reply {
     let mut answer = Vec::new();
-    let _ = ask(port, host, path, headers).read_to_end(&mut answer);
+    let _ = stream.read_to_end(&mut answer);
     Reply::parse(&String::from_utf8_lossy(&answer))
 }
 

@@ -1,6 +1,6 @@
 //! The section `[pages]`: refused values, and the warnings of `wharf check`.
 
-use super::{DOMAIN, NAVIGATION, PAGES, get, page};
+use super::{DOMAIN, NAVIGATION, PAGES, answered, ask_for, page};
 use crate::check::checked;
 use crate::{free_port, has};
 use wharf_tests::{Authority, Ports, Server, simulated_node, wharf_binary};
@@ -177,7 +177,7 @@ fn behind_a_proxy_pages_have_addresses_of_its_port_and_visitors_those_that_it_na
     let made = page(&ann, "marimo", "demo");
     assert_eq!(made["webapp_url"], format!("https://demo.{DOMAIN}/"));
     let visitor = format!("{NAVIGATION}X-Forwarded-For: 198.51.100.7, 192.0.2.9\r\n");
-    let asked = get(port, &format!("demo.{DOMAIN}"), "/", &visitor);
+    let asked = answered(ask_for(port, &format!("demo.{DOMAIN}"), "/", &visitor));
     assert_eq!(asked.status, 303, "{asked:?}");
     let to = asked.header("location").unwrap();
     assert!(to.starts_with("https://wharf.example/"), "{to}");
