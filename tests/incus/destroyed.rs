@@ -37,6 +37,9 @@ pub fn member(context: &IncusContext) -> Result<()> {
             let removed = member.inside("sh").args(["-c", &all]).status()?;
             ensure!(removed.success(), "{all}");
         }
-        rest()
+        rest()?;
+        // All members take part in the deletion of the images with the content.
+        let gone = format!("/1.0/cluster/members/{doomed}?force=1");
+        context.ask("DELETE", &gone, None).map(drop)
     })
 }
