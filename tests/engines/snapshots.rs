@@ -44,7 +44,7 @@ fn begun(api: &Api, instance: &Value, name: &str) -> Result<Value> {
     send(api, &path, &json!({ "name": name }))
 }
 
-pub fn ready(api: &Api, snapshot: &Value) -> Result<Value> {
+fn ready(api: &Api, snapshot: &Value) -> Result<Value> {
     until("the snapshot is ready", || {
         let now = one(api, snapshot)?;
         ensure!(now["state"] != "error", "{now}");
@@ -71,7 +71,7 @@ pub fn made(api: &Api, snapshot: &Value) -> Result<Value> {
 }
 
 /// Requests an instance from a snapshot.
-pub fn requested(api: &Api, snapshot: &Value) -> Result<Value> {
+fn requested(api: &Api, snapshot: &Value) -> Result<Value> {
     let mut body = small("container");
     let fields = body.as_object_mut().context("no object")?;
     fields.retain(|name, _| !["flavor", "resource_type"].contains(&name.as_str()));
