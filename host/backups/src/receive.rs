@@ -22,8 +22,8 @@ const GIB: u64 = 1 << 30;
 /// The room for the files of an image, which the size of a disk does not count on every engine, GiB.
 const IMAGE_GIB: u64 = 16;
 
-/// The most bytes of the content of a disk. Engines may store it in full before they compare it with the size, and the
-/// owner of a bucket can make a small object of a large content. Entries of small files are larger than they are on the disk.
+/// The most bytes of the content of a disk. The owner of a bucket can make a small object of a large content, which
+/// engines may store in full before they compare it with the size. Small files are larger in an archive than on a disk.
 fn most_bytes(disk_gib: u32) -> u64 {
     (2 * u64::from(disk_gib) + IMAGE_GIB) * GIB
 }

@@ -107,8 +107,8 @@ impl Gateway {
         }
     }
 
-    /// Returns an address that lets a visitor in to a page in a browser. It goes on to a path of the page. It works once and for a short time. There is none if a visitor has asked
-    /// for too many.
+    /// Returns an address that lets a visitor in to a page in a browser. It goes on to a path of the page, and works
+    /// once and for a short time. There is none if a visitor has asked for too many.
     pub fn entrance(
         &self,
         visitor: Visitor,

@@ -47,7 +47,7 @@ struct Ticket {
 pub struct PageInBrowser<'a> {
     /// The label of the page.
     pub label: &'a str,
-    /// What a cookie of the page's origin and the address of the entrance have in common.
+    /// Random text that binds the ticket to the browser: a cookie of the page has it too.
     pub state: &'a str,
 }
 

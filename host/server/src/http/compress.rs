@@ -1,5 +1,5 @@
-//! Compression, and a bounded number of threads for work that computes for long. The layer of `tower-http` would compress
-//! an answer at each request, and these answers are kept in their compressed form.
+//! Compression, and a bounded number of threads for work that computes for long. The layer of `tower-http` would
+//! compress an answer at each request, and these answers are kept in their compressed form.
 
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
