@@ -97,12 +97,13 @@ const CORE: [&str; 16] = [
 ];
 
 /// Tests that a plain run leaves out.
-const WHOLE: [&str; 5] = [
+const WHOLE: [&str; 6] = [
     "data_survives_cycles_of_snapshots_restores_and_clones",
     "an_instance_with_a_volume_is_created_again_after_a_loss",
     "a_snapshot_without_room_in_the_storage_is_in_error",
     "an_instance_with_a_full_disk_is_restored",
     "twenty_instances_of_a_destroyed_node_come_back",
+    "volumes_and_snapshots_complete_after_kills_of_the_daemon",
 ];
 
 /// Tests for dockerd only: of the image of virtual machines, of other dockerds behind TLS, and of the bridges that

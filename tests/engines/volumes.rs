@@ -108,8 +108,10 @@ pub fn sizes_and_content(lab: &impl Lab) -> Result<()> {
     inside(&one, "rm /data/full && echo kept > /data/kept && sync")?;
     let refused = api.raw("DELETE", "/api/volume/data/", None)?;
     ensure!(refused.status == 400, "{}", refused.body);
+    api.patch(uuid(&one), &json!({ "name": "another-name" }))?
+        .expect(200)?;
     let one = restarted(&api, &one)?;
-    ensure!(inside(&one, "cat /data/kept")? == "kept");
+    ensure!(inside(&one, "cat /data/kept && hostname")? == "kept\nanother-name");
     api.act(uuid(&one), "stop")?.expect(200)?;
     let refused = api.raw("DELETE", "/api/volume/data/", None)?;
     ensure!(refused.status == 400, "stopped: {}", refused.body);

@@ -8,6 +8,7 @@ mod destroyed;
 mod failures;
 mod ids;
 mod inside;
+mod kept_killed;
 mod moves;
 mod out_of_band;
 mod private_port;
@@ -75,6 +76,7 @@ fn alone() -> Vec<Chain<IncusContext>> {
         ["instances_survive_kills_of_a_members_daemon" => failures::killed_daemon],
         ["a_backup_and_a_restore_complete_after_kills_of_the_daemon" => backups::and_back],
         ["a_restore_completes_after_a_kill_of_the_daemon" => snapshots::killed_in_a_restore],
+        ["volumes_and_snapshots_complete_after_kills_of_the_daemon" => kept_killed::in_each_step],
         ["a_member_that_is_cut_off_is_one_node_out_of_reach" => failures::cut_link],
         ["instances_go_on_while_the_cluster_has_no_quorum" => failures::no_quorum],
         // The last one: a member is gone after it.
