@@ -137,7 +137,7 @@ fn on_incus_only_the_calls_volumes_are_attached() {
         "there is no argument",
     );
     change.answer_text("read", 200, "{}");
-    for request in ["create-volume", "delete-volume"] {
+    for request in ["create-volume", "complete-volume", "delete-volume"] {
         refused(change.send(request, &[]), "only for");
     }
     let reads = PromiseCall::incus("instance");

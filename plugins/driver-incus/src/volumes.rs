@@ -1,6 +1,7 @@
 //! Volumes: custom volumes of the pool, on the node's member. The engine holds their sizes, attaches and
 //! detaches them while an instance runs, and translates the ids of each instance.
 
+use crate::api::Reply;
 use crate::api::model::{Instance, Pool, Server};
 use crate::context::Context;
 use crate::found;
@@ -12,6 +13,8 @@ use wharf_guest::{During, Error, ObservedVolume, Target, Volume, VolumeReport, V
 const EXTENSION: &str = "storage_initial_owner";
 /// The names of the devices of volumes begin with it.
 const DEVICE: &str = "vol-";
+/// The key of a volume's configuration until the engine has made all of it.
+const INCOMPLETE: &str = "user.wharf.incomplete";
 /// The type of a device that takes the place of another one.
 const EMPTY: &str = "none";
 /// Delay while the engine is at work on the instance, ms.
@@ -39,6 +42,17 @@ pub fn make(ctx: &Context, volume: &Volume) -> Result<VolumeReport, Error> {
             let why = format!("volume {} exists with another size", volume.id);
             return Err(Error::Conflict(why));
         }
+        // No instance has had it.
+        Ok(found)
+            if found
+                .config
+                .get(INCOMPLETE)
+                .is_some_and(|set| !set.is_empty()) =>
+        {
+            log!(Warn, "volume {} is incomplete, and made again", volume.id);
+            removed(ctx.api.remove_volume()?)?;
+            return Err(Error::RetryLater(BUSY_AGAIN_MS));
+        }
         Ok(_) => {
             let state = ctx
                 .api
@@ -47,8 +61,7 @@ pub fn make(ctx: &Context, volume: &Volume) -> Result<VolumeReport, Error> {
             if state.usage.is_some() {
                 return Ok(settled(VolumeState::Ready));
             }
-            // An interrupted creation leaves this, and so does a pool that lacks quotas or its disks for a while.
-            // No answer tells them apart, so that the volume may have content.
+            // A pool that lacks quotas or its disks for a while leaves this, so that the volume may have content.
             let why = "the engine has the volume, and the pool shows no content of it".to_owned();
             log!(
                 Warn,
@@ -73,10 +86,14 @@ pub fn make(ctx: &Context, volume: &Volume) -> Result<VolumeReport, Error> {
         Ok(()) => {
             let state = ctx.api.volume_usage()?;
             let state = state.during("reading the new volume's usage")?;
-            match state.usage {
-                Some(_) => Ok(settled(VolumeState::Ready)),
-                None => Err(Error::RetryLater(BUSY_AGAIN_MS)),
+            if state.usage.is_none() {
+                let why = "the pool counts no content of the new volume".to_owned();
+                log!(Warn, "volume {}: {why}", volume.id);
+                return Ok(settled(VolumeState::Failed(why)));
             }
+            let completed = ctx.api.complete_volume()?;
+            completed.during("noting that the volume is complete")?;
+            Ok(settled(VolumeState::Ready))
         }
         // Another call made it meanwhile.
         Err(refusal) if refusal.is_name_taken() => Err(Error::RetryLater(BUSY_AGAIN_MS)),
@@ -92,16 +109,19 @@ pub fn make(ctx: &Context, volume: &Volume) -> Result<VolumeReport, Error> {
 /// See the `volumes` interface.
 pub fn unmake(ctx: &Context) -> Result<VolumeReport, Error> {
     match ctx.api.remove_volume()? {
-        Ok(()) => {}
-        Err(refusal) if refusal.is_not_found() => {}
-        Err(refusal) if refusal.is_in_use() => return Ok(settled(VolumeState::InUse)),
-        // The removal of an interrupted call goes on.
-        Err(refusal) if refusal.is_being_removed() => {
-            return Err(Error::RetryLater(BUSY_AGAIN_MS));
-        }
-        Err(refusal) => return Err(refusal.during("removing the volume")),
+        Err(refusal) if refusal.is_in_use() => Ok(settled(VolumeState::InUse)),
+        reply => removed(reply).map(|()| settled(VolumeState::Absent)),
     }
-    Ok(settled(VolumeState::Absent))
+}
+
+fn removed(reply: Reply<()>) -> Result<(), Error> {
+    match reply {
+        Ok(()) => Ok(()),
+        Err(refusal) if refusal.is_not_found() => Ok(()),
+        // The removal of an interrupted call goes on.
+        Err(refusal) if refusal.is_being_removed() => Err(Error::RetryLater(BUSY_AGAIN_MS)),
+        Err(refusal) => Err(refusal.during("removing the volume")),
+    }
 }
 
 /// See the `volumes` interface. Names are enough: the mark of the store tells of a pool without its content.
@@ -145,7 +165,7 @@ fn surplus<'a>(instance: &'a Instance, wanted: &Instance) -> Vec<&'a str> {
         .collect()
 }
 
-fn changed(reply: crate::api::Reply<()>, doing: &str) -> Result<(), Error> {
+fn changed(reply: Reply<()>, doing: &str) -> Result<(), Error> {
     match reply {
         Ok(()) => Ok(()),
         Err(refusal) if refusal.is_not_found() => Err(Error::NotFound),

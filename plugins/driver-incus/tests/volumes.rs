@@ -15,9 +15,9 @@ use wharf_guest::{EngineError, Error, Node, Response, Volume, VolumeReport, Volu
 
 const FILE: &str = include_str!("../requests.toml");
 
-/// A member whose pool shows this usage of the volume.
+/// A member that has the volume with this configuration, and whose pool shows this usage of it.
 struct Fake {
-    is_there: bool,
+    found: Option<Value>,
     usage: Value,
     /// The methods of requests.
     sent: RefCell<Vec<Method>>,
@@ -31,11 +31,14 @@ impl Http for Fake {
             "use-of-volume" => json!({ "usage": self.usage }),
             "server" => json!({ "api_extensions": ["storage_initial_owner"] }),
             "pool" => json!({ "driver": "btrfs" }),
-            "read-volume" if !self.is_there => {
-                (status, kind) = (404, "error");
-                Value::Null
-            }
-            _ => json!({ "config": { "size": "2GiB" } }),
+            "read-volume" => match &self.found {
+                Some(config) => json!({ "config": config }),
+                None => {
+                    (status, kind) = (404, "error");
+                    Value::Null
+                }
+            },
+            _ => Value::Null,
         };
         Ok(Response {
             status,
@@ -48,9 +51,9 @@ impl Http for Fake {
 }
 
 /// Makes the volume, and returns the methods of the requests too.
-fn make(is_there: bool, usage: Value) -> (Result<VolumeReport, Error>, Vec<Method>) {
+fn make(found: Option<Value>, usage: Value) -> (Result<VolumeReport, Error>, Vec<Method>) {
     let fake = Fake {
-        is_there,
+        found,
         usage,
         sent: RefCell::default(),
     };
@@ -73,7 +76,7 @@ fn make(is_there: bool, usage: Value) -> (Result<VolumeReport, Error>, Vec<Metho
 }
 
 fn made(usage: Value) -> VolumeState {
-    let (report, sent) = make(true, usage);
+    let (report, sent) = make(Some(json!({ "size": "2GiB" })), usage);
     let report = report.unwrap();
     assert!(report.again_ms.is_none());
     assert!(sent.iter().all(|one| *one == Method::Get), "{sent:?}");
@@ -90,10 +93,22 @@ fn a_volume_that_the_engine_has_is_kept() {
 }
 
 #[test]
+fn a_volume_whose_creation_was_interrupted_is_made_again() {
+    // The engine gives the owner last.
+    let left = json!({ "size": "2GiB", "user.wharf.incomplete": "true" });
+    for usage in [json!({ "used": 0 }), Value::Null] {
+        let (report, sent) = make(Some(left.clone()), usage);
+        assert!(matches!(report, Err(Error::RetryLater(_))), "{report:?}");
+        assert_eq!(sent, [Method::Get, Method::Delete]);
+    }
+}
+
+#[test]
 fn a_new_volume_is_ready_once_the_pool_counts_its_content() {
-    let (report, sent) = make(false, json!({ "used": 1024 }));
+    let (report, sent) = make(None, json!({ "used": 1024 }));
     assert!(matches!(report.unwrap().state, VolumeState::Ready));
-    assert!(sent.contains(&Method::Post));
-    let (report, _) = make(false, Value::Null);
-    assert!(matches!(report, Err(Error::RetryLater(_))), "{report:?}");
+    assert!(sent.ends_with(&[Method::Post, Method::Get, Method::Patch]));
+    let (report, sent) = make(None, Value::Null);
+    assert!(matches!(report.unwrap().state, VolumeState::Failed(_)));
+    assert!(!sent.contains(&Method::Patch));
 }

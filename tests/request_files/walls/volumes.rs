@@ -216,6 +216,7 @@ pub fn incus() -> Creation {
             "initial.gid": "1000",
             "initial.mode": "0755",
             "security.shifted": "true",
+            "user.wharf.incomplete": "true",
             "user.wharf.installation": INSTALLATION,
         },
     });

@@ -229,6 +229,11 @@ impl Api<'_> {
         self.send(&NamedRequest::new("create-volume").timeout_ms(CHANGE_MS))
     }
 
+    /// Notes that the volume is complete.
+    pub fn complete_volume(&self) -> Result<Reply<()>, Error> {
+        self.send(&NamedRequest::new("complete-volume").timeout_ms(CHANGE_MS))
+    }
+
     /// Removes it with its content.
     pub fn remove_volume(&self) -> Result<Reply<()>, Error> {
         self.send(&NamedRequest::new("delete-volume").timeout_ms(CHANGE_MS))
