@@ -1,14 +1,14 @@
 //! Proxies of the environment, and servers that are not reached: messages name the server and the reason.
 
 use super::signed_in;
-use crate::{free_port, has, start};
+use crate::{free_port, has, start, start_under};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use wharf_tests::{Authority, Ports, Server, Shell, simulated_node, wharf_binary};
+use wharf_tests::{Authority, Ports, Server, Shell, metric, simulated_node, until, wharf_binary};
 
 /// A proxy that answers all requests with a status. Returns its URL and the bytes that it gets.
 fn proxy(status: &'static str) -> (String, Arc<Mutex<Vec<u8>>>) {
@@ -133,14 +133,29 @@ fn each_failure_names_the_server_and_what_is_wrong() {
 
 #[test]
 fn a_command_waits_for_as_long_as_a_busy_server_asks() {
-    let node = simulated_node("one", "");
-    let limits = "[limits]\nrequests_per_second = 1\nrequest_burst = 2\n";
-    let settings = format!("{limits}{}{node}", Ports::take().settings());
-    let server = Server::start(&settings).unwrap();
-    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
-    for _ in 0..5 {
-        shell.ok(&["ls"]).unwrap();
-    }
+    let (server, ann) = start_under("[limits]\nrequests_per_second = 1\n", "");
+    let shell = Shell::new().unwrap();
+    let variables = [
+        ("WHARF_URL", server.base_url()),
+        ("WHARF_API_KEY", ann.key()),
+    ];
+    let refusals = || {
+        // Each look has a key of its own, since it takes a request from its rate.
+        let looks = server.user("op@example.com")?;
+        let of_lists = "wharf_http_request_duration_seconds_count{method=\"GET\",\
+                        route=\"/api/instance/\",status=\"429\"";
+        metric(&looks, of_lists)
+    };
+    // A command that starts slowly finds that the key may send a request again.
+    let met = until("a command meets the busy server", || {
+        let before = refusals()?;
+        while ann.get("/api/instance/")?.status != 429 {}
+        shell.run_with(&["ls"], &variables, "")?.succeeded()?;
+        let met = refusals()? - before - 1.0;
+        Ok((met > 0.0).then_some(met))
+    });
+    // A command that comes back too early is refused again.
+    assert_eq!(met.unwrap(), 1.0);
     server.finish().unwrap();
 }
 
