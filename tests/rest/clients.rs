@@ -146,7 +146,7 @@ fn guess(server: &Server, address: &str) {
 }
 
 /// Tries wrong passwords as strangers in networks of their own, until the account is closed to all.
-fn close_account(server: &Server, number: u8) {
+pub fn close_account(server: &Server, number: u8) {
     let is_closed = |network: u8| {
         let address = format!("203.0.{number}.{network}");
         let stranger = Client::new(server, &address);

@@ -4,8 +4,9 @@ mod authenticator;
 mod refused;
 
 use crate::bill::fake_clock;
+use crate::clients::close_account;
 use crate::sign_in::{ANN, ConsoleBrowser, PASSWORD, invitation};
-use crate::{Expected, recorded, start};
+use crate::{Expected, recorded, start, start_under};
 use authenticator::Authenticator;
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Api, Ports, Server, simulated_node};
@@ -201,6 +202,9 @@ fn ways_to_sign_in_keys_and_programs_need_a_recent_sign_in() {
     accept(&mut browser, &server, &mut passkey, ANN);
     let options = post(&browser, NEW, &Value::Null).is(200);
     let credential = Authenticator::new(&server).make(&options);
+    let hook = json!({ "url": "https://example.org/" });
+    let made = post(&browser, "/api/webhook/", &hook).is(201);
+    let rotate = format!("/api/webhook/{}/rotate/", made["id"].as_str().unwrap());
     clock.set("-9d").unwrap();
     server.cli(&["clock", "adopt"]).unwrap();
     let id = listed(&browser)[0]["id"].as_str().unwrap().to_owned();
@@ -209,6 +213,10 @@ fn ways_to_sign_in_keys_and_programs_need_a_recent_sign_in() {
     let begun = other.send("POST", "/auth/device/", &json!({})).is(200);
     let program = json!({ "user_code": begun["user_code"] });
     let approve = "/auth/device/approve/";
+    let bucket = json!({
+        "name": "offsite", "endpoint": "https://s3.example.org", "bucket": "backups",
+        "access_key_id": "key", "secret_access_key": "secret", "passphrase": PASSWORD,
+    });
     for (method, path, body) in [
         ("POST", NEW, Value::Null),
         ("POST", PASSKEYS, json!({ "credential": credential })),
@@ -217,11 +225,9 @@ fn ways_to_sign_in_keys_and_programs_need_a_recent_sign_in() {
         ("POST", "/auth/password/", json!({ "new": PASSWORD })),
         ("POST", "/api/key/", json!({ "scopes": ["read"] })),
         ("POST", approve, program.clone()),
-        (
-            "POST",
-            "/api/webhook/",
-            json!({ "url": "https://example.org/" }),
-        ),
+        ("POST", "/api/webhook/", hook),
+        ("POST", rotate.as_str(), Value::Null),
+        ("POST", "/api/bucket/", bucket),
     ] {
         let refused = browser.send(method, path, &body).is(403);
         let detail = refused["detail"].as_str().unwrap();
@@ -233,6 +239,24 @@ fn ways_to_sign_in_keys_and_programs_need_a_recent_sign_in() {
     assert_eq!(another.status, 201);
     post(&browser, approve, &program).is(204);
     post(&browser, "/api/key/", &json!({})).is(201);
+    post(&browser, &rotate, &Value::Null).is(200);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_passkey_signs_in_while_its_account_is_closed_to_passwords() {
+    let (server, _) = start_under("trusted_proxies = [\"127.0.0.1\"]\n", "");
+    let browser = ConsoleBrowser::accepted(&server, ANN);
+    let mut passkey = Authenticator::new(&server);
+    add(&browser, &mut passkey, &Value::Null).is(201);
+    close_account(&server, 1);
+    // This browser is not known to the account.
+    let mut other = ConsoleBrowser::new(&server);
+    let password = json!({ "email": ANN, "password": PASSWORD });
+    assert_eq!(post(&other, "/auth/sign-in/", &password).status, 429);
+    let signed_in = sign_in(&other, &mut passkey);
+    other.keep_cookie(signed_in);
+    assert!(other.is_signed_in());
     server.finish().unwrap();
 }
 
