@@ -9,7 +9,9 @@ use flate2::read::GzDecoder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::Path;
+use wharf_accounts::key::{ApiKeys, KeyRequest};
 use wharf_accounts::key_rows::{KEY_TERMS, KEYS, KeyRow, KeyTerms, USER_KEYS};
+use wharf_config::ClockConfig;
 use wharf_db::{Changes, CommitTimes, Db, DbBounds, Read as _, Rows as _, Table, View};
 use wharf_domain::audit::{Actor, AuditRecord, Origin};
 use wharf_domain::error::Error;
@@ -18,6 +20,7 @@ use wharf_domain::placement::{Inventory, Pools};
 use wharf_domain::quota::{Amounts, UserLimit};
 use wharf_domain::scope::{Scope, Scopes};
 use wharf_domain::time::Timestamp;
+use wharf_ground::clock::Clock;
 use wharf_ground::users::{EMAILS, USERS, user_of_email};
 use wharf_instances::SharedInventory;
 use wharf_instances::quota::USER_LIMITS;
@@ -340,6 +343,31 @@ async fn keys_of_users_lose_the_scope_of_metrics_and_those_of_the_operator_keep_
         assert!(lost.iter().all(|r| r.owner == Some(UserId(1))));
         assert_consistent(&db);
     }
+}
+
+/// Rows in the place of keys that no reader of keys can read.
+const BROKEN_KEYS: Table<String, (), ()> = Table::bounded(b'k', 0, "", "");
+
+#[tokio::test]
+async fn keys_of_a_user_are_listed_and_made_without_the_rows_of_others() {
+    let file = TestDatabase::new();
+    let db = file.open();
+    let keys = ApiKeys::load(db.clone(), Clock::new(&ClockConfig::default())).unwrap();
+    let first = KeyRequest {
+        email: "ann@example.com".to_owned(),
+        name: String::new(),
+        scopes: Scopes::ALL,
+        expires_at: None,
+    };
+    let first = keys.new_key(first, &Origin::operator()).await.unwrap();
+    let ann = keys.authenticate(first.key.expose(), "1".into()).unwrap();
+    write(&db, |_| {
+        Changes::none().put(&BROKEN_KEYS, "other".to_owned(), ())
+    })
+    .await;
+    assert!(keys.list(None).is_err());
+    keys.derive(&ann, String::new(), None, None).await.unwrap();
+    assert_eq!(keys.list(Some(ann.user)).unwrap().len(), 2);
 }
 
 /// The limits of a user as they were until format 9, without the quantities of volumes.
