@@ -1,7 +1,8 @@
 //! Every command does its work, and `-o json` prints the objects of the interface.
 
 use super::{refused, signed_in};
-use crate::{Expected, has, start, until_says};
+use crate::scopes::key;
+use crate::{Expected, has, start, until_says, uuid};
 use serde_json::{Value, json};
 use wharf_tests::KeyPair;
 
@@ -175,6 +176,45 @@ fn keys_are_created_listed_and_revoked() {
         table.contains("plain") && !table.contains(plain.trim()),
         "{table}"
     );
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_key_of_write_alone_is_shown_the_id_and_the_state_of_its_changes() {
+    let (server, api, shell) = signed_in("");
+    let writer = key(&server, &["write"]);
+    let environment = [
+        ("WHARF_URL", server.base_url()),
+        ("WHARF_API_KEY", writer.key()),
+    ];
+    let run = |args: &[&str]| shell.run_with(args, &environment, "").unwrap();
+    let shown = |args: &[&str]| run(args).succeeded().unwrap().stdout;
+    let created = shown(&["create", "machine", "--type", "vm"]);
+    let made = api.wait_for("machine", "running").unwrap();
+    let id = uuid(&made);
+    for (text, state) in [
+        (created, "provisioning"),
+        (shown(&["rename", "machine", "gate"]), "running"),
+    ] {
+        let words: Vec<_> = text.split_whitespace().collect();
+        assert_eq!(words, ["state", state, "uuid", id]);
+    }
+    for (args, state) in [
+        (&["port", "add", "gate", "8080"][..], "running"),
+        (&["port", "rm", "gate", "8080"], "running"),
+        (&["stop", "gate"], "shut_off"),
+        (&["restart", "gate"], "running"),
+    ] {
+        let line = format!("Instance {id} is {state}.\n");
+        assert_eq!(shown(args), line, "{args:?}");
+    }
+    let stopped: Value = serde_json::from_str(&shown(&["stop", "gate", "-o", "json"])).unwrap();
+    assert_eq!(stopped, json!({ "uuid": id, "state": "shut_off" }));
+    // A wait reads, and its refusal does not hide what was made.
+    let waited = run(&["create", "other", "--wait"]);
+    assert_eq!(waited.code, Some(1), "{waited:?}");
+    has(&waited.stderr, uuid(&api.instance("other").is(200)));
+    has(&waited.stderr, "scope `read`");
     server.finish().unwrap();
 }
 
