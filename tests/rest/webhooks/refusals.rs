@@ -1,8 +1,15 @@
 //! URLs that are refused, and addresses that no request reaches.
 
 use super::{LOOPBACK, Receiver, create, post, start, start_with, until_delivery};
-use crate::{Expected, edit};
+use crate::{Expected, edit, has};
 use serde_json::json;
+use std::process::Command;
+use wharf_testkit::packages::{self, Need};
+use wharf_testkit::process::{is_root, run};
+use wharf_testkit::workspace::target;
+use wharf_tests::{
+    Authority, Ports, Server, Shell, docker_node, end, simulated_node, wharf_binary,
+};
 
 #[test]
 fn a_name_without_a_public_address_gets_no_request() {
@@ -48,7 +55,7 @@ fn a_user_has_twenty_webhooks_at_most_and_a_reader_sees_them() {
 
 #[test]
 fn the_services_own_public_address_gets_no_request_unless_the_operator_allows_it() {
-    let node = wharf_tests::simulated_node("one", "");
+    let node = simulated_node("one", "");
     let top = "base_url = \"https://1.1.1.1\"\n";
     let (mut server, ann) = crate::start_on(top, &format!("[webhook]\n{node}"));
     let new = |host: &str| {
@@ -81,5 +88,77 @@ fn the_services_own_public_address_gets_no_request_unless_the_operator_allows_it
         let body = json!({ "url": "https://1.0.0.1/hook" });
         Ok((ann.send("POST", "/api/webhook/", &body)?.status == 201).then_some(()))
     });
+    server.finish().unwrap();
+}
+
+#[test]
+fn an_engine_at_a_public_address_gets_no_request() {
+    let authority = Authority::new().unwrap();
+    let certificate = authority.issue("wharf", &[]).unwrap();
+    // Nobody has these addresses: their range is not allocated.
+    let (engine, other) = ("[2d00::1]", "[2d00::2]");
+    let endpoint = format!("https://{engine}:2376");
+    let networks = ["10.99.0.0/16", "198.18.9.0/28"];
+    let far = docker_node("far", &endpoint, networks, "");
+    let tls = certificate.node_tls(&authority.ca());
+    let near = simulated_node("one", "");
+    let (server, ann) = crate::start_on("", &format!("{near}{far}{tls}"));
+    let new = |host: &str| {
+        let body = json!({ "url": format!("https://{host}/hook") });
+        ann.send("POST", "/api/webhook/", &body)
+    };
+    let refused = new(engine).is(400);
+    let message = refused["url"][0].as_str().unwrap();
+    assert!(message.contains("outside this service"), "{message}");
+    new(other).is(201);
+    server.finish().unwrap();
+}
+
+#[test]
+fn a_public_address_of_the_machine_gets_no_request() {
+    if !is_root() {
+        assert!(std::env::var_os("CI").is_none(), "this test needs root");
+        eprintln!("SKIPPED: a network of its own needs root");
+        return;
+    }
+    let ip = Need {
+        program: "ip",
+        package: "iproute2",
+        why: "gives a machine an address",
+    };
+    packages::ensure(&[ip]).unwrap();
+    let dir = tempfile::tempdir_in(target()).unwrap();
+    let [script, program] = ["script", "wharf"].map(|name| dir.path().join(name));
+    let wharf = wharf_binary();
+    let inside = format!(
+        "ip link set lo up && ip address add 1.0.0.3/32 dev lo && exec {} \"$@\"",
+        wharf.display()
+    );
+    let outside = format!("#!/bin/sh\nexec unshare --net sh -c '{inside}' sh \"$@\"\n");
+    std::fs::write(&script, outside).unwrap();
+    // A file that this process writes could be open for writing in a process that another test starts.
+    run(Command::new("install")
+        .arg("--mode=755")
+        .args([&script, &program]))
+    .unwrap();
+    let settings = format!("{}{}", Ports::take().settings(), simulated_node("one", ""));
+    let server = Server::start_program(&program, &settings).unwrap();
+    let ann = server.user("ann@example.com").unwrap();
+    let network = format!("--net=/proc/{}/ns/net", server.process_id().unwrap());
+    let shell = Shell::new().unwrap();
+    let new = |host: &str| {
+        let body = json!({ "url": format!("https://{host}/hook") }).to_string();
+        let post = ["api", "POST", "/api/webhook/", "--data", body.as_str()];
+        let args = [&[network.as_str(), wharf.to_str().unwrap()][..], &post].concat();
+        let mut command = shell.own("nsenter".as_ref(), &args);
+        command
+            .env("WHARF_URL", server.base_url())
+            .env("WHARF_API_KEY", ann.key());
+        end(&mut command, "").unwrap()
+    };
+    let refused = new("1.0.0.3");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    has(&refused.stdout, "outside this service");
+    new("1.0.0.4").succeeded().unwrap();
     server.finish().unwrap();
 }
