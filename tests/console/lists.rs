@@ -42,6 +42,11 @@ fn changes_of_lists_elsewhere_show_at_once() {
 
     desk.open("/audit", "h1").unwrap();
     browser.wait_for_text("webhook.test").unwrap();
+    // Ids of one time begin alike, so the end is shown.
+    let id = hook["id"].as_str().unwrap();
+    let short = format!("return document.querySelector('code[title=\"{id}\"]')?.textContent");
+    let short = browser.run(&short).unwrap();
+    assert_eq!(short, id[id.len() - 8..]);
     desk.api
         .create(&container("with-key"))
         .unwrap()

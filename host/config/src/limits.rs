@@ -128,3 +128,16 @@ impl Default for LimitsConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::LimitsConfig;
+
+    #[test]
+    fn proxies_close_their_idle_connections_before_the_default() {
+        let idle_ms = LimitsConfig::default().idle_timeout_ms;
+        for (proxy, seconds) in [("nginx", 60), ("Traefik", 90), ("Caddy", 120)] {
+            assert!(idle_ms > seconds * 1000, "{proxy}: {idle_ms}");
+        }
+    }
+}

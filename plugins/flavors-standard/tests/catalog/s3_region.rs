@@ -6,13 +6,18 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The scripts of the images.
+const FILES: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/images/common/files/usr/local/lib/wharf"
+);
+
+/// The files of a download that is not complete.
+const STATE: [&str; 4] = ["rclone.conf", "path", "access_key_id", "secret_access_key"];
+
 fn program(name: &str) -> Command {
-    let files = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/images/common/files/usr/local/lib/wharf"
-    );
     let mut bash = Command::new("bash");
-    bash.arg(Path::new(files).join(name));
+    bash.arg(Path::new(FILES).join(name));
     bash
 }
 
@@ -108,15 +113,26 @@ fn home(name: &str, refusal: &str, object: &str) -> PathBuf {
 
 /// Runs a download; returns its success, its log, and the number of requests to the server.
 fn download(home: &Path) -> (bool, String, usize) {
-    let path = std::env::var("PATH").unwrap();
     let mut bash = program("s3-download");
-    bash.arg(home.join("rclone.conf"))
+    bash.arg(home.join("rclone.conf"));
+    let ended = succeeds(&mut bash, home);
+    let log = fs::read_to_string(home.join("s3-prefill.log")).unwrap();
+    (ended, log, asked(home))
+}
+
+/// Runs a program of the login user with the fake rclone.
+fn succeeds(program: &mut Command, home: &Path) -> bool {
+    let path = std::env::var("PATH").unwrap();
+    program
         .env("HOME", home)
         .env("PATH", format!("{}:{path}", home.display()));
-    let ended = bash.status().unwrap().success();
-    let log = fs::read_to_string(home.join("s3-prefill.log")).unwrap();
+    program.status().unwrap().success()
+}
+
+/// The number of requests to the server.
+fn asked(home: &Path) -> usize {
     let asked = fs::read_to_string(home.join("asked")).unwrap();
-    (ended, log, asked.lines().count())
+    asked.lines().count()
 }
 
 #[test]
@@ -140,12 +156,43 @@ fn other_refusals_end_the_download() {
 }
 
 #[test]
-fn a_prefix_without_objects_is_a_failure_that_keeps_the_keys() {
+fn a_prefix_without_objects_is_a_failure() {
     let home = home("no-object", "expecting 'eu-2'", "");
     fs::write(home.join("rclone.conf"), "[s3]\nregion = eu-2\n").unwrap();
     let (ended, log, asked) = download(&home);
     assert!(!ended && asked == 1, "{log}");
     assert!(log.contains("FAILED: there is no such bucket, or no object there"));
+}
+
+#[test]
+fn a_failure_keeps_the_keys_for_the_next_start_and_a_success_removes_them() {
+    let home = home("next-start", "expecting 'eu-2'", "");
+    fs::write(home.join("rclone.conf"), "[s3]\nregion = eu-2\n").unwrap();
+    let state = home.join("state");
+    fs::create_dir(&state).unwrap();
+    for file in STATE {
+        fs::rename(home.join(file), state.join(file)).unwrap();
+    }
+    let script = fs::read_to_string(Path::new(FILES).join("start.d/s3-prefill")).unwrap();
+    // The tests have no login user.
+    let as_user = "/usr/local/lib/wharf/as-user /usr/local/lib/wharf";
+    let script = script
+        .replace(as_user, &format!("bash {FILES}"))
+        .replace("/var/lib/wharf/s3-prefill", &state.display().to_string());
+    let start = || succeeds(Command::new("sh").args(["-c", &script]), &home);
+    for attempt in 1..=2 {
+        assert!(!start());
+        assert_eq!(asked(&home), attempt);
+        assert!(STATE.iter().all(|file| state.join(file).exists()));
+    }
+    let rclone = home.join("rclone");
+    let empty = fs::read_to_string(&rclone).unwrap();
+    fs::write(&rclone, empty.replace("echo ''", "echo 1.txt")).unwrap();
+    for _ in 0..2 {
+        assert!(start());
+        assert_eq!(asked(&home), 3);
+        assert!(!state.exists());
+    }
 }
 
 #[test]
@@ -178,13 +225,9 @@ fn keys_of_any_characters_reach_rclone_unchanged() {
         ] {
             fs::write(here.join("s3").join(name), value).unwrap();
         }
-        let files = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/images/common/files/usr/local/lib/wharf"
-        );
         let state = here.join("state").display().to_string();
-        let script = fs::read_to_string(Path::new(files).join("first-boot.d/s3-prefill")).unwrap();
-        let script = script.replace("/usr/local/lib/wharf", files);
+        let script = fs::read_to_string(Path::new(FILES).join("first-boot.d/s3-prefill")).unwrap();
+        let script = script.replace("/usr/local/lib/wharf", FILES);
         let script = script
             .replace("/var/lib/wharf", &state)
             .replace("chown ", ": ");
