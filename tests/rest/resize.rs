@@ -103,7 +103,7 @@ fn a_restart_does_not_wait_for_a_slow_disk_growth() {
 
 #[test]
 fn a_move_to_a_larger_disk_is_told_everywhere() {
-    let slow = "disk_grow = 'stopped', faults = [{ call = 'grow', nth = 1, error = 'retry', after_ms = 4000 }]";
+    let slow = "disk_grow = 'stopped', faults = [{ call = 'grow', nth = 1, error = 'partly', after_ms = 4000 }]";
     let (server, api) = start_under("", slow);
     let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
     let created = stopped(&api);
@@ -122,7 +122,7 @@ fn a_move_to_a_larger_disk_is_told_everywhere() {
         assert_eq!(told["state"], "running");
         has(
             told["message"].as_str().unwrap(),
-            "moves to its larger disk",
+            "moves to its larger disk, 3.5 GiB so far",
         );
         assert_eq!(api.instance(id).is(200)["state"], "running");
         let refused = api.get(&format!("/api/instance/{id}/stats/")).is(400);

@@ -161,6 +161,11 @@ impl SimulatedEngine {
                 }
                 None => no_such_path(),
             },
+            Some((Fault::Partly, after_ms)) => {
+                let moved =
+                    json!({ "phase": "growing", "detail": "3.5 GiB", "again_ms": after_ms });
+                response(200, &moved)
+            }
             Some((Fault::Retry, after_ms)) => response(503, &json!({ "retry_ms": after_ms })),
         };
         Ok(answer)

@@ -196,6 +196,8 @@ pub enum Fault {
     Retry,
     /// The call takes effect after `after_ms`, and the response arrives then.
     Late,
+    /// The engine has moved a part of the content to a larger disk, and asks for a call after `after_ms`.
+    Partly,
     /// The content does not fit onto the larger disk, and the machine keeps its disk.
     Full,
     /// The machine is created and never becomes ready.
