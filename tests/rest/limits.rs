@@ -1,11 +1,16 @@
 //! Nodes that do not hold the sizes of disks and volumes.
 
 use crate::bill::fake_clock;
-use crate::snapshots::{plans, ready, restore, stopped, until_event};
-use crate::{Expected, has, made, start_on, until_logged, until_says, wait_until, with};
+use crate::moves::Cluster;
+use crate::snapshots::{clone, plans, ready, restore, stopped, until_event};
+use crate::{Expected, has, made, start_on, until_logged, until_says, uuid, wait_until, with};
 use serde_json::json;
 use std::fs;
-use wharf_tests::{Api, Ports, Server, lasting_node, metric};
+use wharf_tests::{Api, Ports, Server, lasting_node, metric, small};
+
+/// The reason in a shortage.
+const WHY: &str =
+    "A host takes nothing new at present, because it does not hold the sizes of disks.";
 
 /// Starts a server with a node whose limits are broken while the file exists.
 fn start(settings: &str) -> (Server, Api, tempfile::TempDir, std::path::PathBuf) {
@@ -36,10 +41,7 @@ fn a_node_that_does_not_hold_sizes_takes_nothing_new_until_it_does() {
     let gauge = "wharf_node_limits_broken{node=\"one\"}";
     assert_eq!(metric(&operator, gauge).unwrap(), 1.0);
     let refused = api.create(&with("container", json!({}))).is(422);
-    has(
-        refused["detail"]["message"].as_str().unwrap(),
-        "A host takes nothing new at present, because it does not hold the sizes of disks.",
-    );
+    has(refused["detail"]["message"].as_str().unwrap(), WHY);
     let volume = json!({ "name": "data", "size_gib": 1 });
     let refused = api.send("POST", "/api/volume/", &volume).unwrap().is(400);
     has(
@@ -64,6 +66,63 @@ fn a_node_that_does_not_hold_sizes_takes_nothing_new_until_it_does() {
     api.send("POST", "/api/volume/", &volume).unwrap().is(201);
     until_logged(&server, "the node holds the sizes of disks");
     server.finish().unwrap();
+}
+
+#[test]
+fn a_node_that_does_not_hold_sizes_takes_snapshots_and_no_instance_from_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let broken = dir.path().join("broken");
+    let breaks = format!(
+        "content = true, break_limits_while = \"{}\"",
+        broken.display()
+    );
+    let nodes = [("one", "content = true"), ("two", breaks.as_str())];
+    let mut cluster = Cluster::start_with(&nodes, |node| node);
+    cluster.drain("two");
+    let other = cluster.running(&small("container"));
+    cluster.server.cli(&["node", "resume", "two"]).unwrap();
+    cluster.drain("one");
+    let source = cluster.running(&small("container"));
+    cluster.server.cli(&["node", "resume", "one"]).unwrap();
+    cluster.api.act(uuid(&other), "stop").is(200);
+    cluster.api.wait_for(uuid(&other), "exited").unwrap();
+    fs::write(&broken, "").unwrap();
+    cluster.restart_server();
+    until_says(&cluster.server, &["node", "list"], "limits broken");
+
+    let taken = ready(&cluster.api, &source, "before");
+    let refused = clone(&cluster.api, &taken).is(422);
+    has(refused["detail"]["message"].as_str().unwrap(), WHY);
+    // The start of the server has to have seen both nodes.
+    wait_until("the move is refused with the reason", || {
+        let refused = cluster.server.cli(&["move", uuid(&other), "two"]);
+        let why = refused.unwrap_err().to_string();
+        Ok(why
+            .contains("does not hold the sizes of disks")
+            .then_some(()))
+    });
+    cluster.away(0, true);
+    until_says(&cluster.server, &["node", "list"], "out of reach");
+    let lost = ["node", "lost", "one", "--yes"];
+    cluster.server.cli(&lost).unwrap();
+    let refused = cluster.api.act(uuid(&other), "recreate").is(422);
+    has(refused["detail"]["message"].as_str().unwrap(), WHY);
+
+    fs::remove_file(&broken).unwrap();
+    wait_until("a proof succeeds", || {
+        let list = cluster.server.cli(&["node", "list"])?;
+        Ok((!list.contains("limits broken")).then_some(()))
+    });
+    cluster.api.act(uuid(&other), "recreate").is(200);
+    let cloned = clone(&cluster.api, &taken).is(201);
+    for instance in [&other, &cloned] {
+        cluster.api.wait_for(uuid(instance), "running").unwrap();
+    }
+    cluster.away(0, false);
+    wait_until("the lost instance is removed", || {
+        Ok(cluster.machines(0).is_empty().then_some(()))
+    });
+    cluster.finish();
 }
 
 #[test]

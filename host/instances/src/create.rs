@@ -231,7 +231,7 @@ impl InstanceDraft {
             });
         }
         let placement = quota::place(inventory, limits, &request)
-            .map_err(|error| name_volumes(error, mounts.names()))?;
+            .map_err(|error| name_volumes(error, request.size, mounts.names()))?;
         let seq = view.rows.next_seq(self.placement.owner)?;
         // Encrypted within the write, so that a rotation of the key misses no new row.
         let password = self.vault.encrypt_text(self.id, &self.password)?;

@@ -62,9 +62,10 @@ impl SharedInventory {
         inventory.place_volume(size_gib, cpu_tier, among)
     }
 
-    /// Whether a node that would take new instances does not hold the sizes of disks.
-    pub fn has_broken_limits(&self) -> bool {
-        self.inventory.lock().has_broken_limits()
+    /// Whether a node would make such a volume, and only does not hold the sizes of disks.
+    pub fn has_broken_limits_for(&self, cpu_tier: CpuTier, among: Option<&[NodeId]>) -> bool {
+        let inventory = self.inventory.lock();
+        inventory.has_broken_limits_for(cpu_tier, among)
     }
 
     /// The disk of a node that nothing claims, in GiB.

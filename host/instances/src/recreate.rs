@@ -97,7 +97,7 @@ impl Recreation {
         let disk_gib = request.size.disk_size_gib;
         request.nodes = volumes.nodes(&self.volume_nodes, &self.inventory, disk_gib, nodes)?;
         let placement = quota::place(&self.inventory, limits, &request)
-            .map_err(|error| volumes.named(error))?;
+            .map_err(|error| volumes.named(error, request.size))?;
         if row.resource_type == ResourceType::Vm {
             quota::open(&self.inventory, limits, owner, [&NEW, &row.wan_ports])?;
         }

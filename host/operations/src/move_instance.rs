@@ -7,6 +7,7 @@ use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::ids::{InstanceId, NodeId};
 use wharf_domain::instance::Instance;
 use wharf_instances::moves::{MoveProspect, MoveTarget, consents, place, prospect};
+use wharf_instances::nodes::broken_limits;
 use wharf_instances::snapshots::is_bound;
 use wharf_instances::volumes::has_mounts;
 use wharf_instances::{NodeState, Selector};
@@ -49,9 +50,13 @@ impl Operator<'_> {
             place(self.inventory, rows, &row, prospect, to)
         })?;
         if found.is_none() {
-            let why =
-                format!("node {node} has no room for it, or cannot run it; see `wharf node list`");
-            return refuse("node", why);
+            let broken = self.db.read(broken_limits)?;
+            let why = if broken.contains_key(&to.node) {
+                "takes nothing new, because it does not hold the sizes of disks"
+            } else {
+                "has no room for it, or cannot run it"
+            };
+            return refuse("node", format!("node {node} {why}; see `wharf node list`"));
         }
         let begun = BegunMove {
             instance: row.id,

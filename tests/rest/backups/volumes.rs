@@ -215,6 +215,37 @@ fn content_that_is_not_that_of_the_backup_becomes_no_volume() {
 }
 
 #[test]
+fn the_limits_of_nodes_that_take_a_backup_are_the_reason_of_a_refusal() {
+    let dir = tempfile::tempdir().unwrap();
+    let broken = dir.path().join("broken");
+    let settings = format!("{AT_REST}, break_limits_while = \"{}\"", broken.display());
+    let (mut cluster, _store) = apart(&settings);
+    empty(&cluster.api, "models");
+    let backup = done(&cluster.api, "models");
+    fs::write(&broken, "").unwrap();
+    cluster.restart_server();
+    wait_until("the limits of both nodes are broken", || {
+        let list = cluster.server.cli(&["node", "list"])?;
+        Ok((list.matches("limits broken").count() == 2).then_some(()))
+    });
+    let body = json!({ "name": "copy", "size_gib": 10, "backup": backup["id"] });
+    let refused = create(&cluster.api, &body).is(400);
+    has(
+        refused["detail"].as_str().unwrap(),
+        "does not hold the sizes of disks",
+    );
+    fs::remove_file(&broken).unwrap();
+    wait_until("a node takes the backup", || {
+        Ok((create(&cluster.api, &body).status == 201).then_some(()))
+    });
+    wait_until("the volume is ready", || {
+        let now = cluster.api.get("/api/volume/copy/").is(200);
+        Ok((now["state"] == "ready").then_some(()))
+    });
+    finish(cluster);
+}
+
+#[test]
 fn a_backup_of_a_volume_goes_on_after_a_kill() {
     let (mut cluster, store) = apart("content = true, volume_content = \"at_any_time\"");
     let volume = empty(&cluster.api, "models");

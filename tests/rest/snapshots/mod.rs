@@ -54,7 +54,7 @@ pub fn restore(api: &Api, snapshot: &Value, first: bool) -> Answer {
 }
 
 /// Requests an instance from a snapshot.
-fn clone(api: &Api, snapshot: &Value) -> Answer {
+pub fn clone(api: &Api, snapshot: &Value) -> Answer {
     let mut body = wharf_tests::small("container");
     let fields = body.as_object_mut().unwrap();
     for absent in ["flavor", "resource_type"] {

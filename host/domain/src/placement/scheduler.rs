@@ -84,12 +84,8 @@ impl Inventory {
         cpu_tier: CpuTier,
         among: Option<&[NodeId]>,
     ) -> Result<NodeId, Option<u32>> {
-        let takes = |node: &&PlacementNode| {
-            node.supports.volumes
-                && among.is_none_or(|nodes| nodes.contains(&node.setup.id))
-                && takes_new(node, ResourceType::Container)
-                && node.setup.cpu_tiers.contains(&cpu_tier)
-        };
+        let takes =
+            |node: &&PlacementNode| !node.limits_broken && keeps_volumes(node, cpu_tier, among);
         let nodes = || self.nodes.iter().filter(takes);
         let mut best: Option<(f64, &PlacementNode)> = None;
         for node in nodes() {
@@ -120,8 +116,14 @@ impl Inventory {
             .max_by_key(|free| (free.n_vcpus, free.mem_gib, free.disk_size_gib))
     }
 
+    /// Whether a node would make such a volume, among all or among these, and only does not hold the sizes of disks.
+    pub fn has_broken_limits_for(&self, cpu_tier: CpuTier, among: Option<&[NodeId]>) -> bool {
+        let mut nodes = self.nodes.iter();
+        nodes.any(|node| node.limits_broken && keeps_volumes(node, cpu_tier, among))
+    }
+
     /// Whether a node that would take new instances does not hold the sizes of disks.
-    pub fn has_broken_limits(&self) -> bool {
+    fn has_broken_limits(&self) -> bool {
         let mut nodes = self.nodes.iter();
         nodes.any(|node| node.limits_broken && !node.setup.retired && !node.drained)
     }
@@ -326,11 +328,24 @@ fn is_offered(node: &PlacementNode, request: &PlacementRequest) -> bool {
 
 /// Whether a node takes new instances of a kind.
 fn takes_new(node: &PlacementNode, resource_type: ResourceType) -> bool {
+    is_open(node, resource_type) && !node.limits_broken
+}
+
+/// Whether a node takes new instances of a kind, if it holds the sizes of disks.
+fn is_open(node: &PlacementNode, resource_type: ResourceType) -> bool {
     let runs = match resource_type {
         ResourceType::Vm => node.supports.vms,
         ResourceType::Container => node.supports.containers,
     };
-    runs && !node.setup.retired && !node.drained && !node.limits_broken
+    runs && !node.setup.retired && !node.drained
+}
+
+/// Whether a node makes volumes for such instances, if it holds the sizes of disks.
+fn keeps_volumes(node: &PlacementNode, cpu_tier: CpuTier, among: Option<&[NodeId]>) -> bool {
+    node.supports.volumes
+        && among.is_none_or(|nodes| nodes.contains(&node.setup.id))
+        && is_open(node, ResourceType::Container)
+        && node.setup.cpu_tiers.contains(&cpu_tier)
 }
 
 /// Whether a node has the GPU of a request, if it wants one.

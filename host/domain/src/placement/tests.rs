@@ -481,4 +481,9 @@ fn a_volume_claims_disk_and_brings_its_instances_to_its_node() {
     };
     inventory.set_supports(&b, none);
     assert_eq!(inventory.place_volume(1, tier, None), Err(None));
+    inventory.set_drained(&a, false);
+    inventory.set_limits_broken(&a, true);
+    assert_eq!(inventory.place_volume(1, tier, None), Err(None));
+    assert!(inventory.has_broken_limits_for(tier, None));
+    assert!(!inventory.has_broken_limits_for(tier, Some(&[b])));
 }

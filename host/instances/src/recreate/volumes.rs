@@ -7,6 +7,7 @@ use crate::volumes::{NewMounts, Reader, claim, name_volumes};
 use std::collections::BTreeMap;
 use wharf_db::{Changes, Read, VOLUMES};
 use wharf_domain::backup::{Backup, ContentOf};
+use wharf_domain::capacity::Size;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::EventKind;
 use wharf_domain::ids::{InstanceId, NodeId, VolumeId};
@@ -205,9 +206,10 @@ impl Returning {
         Ok(Some(roomy))
     }
 
-    /// Adds the volumes to the shortfall of the nodes that can have them.
-    pub fn named(&self, error: Error) -> Error {
-        name_volumes(error, self.back.iter().map(|mount| &mount.row.name))
+    /// Adds the volumes to the shortfall of the nodes that can have them and an instance of this size.
+    pub fn named(&self, error: Error, size: Size) -> Error {
+        let names = self.back.iter().map(|mount| &mount.row.name);
+        name_volumes(error, size, names)
     }
 
     /// The volumes on a node, and the rights of the instance among the changes to them.

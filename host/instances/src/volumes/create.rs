@@ -24,7 +24,7 @@ const NONE_TAKE_CONTENT: Error = Error::NotApplicable(
 );
 
 const LIMITS_BROKEN: Error = Error::NotApplicable(
-    "no host of this service makes volumes at present: one that does not hold the sizes of disks takes nothing \
+    "no host of this service makes such a volume at present: one that does not hold the sizes of disks takes nothing \
      new until the operator has mended it",
 );
 
@@ -95,10 +95,11 @@ fn place(
     }
     let limits = quota::limits(view.rows, owner, defaults)?;
     quota::kept(inventory, limits, owner, OfVolume::usage(request.size_gib))?;
-    match inventory.place_volume(request.size_gib, request.cpu_tier, among) {
+    let tier = request.cpu_tier;
+    match inventory.place_volume(request.size_gib, tier, among) {
         Ok(node) => Ok(node),
+        Err(None) if inventory.has_broken_limits_for(tier, among) => Err(LIMITS_BROKEN),
         Err(None) if among.is_some() => Err(NONE_TAKE_CONTENT),
-        Err(None) if inventory.has_broken_limits() => Err(LIMITS_BROKEN),
         Err(None) => Err(NONE_MAKE_VOLUMES),
         Err(Some(most)) => {
             let short = ("size_gib", request.size_gib.into(), most.into());

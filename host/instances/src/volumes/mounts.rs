@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use wharf_db::{Changes, Findings, INSTANCES, Read, ReadRows, Rows, Table, VOLUMES, tables};
 use wharf_domain::blueprint::{Blueprint, BlueprintFile};
+use wharf_domain::capacity::Size;
 use wharf_domain::driver::Mount;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::event::EventKind;
@@ -204,14 +205,23 @@ impl NewMounts {
     }
 }
 
-/// Adds the volumes that bind an instance to its node to the shortfall of that node.
-pub(crate) fn name_volumes<'a>(error: Error, names: impl Iterator<Item = &'a Name>) -> Error {
+/// Adds the volumes that bind an instance of a size to its node to the shortfall of that node.
+pub(crate) fn name_volumes<'a>(
+    error: Error,
+    size: Size,
+    names: impl Iterator<Item = &'a Name>,
+) -> Error {
     let mut error = error;
     if let Error::Insufficient(short) = &mut error {
         short.volumes = names.map(Name::to_string).collect();
-        if !short.volumes.is_empty() {
-            let bound = ("volumes", short.volumes.len() as u64, 0);
-            short.fields.push(bound);
+        let bound = short.volumes.len() as u64;
+        if bound > 0 {
+            short.fields.push(("volumes", bound, 0));
+        } else if short.fields.is_empty() {
+            // A snapshot or content binds it to nodes that take nothing now.
+            let compute = [("n_vcpus", size.n_vcpus), ("mem_gib", size.mem_gib)];
+            let none = compute.map(|(field, wanted)| (field, u64::from(wanted), 0_u64));
+            short.fields.extend(none);
         }
     }
     error
