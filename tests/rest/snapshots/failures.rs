@@ -1,17 +1,17 @@
 //! Snapshots through kills, faults of engines, outages and the loss of a node.
 
 use super::{
-    all, delete, events, one, ready, stop, stopped, take, until_event, until_free, until_state,
-    used,
+    all, delete, events, one, ready, restore, stop, stopped, take, until_event, until_free,
+    until_state, used,
 };
 use crate::fsck::{bytes, edit};
 use crate::moves::Cluster;
 use crate::outage::Node;
 use crate::{
-    Expected, has, kill, running, start_lasting, start_with, until_logged, until_says, uuid,
-    wait_until,
+    Expected, has, kill, running, start_lasting, start_with, until_logged, until_says, until_used,
+    uuid, wait_until,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 use wharf_tests::{Api, Server};
 
@@ -114,7 +114,7 @@ fn snapshots_are_lost_with_their_node() {
     api.act(uuid(&instance), "recreate").is(200);
     api.wait_for(uuid(&instance), "running").unwrap();
     stop(api, &instance);
-    super::restore(api, &taken, false).is(400);
+    restore(api, &taken, false).is(400);
     assert_eq!(one(api, &taken).is(200)["state"], "error");
     let again = ready(api, &instance, "after");
     delete(api, &taken).is(204);
@@ -181,11 +181,11 @@ fn a_snapshot_that_its_engine_has_no_more_is_in_error_and_comes_back() {
     has(failed["reason"].as_str().unwrap(), "no more");
     let usage = api.get("/api/usage/").is(200);
     assert_eq!(usage["snapshots"][0]["hourly_usd"], 0.0);
-    super::restore(&api, &taken, false).is(400);
+    restore(&api, &taken, false).is(400);
     super::clone(&api, &taken).is(400);
     std::fs::remove_file(&lost).unwrap();
     until_state(&api, &taken, "ready");
-    super::restore(&api, &taken, false).is(200);
+    restore(&api, &taken, false).is(200);
     until_event(&api, &instance, "restored");
     let kinds = events(&api, &instance);
     let failed = kinds.iter().filter(|kind| *kind == "snapshot-failed");
@@ -323,4 +323,85 @@ fn an_instance_that_was_stopped_in_its_first_start_has_no_snapshot() {
     let refused = take(&api, &instance, "early").is(400);
     has(refused["detail"].as_str().unwrap(), "first start");
     server.finish().unwrap();
+}
+
+/// A node whose copies, restores and volumes take a while.
+fn slow_node() -> Node {
+    let slow = "snapshots = \"copied\", snapshot_ms = 2000, restore_ms = 2000, volume_ms = 2000, ";
+    Node::start_on("[limits]\nobserve_every_ms = 100\n", slow)
+}
+
+#[test]
+fn a_suspension_of_the_owner_leaves_a_copy_and_a_restore_to_be_done() {
+    let node = slow_node();
+    let (server, api) = (&node.server, &node.api);
+    let owner = ["--user", "ann@example.com"];
+    let suspend = [&["suspend"][..], &owner, &["--reason", "unpaid"]].concat();
+    let resume = [&["resume"][..], &owner].concat();
+    let instance = running(api);
+    let taken = take(api, &instance, "before").is(201);
+    until_logged(server, "/snapshots/");
+    // Wharf does not see the end of what the engine has begun.
+    node.on("unreachable");
+    server.cli(&suspend).unwrap();
+    assert_eq!(one(api, &taken).is(200)["state"], "creating");
+    node.off("unreachable");
+    until_state(api, &taken, "ready");
+    until_event(api, &instance, "released");
+    server.cli(&resume).unwrap();
+
+    restore(api, &taken, false).is(200);
+    let asked = format!("/instances/{}/restore/", uuid(&instance));
+    until_logged(server, &asked);
+    node.on("unreachable");
+    server.cli(&suspend).unwrap();
+    assert_eq!(super::count(api, &instance, "restored"), 0);
+    node.off("unreachable");
+    until_event(api, &instance, "restored");
+    let refused = api.act(uuid(&instance), "restart").is(400);
+    has(refused["detail"].as_str().unwrap(), "unpaid");
+    server.cli(&resume).unwrap();
+    api.act(uuid(&instance), "restart").is(200);
+    api.wait_for(uuid(&instance), "running").unwrap();
+    assert_eq!(super::count(api, &instance, "restore-failed"), 0);
+    node.server.finish().unwrap();
+}
+
+#[test]
+fn a_limit_that_is_lowered_leaves_what_has_begun_to_be_done() {
+    let node = slow_node();
+    let (server, api) = (&node.server, &node.api);
+    let instance = running(api);
+    let taken = take(api, &instance, "before").is(201);
+    let volume = |name: &str| {
+        let body = json!({ "name": name, "size_gib": 1 });
+        api.send("POST", "/api/volume/", &body).unwrap()
+    };
+    volume("data").is(201);
+    until_logged(server, "/snapshots/");
+    until_logged(server, "/volumes/");
+    node.on("unreachable");
+    let limit = ["user", "limit", "ann@example.com"];
+    let none = ["--snapshots", "0", "--volumes", "0"];
+    server.cli(&[&limit[..], &none].concat()).unwrap();
+    let of_volume = || api.get("/api/volume/data/").is(200)["state"].clone();
+    assert_eq!(one(api, &taken).is(200)["state"], "creating");
+    assert_eq!(of_volume(), "creating");
+    node.off("unreachable");
+    until_state(api, &taken, "ready");
+    wait_until("the volume is ready", || {
+        Ok((of_volume() == "ready").then_some(()))
+    });
+    has(take(api, &instance, "more").is(422).to_string(), "quota");
+    has(volume("more").is(422).to_string(), "quota");
+    stop(api, &instance);
+    until_event(api, &instance, "released");
+    // A snapshot of the present disk is a new one.
+    has(restore(api, &taken, true).is(422).to_string(), "quota");
+    restore(api, &taken, false).is(200);
+    until_event(api, &instance, "restored");
+    api.send("DELETE", "/api/volume/data/", &Value::Null)
+        .is(204);
+    until_used(api, "n_volumes", 0);
+    node.server.finish().unwrap();
 }

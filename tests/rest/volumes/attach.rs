@@ -1,15 +1,17 @@
 //! Volumes of instances that exist.
 
 use super::{
-    create, delete, delete_at_last, events, id, one, ready, running_with, until_state, with_volumes,
+    ANN, create, delete, delete_at_last, events, id, one, ready, running_with, until_state,
+    with_volumes,
 };
+use crate::moves::machines;
 use crate::outage::Node;
 use crate::{
-    Expected, has, made, running, start, start_on, start_under, start_with, until_used, uuid,
-    wait_until,
+    Expected, edit, has, made, running, start, start_on, start_under, start_with, until_logged,
+    until_used, uuid, wait_until,
 };
 use serde_json::{Value, json};
-use wharf_tests::{Answer, Api, simulated_node};
+use wharf_tests::{Answer, Api, lasting_node, simulated_node};
 
 /// The setting of an engine that attaches volumes to existing instances.
 const LATE: &str = "late_attach = true";
@@ -272,4 +274,96 @@ fn a_change_of_volumes_stops_no_instance_that_has_lost_one() {
     let events = server.cli(&["events", uuid(&instance)]).unwrap();
     assert!(!events.contains("restart-failed"), "{events}");
     server.finish().unwrap();
+}
+
+#[test]
+fn volumes_are_attached_and_detached_after_a_kill() {
+    // The engine has the changes and its answers were lost, or it has none of them.
+    for (error, has_them) in [("lost", true), ("unreachable", false)] {
+        let faults = format!("faults = [{{ call = \"set_volumes\", error = \"{error}\" }}]");
+        let (node, dir) = lasting_node("one", &format!("{LATE}, {faults}")).unwrap();
+        let (mut server, api) = start_on(BRIEF, &node);
+        let (data, more) = (ready(&api, "data", 1), ready(&api, "more", 1));
+        let (taker, giver) = (running(&api), running_with(&api, "more", false));
+        let said = message(attach(&api, &taker, "data", "/data", false));
+        has(&said, "is being attached");
+        has(message(detach(&api, &giver, "more")), "is being detached");
+        let has_failed = |instance: &Value| {
+            let path = format!("/instances/{}/volumes", uuid(instance));
+            let log = server.written();
+            log.lines()
+                .any(|line| line.contains("engine request failed") && line.contains(&path))
+        };
+        wait_until("the engine was asked for both changes", || {
+            Ok((has_failed(&taker) && has_failed(&giver)).then_some(()))
+        });
+        server.kill().unwrap();
+        let has_volume = |instance: &Value| {
+            let engine = machines(&dir.path().join("engine"));
+            engine[uuid(instance)]["wanted"]["mounts"] != json!([])
+        };
+        assert_eq!(
+            (has_volume(&taker), has_volume(&giver)),
+            (has_them, !has_them)
+        );
+
+        edit(&server, &faults, "faults = []");
+        server.run().unwrap();
+        let api = server.again(&api);
+        wait_until("both changes are done", || {
+            let attached = message(attach(&api, &taker, "data", "/data", false));
+            let detached = message(detach(&api, &giver, "more"));
+            let is_done = attached == "Volume data is attached at /data."
+                && detached == "Volume more is detached.";
+            Ok(is_done.then_some(()))
+        });
+        assert_eq!((has_volume(&taker), has_volume(&giver)), (true, false));
+        let kinds = |kinds: &[&str]| -> Vec<_> {
+            let kinds = kinds.iter();
+            kinds.map(|kind| format!("volume-{kind}")).collect()
+        };
+        let attached = ["created", "ready", "attached"];
+        assert_eq!(events(&api, id(&data)), kinds(&attached));
+        let detached = [&attached[..], &["detached"]].concat();
+        assert_eq!(events(&api, id(&more)), kinds(&detached));
+        delete(&api, "more").is(204);
+        server.finish().unwrap();
+    }
+}
+
+#[test]
+fn a_suspension_of_the_owner_leaves_a_volume_to_be_made_and_attached() {
+    let node = Node::start_on(BRIEF, &format!("{LATE}, volume_ms = 2000, "));
+    let (server, api) = (&node.server, &node.api);
+    let suspend = ["suspend", "--user", ANN, "--reason", "unpaid"];
+    let resume = ["resume", "--user", ANN];
+    create(api, "data", 1).is(201);
+    until_logged(server, "/volumes/");
+    // Wharf does not see the end of what the engine has begun.
+    node.on("unreachable");
+    server.cli(&suspend).unwrap();
+    assert_eq!(one(api, "data").is(200)["state"], "creating");
+    node.off("unreachable");
+    until_state(api, "data", "ready");
+    server.cli(&resume).unwrap();
+
+    let instance = running(api);
+    node.on("unreachable");
+    node.listed("out of reach");
+    let said = message(attach(api, &instance, "data", "/data", false));
+    has(&said, "is being attached");
+    server.cli(&suspend).unwrap();
+    node.off("unreachable");
+    wait_until("the volume is attached", || {
+        let said = message(attach(api, &instance, "data", "/data", false));
+        Ok((said == "Volume data is attached at /data.").then_some(()))
+    });
+    until_used(api, "n_vcpus", 0);
+    let refused = api.act(uuid(&instance), "restart").is(400);
+    has(refused["detail"].as_str().unwrap(), "unpaid");
+    server.cli(&resume).unwrap();
+    api.act(uuid(&instance), "restart").is(200);
+    let now = api.wait_for(uuid(&instance), "running").unwrap();
+    assert_eq!(now["volumes"][0]["name"], "data");
+    node.server.finish().unwrap();
 }
