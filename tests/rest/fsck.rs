@@ -1,6 +1,6 @@
 //! `wharf fsck`: rows against each other, against the engines, and damaged files.
 
-use crate::{Expected, running, start, start_on, until_says, uuid};
+use crate::{Expected, has, running, snapshots, start, start_on, until_says, uuid, volumes};
 use redb::ReadableTable;
 use std::fs;
 use std::process::{Command, Output};
@@ -16,6 +16,20 @@ pub fn edit(server: &Server, change: impl FnOnce(&mut Rows<'_>)) {
     let rows = redb::TableDefinition::<&[u8], &[u8]>::new("rows");
     change(&mut txn.open_table(rows).unwrap());
     txn.commit().unwrap();
+}
+
+/// Replaces bytes of a row by others of the same number.
+pub fn replace(rows: &mut Rows<'_>, key: &[u8], from: &[u8], to: &[u8]) {
+    let mut row = row_of(rows, key);
+    let at = row.windows(from.len()).position(|part| part == from);
+    let at = at.unwrap();
+    row[at..at + from.len()].copy_from_slice(to);
+    rows.insert(key, &*row).unwrap();
+}
+
+/// The bytes of a row.
+pub fn row_of(rows: &Rows<'_>, key: &[u8]) -> Vec<u8> {
+    rows.get(key).unwrap().unwrap().value().to_vec()
 }
 
 /// Flips a bit of the only ciphertext of a row, which begins with its mark.
@@ -129,6 +143,38 @@ fn objects_without_rows_and_rows_without_objects_are_shown() {
         text.contains(&ghost) && !text.contains(uuid(&new)),
         "{text}"
     );
+}
+
+#[test]
+fn volumes_and_snapshots_of_engines_are_compared_too() {
+    let (node, dir) = lasting_node("one", "").unwrap();
+    let (mut server, api) = start_on("", &node);
+    let instance = running(&api);
+    let make = |name: &str| {
+        let volume = volumes::ready(&api, name, 1);
+        let snapshot = snapshots::ready(&api, &instance, name);
+        [("volume", volume), ("snapshot", snapshot)]
+            .map(|(word, kept)| format!("{word} {}", kept["id"].as_str().unwrap()))
+    };
+    let old = make("old");
+    let backup = dir.path().join("backup");
+    server.cli(&["backup", backup.to_str().unwrap()]).unwrap();
+    let new = make("new");
+    server.terminate().unwrap();
+    server.cli(&["fsck", "--engines"]).unwrap();
+    fs::remove_file(server.data_dir().join("wharf.redb")).unwrap();
+    server.cli(&["restore", backup.to_str().unwrap()]).unwrap();
+    let text = complaints(&server, &["--engines"]);
+    for (old, new) in old.iter().zip(&new) {
+        has(&text, format!("{new}: an orphan on node one"));
+        assert!(!text.contains(old), "{text}");
+    }
+    fs::remove_file(dir.path().join("engine")).unwrap();
+    let text = complaints(&server, &["--engines"]);
+    for (old, new) in old.iter().zip(&new) {
+        has(&text, format!("{old}: a ghost"));
+        assert!(!text.contains(new), "{text}");
+    }
 }
 
 /// Runs a command on a damaged file, which must end with a sentence.

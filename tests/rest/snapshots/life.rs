@@ -4,7 +4,7 @@ use super::{
     all, clone, count, delete, one, ready, restore, stop, stopped, take, until_event, until_free,
     until_state,
 };
-use crate::fsck::{bytes, edit};
+use crate::fsck::{bytes, edit, replace, row_of};
 use crate::scopes::key;
 use crate::{Expected, has, running, start, start_on, start_with, used, uuid, wait_until, walk};
 use serde_json::{Value, json};
@@ -204,6 +204,44 @@ fn fsck_names_snapshots_that_contradict_their_instance() {
     });
     let found = server.cli(&["fsck"]).unwrap_err().to_string();
     has(found, "its instance does not exist");
+}
+
+#[test]
+fn fsck_names_restores_and_snapshots_that_contradict_their_instances() {
+    let (mut server, api) = start_with("restore_ms = 100000");
+    let theirs = running(&server.user("bob@example.com").unwrap());
+    let [restored, other, third] = [(); 3].map(|()| stopped(&api));
+    let [first, foreign, _, twice] =
+        ["first", "other", "named", "twice"].map(|name| ready(&api, &restored, name));
+    restore(&api, &first, false).is(200);
+    server.terminate().unwrap();
+    server.cli(&["fsck"]).unwrap();
+    let id = |snapshot: &Value| snapshot["id"].as_str().unwrap().to_owned();
+    edit(&server, |rows| {
+        let of = |instance: &Value| bytes(uuid(instance));
+        let restore = |instance: &Value| [b"x", &[7_u8][..], &of(instance)[..]].concat();
+        let row = row_of(rows, &restore(&restored));
+        for instance in [&other, &third] {
+            rows.insert(&*restore(instance), &*row).unwrap();
+        }
+        replace(rows, &restore(&third), &bytes(&id(&first)), &of(&third));
+        let row = |snapshot: &Value| [b"d", &bytes(&id(snapshot))[..], &[0]].concat();
+        replace(rows, &row(&first), b"\x03one", b"\x03two");
+        replace(rows, &row(&foreign), &of(&restored), &of(&theirs));
+        replace(rows, &row(&twice), b"twice", b"named");
+    });
+    let found = server.cli(&["fsck"]).unwrap_err().to_string();
+    let [restored, other, third] = [&restored, &other, &third].map(uuid);
+    for finding in [
+        format!("{restored}: its disk is restored from another node"),
+        format!("{other}: its disk is restored from one of another instance"),
+        format!("{third}: its disk is restored from no snapshot"),
+        format!("snapshot {}: its instance is on another node", id(&first)),
+        format!("snapshot {}: its instance is another user's", id(&foreign)),
+        "another one of its instance has its name".to_owned(),
+    ] {
+        has(&found, finding);
+    }
 }
 
 #[test]

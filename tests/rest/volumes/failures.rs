@@ -3,14 +3,15 @@
 use super::{
     create, delete, delete_at_last, events, id, no_failure, one, ready, running_with, until_state,
 };
-use crate::fsck::{bytes, edit};
+use crate::fsck::{bytes, edit, row_of};
 use crate::moves::Cluster;
 use crate::outage::Node;
 use crate::{
-    Expected, has, kill, start_lasting, until_logged, until_says, until_used, used, uuid,
-    wait_until,
+    Expected, has, kill, running, start_lasting, start_on, until_logged, until_says, until_used,
+    used, uuid, wait_until,
 };
 use serde_json::{Value, json};
+use wharf_tests::simulated_node;
 
 #[test]
 fn volumes_are_made_and_removed_after_kills() {
@@ -156,6 +157,44 @@ fn a_volume_without_a_row_is_removed() {
     until_logged(&server, "volume without a row, removing it");
     let listed = server.again(&api).get("/api/volume/").is(200);
     assert_eq!(listed, json!([]));
+}
+
+#[test]
+fn fsck_names_mounts_that_contradict_their_volumes() {
+    let faults = "faults = [{ call = \"unmake\", error = \"error\" }]";
+    let nodes = ["one", "two"].map(|name| simulated_node(name, faults));
+    let (mut server, api) = start_on("", &nodes.concat());
+    // The second volume goes to the node with more room.
+    let (data, far) = (ready(&api, "data", 100), ready(&api, "far", 100));
+    let gone = ready(&api, "gone", 1);
+    delete(&api, "gone").is(204);
+    let (writer, other) = (running_with(&api, "data", false), running(&api));
+    server.terminate().unwrap();
+    server.cli(&["fsck"]).unwrap();
+    edit(&server, |rows| {
+        let key = |instance: &Value, volume: &str| {
+            [b"i", &bytes(uuid(instance))[..], &[8], &bytes(volume)[..]].concat()
+        };
+        let mount = row_of(rows, &key(&writer, id(&data)));
+        for (instance, volume) in [
+            (&other, id(&data)),
+            (&writer, id(&far)),
+            (&other, id(&gone)),
+            (&other, uuid(&other)),
+        ] {
+            rows.insert(&*key(instance, volume), &*mount).unwrap();
+        }
+    });
+    let found = server.cli(&["fsck"]).unwrap_err().to_string();
+    let (writer, other) = (uuid(&writer), uuid(&other));
+    for finding in [
+        format!("volume {} has 2 writers and 0 readers", id(&data)),
+        format!("{writer}: its volume {} is on another node", id(&far)),
+        format!("{other}: its volume {} was deleted", id(&gone)),
+        format!("{other}: its volume {other} does not exist"),
+    ] {
+        has(&found, finding);
+    }
 }
 
 #[test]

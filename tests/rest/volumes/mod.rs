@@ -20,7 +20,7 @@ fn create(api: &Api, name: &str, size_gib: u32) -> Answer {
 }
 
 /// Creates a volume, and waits until it is ready.
-fn ready(api: &Api, name: &str, size_gib: u32) -> Value {
+pub fn ready(api: &Api, name: &str, size_gib: u32) -> Value {
     create(api, name, size_gib).is(201);
     until_state(api, name, "ready")
 }
