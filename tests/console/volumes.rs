@@ -3,6 +3,7 @@
 use crate::axe;
 use crate::desk::{Desk, container};
 use serde_json::{Value, json};
+use wharf_tests::{Ports, simulated_node, until};
 
 const BOB: &str = "bob@example.com";
 
@@ -34,6 +35,7 @@ fn a_volume_is_created_attached_shared_renamed_and_deleted() {
     // The page of a volume leads to an instance with it.
     desk.click("Create instance with it").unwrap();
     desk.wait_for_title("Create instance").unwrap();
+    see("The instance is created on the host of its volumes.");
     desk.fill("input[placeholder=\"/data\"]", "/data/genome")
         .unwrap();
     desk.fill("input[placeholder=calm-heron-7]", "reader")
@@ -124,6 +126,53 @@ fn a_volume_is_created_attached_shared_renamed_and_deleted() {
     browser.wait_for("the volume is deleted", deleted).unwrap();
     desk.wait_for_title("Volumes").unwrap();
     see("There are no volumes yet.");
+    desk.finish().unwrap();
+}
+
+#[test]
+fn a_volume_is_attached_to_an_instance_and_detached() {
+    let node = simulated_node("one", "late_attach = true");
+    let settings = Ports::take().settings() + &node;
+    let Some(desk) = Desk::start_with(&settings).unwrap() else {
+        return;
+    };
+    let browser = &desk.browser;
+    let see = |words: &str| browser.wait_for_text(words).unwrap();
+    let get = |path: &str| desk.api.get(path).unwrap().expect(200).unwrap();
+    let body = json!({ "name": "genome", "size_gib": 5 });
+    let made = desk.api.send("POST", "/api/volume/", &body).unwrap();
+    made.expect(201).unwrap();
+    let is_ready = || Ok((get("/api/volume/genome/")["state"] == "ready").then_some(()));
+    until("the volume is ready", is_ready).unwrap();
+    let made = desk.api.create(&container("box")).unwrap();
+    made.expect(201).unwrap();
+    desk.api.wait_for("box", "running").unwrap();
+    desk.open("/instances/box#volumes", ".form").unwrap();
+    see("This instance has no volumes.");
+    let choose = "const select = document.querySelector('.form select');
+        const has = [...(select?.options ?? [])].some((option) => option.value === 'genome');
+        if (!has) return false;
+        select.value = 'genome';
+        select.dispatchEvent(new Event('change', { bubbles: true }));
+        return true";
+    browser
+        .wait_for("the volume can be chosen", choose)
+        .unwrap();
+    desk.fill("input[placeholder=\"/data\"]", "/data/genome")
+        .unwrap();
+    see("wharf attach box genome:/data/genome");
+    desk.click("Attach").unwrap();
+    see("read and write");
+    let now = get("/api/instance/box/");
+    assert_eq!(now["volumes"][0]["path"], "/data/genome", "{now}");
+    let detach = "document.querySelector('[aria-label=\"Detach genome\"]').click()";
+    browser.run(detach).unwrap();
+    desk.wait_for_dialog().unwrap();
+    see("The data of the volume stays.");
+    see("wharf detach box genome");
+    desk.click("Detach").unwrap();
+    see("This instance has no volumes.");
+    assert_eq!(get("/api/volume/genome/")["attached_to"], json!([]));
     desk.finish().unwrap();
 }
 

@@ -208,19 +208,34 @@ impl Options {
             return Ok(created.body().map(drop)?);
         };
         let name = field("name").unwrap_or(id);
+        let host = self.host();
         if !self.wait {
             if !self.connection.is_json() {
                 note(&format!(
-                    "{name} is starting; `wharf wait {name}` waits until it runs."
+                    "{name} is starting{host}; `wharf wait {name}` waits until it runs."
                 ));
             }
             return instance_as(&self.connection, &created);
         }
         // An interrupted wait must not hide the name that the server made.
-        note(&format!("{name} is created and starting."));
+        note(&format!("{name} is created and starting{host}."));
         match wait_for(client, name, id, AwaitedState::Running, self.limit).await? {
             Some(running) => instance_as(&self.connection, &running),
             None => instance_as(&self.connection, &created),
+        }
+    }
+
+    /// The words about the host that the volumes choose.
+    fn host(&self) -> String {
+        let names: Vec<_> = self
+            .volumes
+            .iter()
+            .map(|mount| mount.volume.as_str())
+            .collect();
+        match &*names {
+            [] => String::new(),
+            [name] => format!(" on the host of its volume {name}"),
+            names => format!(" on the host of its volumes {}", names.join(", ")),
         }
     }
 

@@ -151,6 +151,12 @@ impl VolumeCreate {
         body.backup = self.backup;
         let client = self.connection.client()?;
         let created = retried(|| client.create_volume(&body)).await?;
+        if !self.connection.is_json() {
+            note(&format!(
+                "{} is on one host for good, and instances with it are created there.",
+                body.name
+            ));
+        }
         self.connection.print(&created, print_changed)
     }
 }

@@ -10,8 +10,10 @@ fn a_volume_is_shared_read_and_removed() {
     let (server, api) = start();
     let ann = Shell::signed_in(&server, "ann@example.com").unwrap();
     let bob = Shell::signed_in(&server, "bob@example.com").unwrap();
-    let made = ann.ok(&["volume", "create", "genome", "--size", "40"]);
-    has(made.unwrap(), "40 GiB");
+    let made = ann.run(&["volume", "create", "genome", "--size", "40"]);
+    let made = made.unwrap();
+    has(&made.stdout, "40 GiB");
+    has(&made.stderr, "genome is on one host for good");
     let wrong = ["volume", "create", "genome", "--size", "0"];
     refused(
         &ann,
@@ -20,10 +22,9 @@ fn a_volume_is_shared_read_and_removed() {
         "--size (size_gib) must be between 1 and 2000",
     );
     let filler = ["create", "filler", "--volume", "genome:/data", "--wait"];
-    has(
-        ann.ok(&filler).unwrap(),
-        "volumes                  genome:/data\n",
-    );
+    let made = ann.run(&filler).unwrap();
+    has(&made.stdout, "volumes                  genome:/data\n");
+    has(&made.stderr, "starting on the host of its volume genome.");
     has(ann.ok(&["volume", "ls"]).unwrap(), "filler:/data");
     let reader = ["create", "reader", "--volume", "genome:/data:ro"];
     refused(
