@@ -19,7 +19,13 @@ const TABLES: [(&str, &[&str]); 2] = [
             "a clone outlives its source",
         ],
     ),
-    ("docs/engines.md", &["a volume is made once"]),
+    (
+        "docs/engines.md",
+        &[
+            "a volume is made once",
+            "an instance gets and loses volumes",
+        ],
+    ),
 ];
 
 /// The rows of an engine in the tables tell what the suite said.

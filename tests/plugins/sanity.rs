@@ -42,7 +42,7 @@ fn the_example_driver_keeps_its_promises() {
 fn the_driver_of_the_simulated_engine_keeps_its_promises() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("one.engine");
-    let settings = "content = true, volume_content = \"at_rest\"";
+    let settings = "late_attach = true, content = true, volume_content = \"at_rest\"";
     let node = simulated_node("one", settings).replace(
         "\"simulated:\"",
         &format!("\"simulated://{}\"", file.display()),

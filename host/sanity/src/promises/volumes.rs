@@ -100,7 +100,7 @@ pub async fn late(subject: &Subject) -> Result<Verdict> {
         ensure!(clear, "set-volumes without the feature: {answer:?}");
         subject.remove(&spec.target).await?;
         unmake(subject, id, &VolumeState::Absent).await?;
-        return Ok(Verdict::Kept);
+        return Ok(Verdict::NotApplicable("probe: no late attachment"));
     }
     for _ in 0..2 {
         subject.retried(set).await?;
