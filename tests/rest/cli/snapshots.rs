@@ -2,7 +2,7 @@
 
 use super::signed_in;
 use crate::has;
-use wharf_tests::Ended;
+use wharf_tests::{Ended, until};
 
 fn refused(ended: &Ended, code: i32, text: &str) {
     assert_eq!(ended.code, Some(code), "{ended:?}");
@@ -113,6 +113,21 @@ fn a_plan_is_set_shown_and_ended() {
     has(&wrong.stderr, "--keep (keep) must be between 1 and 32");
     has(&ok("snapshot plan rm box").stderr, "its snapshots stay");
     refused(&run("snapshot plan rm box"), 3, "not found");
+    server.finish().unwrap();
+}
+
+#[test]
+fn the_time_of_a_copy_is_listed() {
+    let (server, _, shell) = signed_in("snapshots = \"copied\", snapshot_ms = 100000");
+    shell.ok(&["create", "box", "--wait"]).unwrap();
+    shell
+        .ok(&["snapshot", "create", "box", "--no-wait"])
+        .unwrap();
+    until("the list has the time", || {
+        let list = shell.ok(&["snapshot", "ls", "box"])?;
+        Ok(list.contains(" s of about 6 s").then_some(()))
+    })
+    .unwrap();
     server.finish().unwrap();
 }
 

@@ -6,9 +6,12 @@ use super::{
 };
 use crate::fsck::{bytes, edit, replace, row_of};
 use crate::scopes::key;
-use crate::{Expected, has, running, start, start_on, start_with, used, uuid, wait_until, walk};
+use crate::{
+    Expected, has, kill, running, start, start_lasting, start_on, start_with, used, uuid,
+    wait_until, walk,
+};
 use serde_json::{Value, json};
-use wharf_tests::simulated_node;
+use wharf_tests::{Api, simulated_node};
 
 const ANN: &str = "ann@example.com";
 
@@ -96,6 +99,34 @@ fn the_estimate_of_a_stopped_instance_is_the_whole_disk_without_a_freeze() {
     stop(&api, &instance);
     assert_eq!(told()["frozen"], false);
     assert_eq!(told()["size_gib"], instance["disk_size_gib"]);
+    server.finish().unwrap();
+}
+
+#[test]
+fn the_progress_of_a_copy_is_its_time_beside_the_estimate() {
+    let settings = "snapshots = \"copied\", snapshot_ms = 100000";
+    let (mut server, api, _dir) = start_lasting(settings);
+    let instance = running(&api);
+    let estimate = format!("/api/instance/{}/snapshot-estimate/", uuid(&instance));
+    // A tenth of the disk is in use.
+    assert_eq!(api.get(&estimate).is(200)["seconds"], 6);
+    let taken = take(&api, &instance, "before").is(201);
+    let says = |api: &Api, words: &str| {
+        wait_until(&format!("the progress has {words}"), || {
+            let now = one(api, &taken).is(200);
+            let progress = now["progress"].as_str().unwrap_or_default();
+            Ok(progress.ends_with(words).then(|| progress.to_owned()))
+        })
+    };
+    let first = says(&api, " s of about 6 s");
+    wait_until("the time goes on", || {
+        Ok((says(&api, " s of about 6 s") != first).then_some(()))
+    });
+    // A later process knows neither the beginning nor the use of the disk.
+    let api = kill(&mut server, &api);
+    says(&api, "about 60 s in all");
+    delete(&api, &taken).is(204);
+    until_free(&api);
     server.finish().unwrap();
 }
 

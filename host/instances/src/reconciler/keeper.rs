@@ -2,7 +2,7 @@
 //! other. A notification or a tick only wakes it.
 
 use super::attempt::FIRST_PAUSE;
-use super::on_node::{OnNode, Turn};
+use super::on_node::{Making, OnNode, Turn};
 use super::stepped::Stepped;
 use super::store::NodeStore;
 use super::tasks::until_certain;
@@ -48,6 +48,7 @@ struct Tried<H> {
     pause: Duration,
     /// The node was asked to make it.
     begun: bool,
+    making: Option<Making>,
     /// Its user has deleted it.
     deleted: bool,
     /// The reason for which it is given up, once what is left of it is removed.
@@ -152,6 +153,7 @@ impl<K: OnNode> Keeper<K> {
                 next: now,
                 pause: PAUSE.0,
                 begun: false,
+                making: None,
                 deleted: row.deleted,
                 given_up: None,
                 in_use: false,
@@ -277,6 +279,10 @@ impl<K: OnNode> Keeper<K> {
         let (mut late, mut given_up, mut held) = (false, None, K::Held::default());
         if let Some(tried) = self.tried.get_mut(&row.id) {
             tried.begun = true;
+            if tried.making.is_none() {
+                let was_begun = row.seq <= self.last_seq;
+                tried.making = Some(Making::begin(&self.app, row, was_begun));
+            }
             late = Instant::now() >= tried.deadline;
             given_up = tried.given_up.clone();
             held = mem::take(&mut tried.held);
@@ -333,10 +339,11 @@ impl<K: OnNode> Keeper<K> {
         else {
             return;
         };
-        under_way.lock().insert(id, progress.clone());
         let full = Duration::from_secs(self.app.config().provisioning_deadline_s);
         if let Some(tried) = self.tried.get_mut(&id) {
             tried.deadline = (Instant::now() + full).min(tried.last_deadline);
+            let words = tried.making.map(|making| making.words(progress));
+            under_way.lock().insert(id, words.unwrap_or_default());
         }
     }
 

@@ -11,6 +11,7 @@ use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 use wharf_db::{Changes, KeptTable, Read as _, ReadRows, Rows as _, View};
 use wharf_domain::driver::{
     CompleteSnapshot, DiskReport, DiskState, ObservedSnapshot, ObservedVolume, PluginError, Source,
@@ -32,6 +33,40 @@ pub enum Turn {
     UnlessInUse,
     /// After another row has changed. A copy under way goes on.
     Later,
+}
+
+/// The making of one, as far as this process knows.
+#[derive(Debug, Clone, Copy)]
+pub struct Making {
+    since: Instant,
+    /// An earlier process may have begun it.
+    was_begun: bool,
+    /// The seconds that it takes in all; none if users are told of none.
+    expected_s: Option<u64>,
+}
+
+impl Making {
+    /// Notes the beginning.
+    pub fn begin<K: OnNode>(app: &App, row: &Kept<K>, was_begun: bool) -> Self {
+        Self {
+            since: Instant::now(),
+            was_begun,
+            expected_s: K::expected_s(app, row),
+        }
+    }
+
+    /// The progress in words of the driver, or in seconds if it has none.
+    pub fn words(self, progress: &str) -> String {
+        match self.expected_s {
+            Some(expected) if progress.is_empty() && self.was_begun => {
+                format!("about {expected} s in all")
+            }
+            Some(expected) if progress.is_empty() => {
+                format!("{} s of about {expected} s", self.since.elapsed().as_secs())
+            }
+            _ => progress.to_owned(),
+        }
+    }
 }
 
 /// A kind of kept data on nodes.
@@ -85,6 +120,9 @@ pub trait OnNode: KeptTable {
 
     /// The longest time for a copy that makes progress.
     fn at_most(row: &Kept<Self>) -> Duration;
+
+    /// The seconds that the making of one takes, as its user was told before; none if it was not told.
+    fn expected_s(app: &App, row: &Kept<Self>) -> Option<u64>;
 
     /// The progress of those under way, for users; none if nothing waits for them for long.
     fn under_way(app: &App) -> Option<&Mutex<BTreeMap<Self::Id, String>>>;
@@ -152,6 +190,10 @@ impl OnNode for OfVolume {
             Some(_) => LONGEST_FETCH,
             None => Duration::ZERO,
         }
+    }
+
+    fn expected_s(_: &App, _: &Volume) -> Option<u64> {
+        None
     }
 
     fn under_way(app: &App) -> Option<&Mutex<BTreeMap<Self::Id, String>>> {
@@ -242,6 +284,10 @@ impl OnNode for OfSnapshot {
 
     fn at_most(row: &Snapshot) -> Duration {
         COPY_OF_A_GIB * row.of.disk_size_gib
+    }
+
+    fn expected_s(app: &App, row: &Snapshot) -> Option<u64> {
+        app.copy_seconds(row)
     }
 
     fn under_way(app: &App) -> Option<&Mutex<BTreeMap<SnapshotId, String>>> {

@@ -2,10 +2,11 @@
 
 use crate::App;
 use crate::find::{Selector, find};
-use wharf_db::Changes;
+use wharf_db::{Changes, Read as _};
 use wharf_domain::driver::SnapshotKind;
 use wharf_domain::error::Error;
 use wharf_domain::money::Rate;
+use wharf_domain::snapshot::Snapshot;
 use wharf_domain::state::InstanceState;
 use wharf_ground::caller::Caller;
 
@@ -46,11 +47,7 @@ impl App {
             }
             _ => None,
         };
-        // Without a measurement the whole disk is the most that it can be.
-        let used = used.map_or(disk, |bytes| {
-            u32::try_from(bytes.div_ceil(GIB)).unwrap_or(disk)
-        });
-        let size_gib = used.clamp(1, disk.max(1));
+        let size_gib = copied_gib(disk, used);
         let copies = kind == SnapshotKind::Copied;
         Ok(SnapshotEstimate {
             seconds: if copies {
@@ -63,4 +60,27 @@ impl App {
             rate: self.config().rates.rates(instance.cpu_tier, None).disk,
         })
     }
+
+    /// The seconds that a snapshot takes, as [`Self::estimate_snapshot`] tells them before; none if it copies
+    /// nothing.
+    pub(crate) fn copy_seconds(&self, snapshot: &Snapshot) -> Option<u64> {
+        let features = self.nodes.features(&snapshot.node)?;
+        if features.snapshots != SnapshotKind::Copied {
+            return None;
+        }
+        let of = snapshot.of.instance;
+        let instance = self.db.read(|rows| rows.instance(of)).ok().flatten()?;
+        let used = self.samples.disk_used(&instance);
+        let size_gib = copied_gib(snapshot.of.disk_size_gib, used);
+        Some(SECONDS_A_GIB * u64::from(size_gib))
+    }
+}
+
+/// The size of a copy of a disk, of which this many bytes are in use.
+fn copied_gib(disk_gib: u32, used: Option<u64>) -> u32 {
+    // Without a measurement the whole disk is the most that it can be.
+    let used = used.map_or(disk_gib, |bytes| {
+        u32::try_from(bytes.div_ceil(GIB)).unwrap_or(disk_gib)
+    });
+    used.clamp(1, disk_gib.max(1))
 }

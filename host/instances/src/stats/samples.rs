@@ -83,6 +83,15 @@ impl Samples {
             .then_some(sample.usage)
     }
 
+    /// The disk in use by the newest sample since the last start of an instance, in bytes.
+    pub fn disk_used(&self, instance: &Instance) -> Option<u64> {
+        let all = self.0.lock();
+        let watched = all.get(&instance.id)?;
+        let own = watched.generation == instance.generation;
+        let sample = watched.sample.filter(|_| own)?;
+        Some(sample.measured.disk_used_bytes)
+    }
+
     /// Keeps a sample for later looks.
     pub fn keep(&self, instance: &Instance, sample: Sample) {
         if let Some(watched) = self.0.lock().get_mut(&instance.id)
