@@ -59,6 +59,7 @@ fn a_snapshot_is_taken_restored_cloned_planned_and_counted() {
     desk.wait_for_state("Stopped").unwrap();
     press("Restore before");
     see("All changes since then are lost");
+    see("box starts only after it");
     see("wharf snapshot restore box/before --snapshot-first");
     desk.fill("#typed", "box").unwrap();
     desk.click("Restore box").unwrap();

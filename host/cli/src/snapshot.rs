@@ -78,7 +78,7 @@ pub struct Restore {
     /// The snapshot, as INSTANCE/NAME or UUID
     #[arg(add = names::snapshots())]
     snapshot: String,
-    /// Take a snapshot of the present disk before
+    /// Take a snapshot of the present disk before; its time is said first
     #[arg(long)]
     snapshot_first: bool,
     #[command(flatten)]
@@ -191,8 +191,13 @@ fn estimated(name: &str, estimate: &SnapshotEstimate) -> String {
     } else {
         "is not interrupted"
     };
+    told(estimate, &format!("{name} {stands}"))
+}
+
+/// The time and the cost of a snapshot, with its effect.
+fn told(estimate: &SnapshotEstimate, effect: &str) -> String {
     format!(
-        "The snapshot takes about {} s, and {name} {stands}. Its {} GiB cost about {} USD per hour.",
+        "The snapshot takes about {} s, and {effect}. Its {} GiB cost about {} USD per hour.",
         estimate.seconds.max(1),
         estimate.size_gib,
         hourly_usd(estimate.hourly_usd)
@@ -229,6 +234,11 @@ impl Restore {
         let snapshot = find(&client, &self.snapshot).await?;
         let instance = &snapshot.instance_name;
         let lost = if self.snapshot_first {
+            let estimate = client.estimate_snapshot(instance).fetch().await?;
+            note(&told(
+                &estimate,
+                &format!("{instance} starts only after it"),
+            ));
             "Its present disk is kept as another snapshot.".to_owned()
         } else {
             let since = time(Some(&snapshot.created_at));

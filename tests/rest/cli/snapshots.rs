@@ -57,6 +57,8 @@ fn a_snapshot_is_taken_restored_cloned_and_removed() {
     terminal.wait_for("nothing is restored").unwrap();
     assert!(terminal.end().is_err());
     let restored = ok("snapshot restore box/before --snapshot-first --yes");
+    has(&restored.stderr, "The snapshot takes about ");
+    has(&restored.stderr, "and box starts only after it. Its ");
     has(
         &restored.stderr,
         "box is restored; `wharf restart box` starts it.",

@@ -94,7 +94,9 @@ export function InstanceSnapshots({ instance: i }: { instance: InstanceInList })
         possible={!estimate.error}
       />
       <Command line={commands.snapshots(i.name)} note="lists these snapshots in a terminal." />
-      {of && way === "restore" && <RestoreDialog instance={i} of={of} onClose={close} />}
+      {of && way === "restore" && (
+        <RestoreDialog instance={i} of={of} estimate={estimate.value} onClose={close} />
+      )}
       {of && way === "clone" && (
         <CreateFrom
           title={`Clone ${of.name}`}
@@ -109,6 +111,8 @@ export function InstanceSnapshots({ instance: i }: { instance: InstanceInList })
     </>
   );
 }
+
+const time = (e: SnapshotEstimate) => (e.seconds < 2 ? "a second" : `${e.seconds} s`);
 
 interface TakeProps {
   instance: InstanceInList;
@@ -142,7 +146,7 @@ function Take({ instance: i, estimate: e, onMade }: TakeProps) {
       </p>
       {e && (
         <p>
-          It takes <b>about {e.seconds < 2 ? "a second" : `${e.seconds} s`}</b>, and {i.name}{" "}
+          It takes <b>about {time(e)}</b>, and {i.name}{" "}
           <b>{e.frozen ? "stands still meanwhile" : "is not interrupted"}</b>. Its {e.size_gib} GiB cost about{" "}
           <b class="number">{rate(e.hourly_usd)}</b>.
         </p>
@@ -155,11 +159,13 @@ function Take({ instance: i, estimate: e, onMade }: TakeProps) {
 interface DialogProps {
   instance: InstanceInList;
   of: Snapshot;
+  /** That of the snapshot before. */
+  estimate: SnapshotEstimate | null;
   onClose: () => void;
 }
 
 /** Replaces the disk of a stopped instance, once its name was typed. */
-function RestoreDialog({ instance: i, of, onClose }: DialogProps) {
+function RestoreDialog({ instance: i, of, estimate: e, onClose }: DialogProps) {
   const first = useSignal(true);
   if (i.state !== "exited") {
     return (
@@ -202,6 +208,12 @@ function RestoreDialog({ instance: i, of, onClose }: DialogProps) {
           <span>Take a snapshot of the present disk</span>
         </label>
       </fieldset>
+      {first.value && e && (
+        <p>
+          It takes <b>about {time(e)}</b>, and {i.name} <b>starts only after it</b>. Its {e.size_gib} GiB cost{" "}
+          about <b class="number">{rate(e.hourly_usd)}</b>.
+        </p>
+      )}
     </Confirm>
   );
 }
