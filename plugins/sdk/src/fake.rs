@@ -18,6 +18,8 @@ use wharf_requests::{CallScope, Purpose, Rendered, RequestFile, Requests};
 pub enum Method {
     /// `GET`
     Get,
+    /// `HEAD`
+    Head,
     /// `POST`
     Post,
     /// `PUT`
@@ -278,6 +280,7 @@ impl<'a> Host<'a> {
             name: request.name.clone(),
             method: match rendered.method.as_str() {
                 "GET" => Method::Get,
+                "HEAD" => Method::Head,
                 "POST" => Method::Post,
                 "PUT" => Method::Put,
                 "PATCH" => Method::Patch,
