@@ -11,6 +11,7 @@ mod backups;
 mod calls;
 mod creation;
 mod digest;
+mod drops;
 mod existing;
 mod fake;
 mod growing;

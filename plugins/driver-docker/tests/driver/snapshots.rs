@@ -6,7 +6,7 @@ use crate::fake::snapshot::{COPIED, REMEMBERED};
 use crate::fake::{Break, Fake};
 use wharf_guest::{Error, Phase, SnapshotState, Source, Spec};
 
-const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+pub const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 const OTHER: &str = "1b671a64-40d5-491e-99b0-da01ff1f3341";
 const NAME: &str = "wharf-00000000-0000-4000-8000-000000000001";
 const CLONE: &str = "wharf-00000000-0000-4000-8000-000000000002";
@@ -14,7 +14,7 @@ const CLONE: &str = "wharf-00000000-0000-4000-8000-000000000002";
 const LIMIT: u64 = (20 << 30) + (512 << 20) + (32 << 20) + (64 << 20);
 
 /// An engine with a running instance.
-fn running() -> Fake {
+pub fn running() -> Fake {
     let fake = Fake::new();
     let node = node("{}");
     Calls::new(&node, &fake).ensure(&spec(1)).unwrap();
@@ -22,19 +22,19 @@ fn running() -> Fake {
 }
 
 /// A snapshot of the first instance.
-fn of(id: &str) -> Source {
+pub fn of(id: &str) -> Source {
     Source {
         snapshot: id.to_owned(),
         instance: spec(1).tag,
     }
 }
 
-fn state(calls: &Calls<'_>, id: &str) -> SnapshotState {
+pub fn state(calls: &Calls<'_>, id: &str) -> SnapshotState {
     calls.take(&target(&spec(1)), id).unwrap().state
 }
 
 /// Takes a snapshot of the first instance.
-fn taken(calls: &Calls<'_>, fake: &Fake, id: &str) {
+pub fn taken(calls: &Calls<'_>, fake: &Fake, id: &str) {
     assert!(matches!(state(calls, id), SnapshotState::Copying(_)));
     fake.world.borrow_mut().finish();
     assert!(matches!(state(calls, id), SnapshotState::Ready(_)));
@@ -49,7 +49,7 @@ fn clone() -> Spec {
     }
 }
 
-fn stands_still(fake: &Fake) -> bool {
+pub fn stands_still(fake: &Fake) -> bool {
     fake.world.borrow().containers[NAME].paused
 }
 
