@@ -50,6 +50,7 @@ mod own_size;
 mod private_port;
 mod remote;
 mod resize;
+mod restore_killed;
 mod sanity;
 mod snapshots;
 mod stats;
@@ -125,6 +126,7 @@ fn waiting() -> Vec<Chain<EngineContext>> {
             "instances_survive_a_restart_of_the_engine" => on_another(engine_restart::instances_survive),
             "a_snapshot_completes_after_kills_of_wharf_and_of_the_engine" => on_another(snapshots::kills),
             "a_clone_is_made_after_kills_of_the_engine" => on_another(snapshots::killed_in_a_clone),
+            "restores_and_removals_complete_after_kills_of_the_engine" => on_another(restore_killed::converges),
             "a_volume_is_made_after_kills_of_the_engine" => on_another(volumes::killed_in_a_make),
             "a_volume_comes_back_from_its_backup" => on_another(volume_backups::tour),
             "instances_survive_a_start_of_the_engine_on_an_empty_store" => on_another(engine_restart::on_an_empty_store),

@@ -1,7 +1,7 @@
 //! Snapshots: content that comes back and goes on in clones, logins and host keys of each, and sizes that hold.
 
 use crate::context::EngineContext;
-use crate::lab::{Lab, inside, restarted, running, text, user, uuid};
+use crate::lab::{Lab, inside, restarted, running, state, text, user, uuid};
 use crate::volumes::are_made;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -11,10 +11,10 @@ use wharf_tests::lanes::is_whole_run;
 use wharf_tests::{Api, caught, eventually, small, until};
 
 /// Files of each kind, and the hashes of all.
-const FILL: &str = "mkdir -p d/sub && for i in 1 2 3; do head -c 5000000 /dev/urandom > d/$i; done; \
+pub const FILL: &str = "mkdir -p d/sub && for i in 1 2 3; do head -c 5000000 /dev/urandom > d/$i; done; \
     ln -f d/1 d/sub/hard && ln -sf ../2 d/sub/soft && chmod 600 d/3 && sudo chown 1234:root d/2 && \
     sudo sh -c 'echo beside > /srv/beside'; sync";
-const HASHES: &str = "cd && { find d /srv/beside -printf '%p %y %m %U %n %l\\n'; find d /srv/beside -type f -exec sudo sha256sum {} +; } \
+pub const HASHES: &str = "cd && { find d /srv/beside -printf '%p %y %m %U %n %l\\n'; find d /srv/beside -type f -exec sudo sha256sum {} +; } \
     | sort | sha256sum";
 /// A program that writes all the time.
 const WRITER: &str = "nohup sh -c 'i=0; while :; do i=$((i+1)); echo $i >> ~/ticks; sleep 0.05; done' >/dev/null 2>&1 &";
@@ -92,20 +92,41 @@ pub fn brought_back(api: &Api, instance: &Value, snapshot: &Value) -> Result<Val
     let id = uuid(instance);
     api.act(id, "stop")?.expect(200)?;
     api.wait_for(id, "exited")?;
-    let path = format!("/api/snapshot/{}/restore/", text(&snapshot["id"]));
-    send(api, &path, &json!({}))?;
+    restoring(api, snapshot)?;
     // The restart waits for the restore.
     api.act(id, "restart")?.expect(200)?;
     api.wait_for(id, "running")
 }
 
-fn removed(api: &Api, snapshot: &Value) -> Result<()> {
+/// Requests a restore of a stopped instance.
+pub fn restoring(api: &Api, snapshot: &Value) -> Result<()> {
+    let path = format!("/api/snapshot/{}/restore/", text(&snapshot["id"]));
+    send(api, &path, &json!({})).map(drop)
+}
+
+/// Starts an instance whose restore was interrupted, and waits for a login. A restart fails while the node is out of
+/// reach.
+pub fn started(api: &Api, instance: &Value) -> Result<Value> {
+    let id = uuid(instance);
+    until("it runs again", || {
+        let now = state(api, instance)?;
+        if now == "exited" {
+            println!("restart: {}", api.act(id, "restart")?.body);
+        }
+        Ok((now == "running").then_some(()))
+    })?;
+    let again = api.wait_for(id, "running")?;
+    user(&again).wait_for_login(&again)?;
+    Ok(again)
+}
+
+pub fn removed(api: &Api, snapshot: &Value) -> Result<()> {
     let path = format!("/api/snapshot/{}/", text(&snapshot["id"]));
     api.raw("DELETE", &path, None)?.expect(204).map(drop)
 }
 
 /// The disk holds what fits, and no more. Limits that lost count still refuse one file beyond the size, so there are two.
-fn size_holds(lab: &impl Lab, instance: &Value) -> Result<()> {
+pub fn size_holds(lab: &impl Lab, instance: &Value) -> Result<()> {
     if !lab.facts().enforces_disk_size {
         return Ok(());
     }
@@ -201,6 +222,13 @@ pub fn cycles(lab: &impl Lab) -> Result<()> {
     server.finish()
 }
 
+/// The number of the engine's images of a snapshot, also of those without a name.
+pub fn copies(engine: &EngineContext, id: &str) -> Result<usize> {
+    let label = format!("%7B%22label%22%3A%5B%22io.wharf.snapshot%3D{id}%22%5D%7D");
+    let all = engine.ask("GET", &format!("/images/json?filters={label}"), None)?;
+    Ok(all.as_array().map_or(0, Vec::len))
+}
+
 /// Earlier processes of Wharf have begun two other copies for a snapshot, of which the later takes the other's name.
 fn copied_thrice(engine: &EngineContext, api: &Api, source: &Value) -> Result<()> {
     let snapshot = taken(api, source, "copied-thrice")?;
@@ -208,17 +236,14 @@ fn copied_thrice(engine: &EngineContext, api: &Api, source: &Value) -> Result<()
     let image = format!("repo=localhost%2Fwharf-snapshot%2F{id}&tag=stopped");
     let label = format!("changes=LABEL%20io.wharf.snapshot%3D{id}");
     let copy = format!("/commit?container=wharf-{}&{image}&{label}", uuid(source));
-    let label = format!("%7B%22label%22%3A%5B%22io.wharf.snapshot%3D{id}%22%5D%7D");
-    let copies = || {
-        let all = engine.ask("GET", &format!("/images/json?filters={label}"), None)?;
-        Ok::<_, anyhow::Error>(all.as_array().map_or(0, Vec::len))
-    };
     for n in 2..4 {
         engine.ask("POST", &copy, Some(json!({})))?;
-        ensure!(copies()? == n);
+        ensure!(copies(engine, id)? == n);
     }
     removed(api, &snapshot)?;
-    until("all copies are gone", || Ok((copies()? == 0).then_some(())))
+    until("all copies are gone", || {
+        Ok((copies(engine, id)? == 0).then_some(()))
+    })
 }
 
 /// Kills in a copy: Wharf, then the engine. The instance goes on, and nothing incomplete is ready.
@@ -279,7 +304,7 @@ pub fn kills(engine: &mut EngineContext) -> Result<()> {
 }
 
 /// The points at which the engine is killed, as fractions of the undisturbed duration. A plain run has the second one.
-const POINTS: [f64; 5] = [0.05, 0.15, 0.3, 0.5, 0.8];
+pub const POINTS: [f64; 5] = [0.05, 0.15, 0.3, 0.5, 0.8];
 
 /// The engine is killed while it makes clones. They get all files, and one container each.
 pub fn killed_in_a_clone(engine: &mut EngineContext) -> Result<()> {

@@ -1,8 +1,8 @@
 //! Snapshots on Incus: full disks, volumes that are gone since, and a daemon that is killed in a restore.
 
 use super::context::IncusContext;
-use crate::lab::{Lab, inside, running, state, text, user, uuid};
-use crate::snapshots::{cloned, restored, taken};
+use crate::lab::{Lab, inside, running, text, user, uuid};
+use crate::snapshots::{cloned, restored, started, taken};
 use anyhow::{Result, ensure};
 use serde_json::json;
 use std::time::Duration;
@@ -118,15 +118,7 @@ pub fn killed_in_a_restore(context: &IncusContext) -> Result<()> {
         std::thread::sleep(Duration::from_millis(pause_ms));
         context.cluster().member(0)?.kill()?;
         context.cluster().member(0)?.resume()?;
-        until("it runs again", || {
-            let now = state(&api, &source)?;
-            if now == "exited" {
-                println!("restart: {}", api.act(id, "restart")?.body);
-            }
-            Ok((now == "running").then_some(()))
-        })?;
-        let again = api.wait_for(id, "running")?;
-        user(&again).wait_for_login(&again)?;
+        let again = started(&api, &source)?;
         let kept = inside(&again, "cat state")?;
         ensure!(kept == "then", "killed after {pause_ms} ms: {kept}");
         context.remove(&api, &again)?;
