@@ -127,7 +127,7 @@ fn waiting() -> Vec<Chain<EngineContext>> {
             "a_snapshot_completes_after_kills_of_wharf_and_of_the_engine" => on_another(snapshots::kills),
             "a_clone_is_made_after_kills_of_the_engine" => on_another(snapshots::killed_in_a_clone),
             "restores_and_removals_complete_after_kills_of_the_engine" => on_another(restore_killed::converges),
-            "a_volume_is_made_after_kills_of_the_engine" => on_another(volumes::killed_in_a_make),
+            "a_volume_is_made_and_removed_after_kills_of_the_engine" => on_another(volumes::killed_in_a_make),
             "a_volume_comes_back_from_its_backup" => on_another(volume_backups::tour),
             "instances_survive_a_start_of_the_engine_on_an_empty_store" => on_another(engine_restart::on_an_empty_store),
             "a_node_that_does_not_hold_sizes_takes_nothing_new" => on_another(broken_limits::of_dockerd),

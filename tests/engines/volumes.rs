@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::time::Instant;
 use wharf_testkit::object_store::ObjectStore;
 use wharf_tests::lanes::is_whole_run;
-use wharf_tests::{Api, small, until};
+use wharf_tests::{Api, caught, small, until};
 
 /// Fills a volume of one GiB until the engine refuses more, and prints the number of MiB that it took.
 pub const FILL: &str = "dd if=/dev/urandom of=/data/full bs=1M count=1400 2>/tmp/why; \
@@ -52,14 +52,19 @@ pub fn ready(api: &Api, name: &str) -> Result<Value> {
     })
 }
 
+/// The number of containers that hold volumes on an engine.
+fn holders(engine: &EngineContext) -> Result<usize> {
+    let labelled = "filters=%7B%22label%22%3A%5B%22io.wharf.holder%22%5D%7D";
+    let path = format!("/containers/json?all=true&{labelled}");
+    let holders = engine.ask("GET", &path, None)?;
+    Ok(holders.as_array().context("no list of holders")?.len())
+}
+
 /// Waits until an engine has nothing of volumes.
 pub fn none_is_left(engine: &EngineContext) -> Result<()> {
-    let holders =
-        "/containers/json?all=true&filters=%7B%22label%22%3A%5B%22io.wharf.holder%22%5D%7D";
     until("the engine has nothing of volumes", || {
-        let holders = engine.ask("GET", holders, None)?;
         let volumes = engine.ask("GET", "/volumes", None)?.to_string();
-        let none = holders == json!([]) && !volumes.contains("wharf-volume-");
+        let none = holders(engine)? == 0 && !volumes.contains("wharf-volume-");
         Ok(none.then_some(()))
     })
 }
@@ -258,7 +263,7 @@ pub fn lost_and_created_again(engine: &mut EngineContext) -> Result<()> {
 /// The points at which the engine is killed, as fractions of the undisturbed duration. A plain run has the middle one.
 const POINTS: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
 
-/// The engine is killed while it makes volumes. Their sizes hold, and nothing else is left.
+/// The engine is killed while it makes and removes volumes. Their sizes hold, and nothing else is left.
 pub fn killed_in_a_make(engine: &mut EngineContext) -> Result<()> {
     let (server, api) = engine.served("")?;
     if !are_made(&api)? {
@@ -292,9 +297,23 @@ pub fn killed_in_a_make(engine: &mut EngineContext) -> Result<()> {
     }
     println!("undisturbed: {undisturbed:.1?}; killed at {points:?} of that");
     engine.remove(&api, &one)?;
-    for name in &names {
+    removed(&api, "undisturbed")?;
+    let begin = Instant::now();
+    let mut left = points.len();
+    caught("the volume is gone", || {
+        Ok((holders(engine)? == left).then_some(()))
+    })?;
+    let undisturbed = begin.elapsed();
+    for (point, name) in points.iter().zip(&names[1..]) {
         removed(&api, name)?;
+        wharf_tests::interval(undisturbed.mul_f64(*point));
+        engine.crash(|| Ok(()))?;
+        left -= 1;
+        until("the engine has no holder of the volume", || {
+            Ok((holders(engine)? == left).then_some(()))
+        })?;
     }
+    println!("a removal: {undisturbed:.1?}; killed at {points:?} of that");
     none_is_left(engine)?;
     server.finish()
 }
