@@ -174,6 +174,7 @@ fn waiting() -> Vec<Chain<EngineContext>> {
         ["an_instance_stopped_or_started_by_hand_follows_the_intent" => out_of_band::stopped_and_started],
         ["an_instance_renamed_by_hand_keeps_working" => out_of_band::renamed],
         ["two_installations_on_one_engine_leave_each_other_alone" => out_of_band::two_installations],
+        ["volumes_and_snapshots_without_a_row_go_and_others_stay" => out_of_band::kept_orphans],
     }
 }
 
