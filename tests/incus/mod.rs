@@ -58,6 +58,7 @@ fn waiting() -> Vec<Chain<IncusContext>> {
         ["an_instance_stopped_or_started_by_hand_follows_the_intent" => by_hand::stopped_and_started],
         ["an_instance_moved_by_hand_is_fetched_back" => out_of_band::moved],
         ["orphans_are_removed_and_unknown_objects_stay" => out_of_band::orphans],
+        ["volumes_and_snapshots_without_a_row_go_and_others_stay" => out_of_band::kept_orphans],
         ["instances_created_at_once_share_no_ids" => ids::of_creations_at_once],
         ["a_wrong_member_is_named_by_node_check" => check::wrong_nodes],
         ["ssh_of_a_page_is_at_the_private_address_alone" => private_port::of_a_page],
