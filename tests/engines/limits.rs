@@ -1,8 +1,11 @@
 //! Limits of CPU, memory, processes and disk, as seen from the instance.
 
+use crate::context::EngineContext;
 use crate::lab::{Lab, Neighbours, SIZE, inside};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
 
 /// Reads a limit under cgroups v2 or v1.
 const CPU: &str = "cat /sys/fs/cgroup/cpu.max 2>/dev/null || \
@@ -10,6 +13,11 @@ const CPU: &str = "cat /sys/fs/cgroup/cpu.max 2>/dev/null || \
 const MEMORY: &str = "cat /sys/fs/cgroup/memory.max 2>/dev/null || \
     cat /sys/fs/cgroup/memory/memory.limit_in_bytes";
 const PIDS: &str = "cat /sys/fs/cgroup/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids/pids.max";
+/// Prints the kind of the quotas at a mount point of btrfs.
+pub const QUOTAS: &str =
+    "cat /sys/fs/btrfs/$(btrfs filesystem show $1 | sed -n 's/.*uuid: //p')/qgroups/mode";
+/// The file of a kernel that has simple quotas.
+const SIMPLE: &str = "/sys/fs/btrfs/features/simple_quota";
 
 /// Checks the limits of a container's control group.
 pub fn of_control_group(instance: &Value, (n_vcpus, mem_gib): (u32, u32)) -> Result<()> {
@@ -84,4 +92,27 @@ pub fn disk(lab: &impl Lab, all: &mut Neighbours) -> Result<()> {
         "12 GiB fit on a disk of 10"
     );
     inside(&all.mine, "rm -f ~/twelve").map(drop)
+}
+
+/// Checks that a private engine has simple quotas, where the kernel has them: full ones lose count after restores.
+pub fn are_simple(quotas: impl FnOnce() -> Result<String>) -> Result<()> {
+    if !Path::new(SIMPLE).exists() {
+        println!("SKIPPED: this kernel has no simple quotas");
+        return Ok(());
+    }
+    let quotas = quotas()?;
+    ensure!(quotas.trim() == "squota", "{quotas}");
+    Ok(())
+}
+
+/// See [`are_simple`].
+pub fn quotas(engine: &EngineContext) -> Result<()> {
+    are_simple(|| {
+        let store = engine.store();
+        let data = store.parent().context("no mount point")?;
+        let mut shell = Command::new("sh");
+        let output = shell.args(["-ec", QUOTAS, "sh"]).arg(data).output()?;
+        ensure!(output.status.success(), "{QUOTAS}: {output:?}");
+        Ok(String::from_utf8(output.stdout)?)
+    })
 }

@@ -153,6 +153,7 @@ fn waiting() -> Vec<Chain<EngineContext>> {
             "sizes_and_host_keys_stay_over_a_restart" => look(resize::restart),
         ],
         ["an_image_of_the_operators_is_built_and_logged_in_to" => own_image::is_built_and_logged_in_to],
+        ["private_engines_have_simple_quotas" => limits::quotas],
         ["another_port_is_taken_for_one_that_a_program_has" => held::port],
         ["ssh_of_a_page_is_at_the_private_address_alone" => private_port::of_a_page],
         ["operations_complete_after_kills_of_the_server" => crash::kills],

@@ -221,6 +221,18 @@ impl IncusContext {
         all.pop().context("no object")
     }
 
+    /// Runs a script of `sh` in the namespaces of a member, with the path of its pool, and returns the output.
+    pub fn on_pool(&self, at: usize, script: &str) -> Result<String> {
+        let cluster = self.cluster();
+        let member = cluster.members().get(at).context("no such member")?;
+        let pool = member.directory().join("storage-pools/default");
+        let mut shell = member.inside("sh");
+        drop(cluster);
+        let output = shell.args(["-ec", script, "sh"]).arg(pool).output()?;
+        ensure!(output.status.success(), "{script}: {output:?}");
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
     /// Creates a container by hand, without Wharf, with this configuration.
     pub fn make(&self, member: usize, name: &str, config: Value) -> Result<()> {
         let path = format!(

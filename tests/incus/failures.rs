@@ -29,18 +29,7 @@ fn until_listed(server: &Server, node: &str, unreachable: bool) -> Result<()> {
 /// The quotas of the third member's pool lose count, as they do after restores, or are switched off where they cannot.
 pub fn broken_limits(context: &IncusContext) -> Result<()> {
     const LAST: usize = 2;
-    let on_pool = |script: &str| -> Result<()> {
-        let cluster = context.cluster();
-        let member = cluster.members().get(LAST).context("no such member")?;
-        let pool = member.directory().join("storage-pools/default");
-        let status = member
-            .inside("sh")
-            .args(["-ec", script, "sh"])
-            .arg(pool)
-            .status()?;
-        ensure!(status.success(), "{script}: {status}");
-        Ok(())
-    };
+    let on_pool = |script: &str| context.on_pool(LAST, script).map(drop);
     broken_limits::found_and_mended(
         context,
         &context.settings_of(&[LAST], ""),

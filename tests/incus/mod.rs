@@ -42,6 +42,9 @@ fn waiting() -> Vec<Chain<IncusContext>> {
             "sizes_change_while_it_runs_and_are_seen_from_inside" => look(resize::live),
             "sizes_and_host_keys_stay_over_a_restart" => look(resize::restart),
         ],
+        ["private_engines_have_simple_quotas" => |context: &IncusContext| {
+            (0..3).try_for_each(|at| limits::are_simple(|| context.on_pool(at, limits::QUOTAS)))
+        }],
         ["operations_complete_after_kills_of_the_server" => crash::kills],
         ["data_in_the_home_directory_survives_stop_and_restart" => lifecycle::data_survives],
         ["volumes_hold_their_sizes_and_outlive_instances" => volumes::sizes_and_content],
