@@ -59,6 +59,7 @@ mod tunnel;
 mod vms;
 mod volume_backups;
 mod volumes;
+mod without_room;
 
 use context::EngineContext;
 use engine_restart::on_another;
@@ -98,10 +99,11 @@ const CORE: [&str; 16] = [
 ];
 
 /// Tests that a plain run leaves out.
-const WHOLE: [&str; 6] = [
+const WHOLE: [&str; 7] = [
     "data_survives_cycles_of_snapshots_restores_and_clones",
     "an_instance_with_a_volume_is_created_again_after_a_loss",
     "a_snapshot_without_room_in_the_storage_is_in_error",
+    "snapshots_clones_restores_and_volumes_outlast_a_full_pool",
     "an_instance_with_a_full_disk_is_restored",
     "twenty_instances_of_a_destroyed_node_come_back",
     "volumes_and_snapshots_complete_after_kills_of_the_daemon",

@@ -1,8 +1,9 @@
 //! Snapshots: content that comes back and goes on in clones, logins and host keys of each, and sizes that hold.
 
 use crate::context::EngineContext;
-use crate::lab::{Lab, inside, restarted, running, state, text, user, uuid};
+use crate::lab::{Lab, after_observations, inside, restarted, running, state, text, user, uuid};
 use crate::volumes::are_made;
+use crate::without_room;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -34,12 +35,13 @@ fn host_key(instance: &Value) -> Result<String> {
     inside(instance, "cut -d' ' -f2 /etc/ssh/ssh_host_ed25519_key.pub")
 }
 
-fn one(api: &Api, snapshot: &Value) -> Result<Value> {
+pub fn one(api: &Api, snapshot: &Value) -> Result<Value> {
     let path = format!("/api/snapshot/{}/", text(&snapshot["id"]));
     api.get(&path)?.expect(200)
 }
 
-fn begun(api: &Api, instance: &Value, name: &str) -> Result<Value> {
+/// Requests a snapshot.
+pub fn begun(api: &Api, instance: &Value, name: &str) -> Result<Value> {
     let path = format!("/api/instance/{}/snapshot/", uuid(instance));
     send(api, &path, &json!({ "name": name }))
 }
@@ -380,25 +382,27 @@ pub fn full_disk(engine: &mut EngineContext) -> Result<()> {
     server.finish()
 }
 
-/// The engine's storage is full, though no disk is.
+/// The engine's storage has no room for a copy of the data, though no disk is full. What shares data may need none.
 pub fn full_pool(engine: &mut EngineContext) -> Result<()> {
     if !engine.enforces_disk_size() {
         println!("SKIPPED: the engine has no storage of its own");
         return Ok(());
     }
-    let (server, api) = engine.served("")?;
+    let (server, api) = engine.served(without_room::SETTINGS)?;
     let makes_volumes = are_made(&api)?;
     let source = running(&api)?;
     user(&source).wait_for_login(&source)?;
     inside(&source, "head -c 600000000 /dev/urandom > data; sync")?;
     let sum = inside(&source, "sha256sum data")?;
+    let before = taken(&api, &source, "before")?;
+    inside(&source, "echo later > later; sync")?;
     let filler = engine.store().with_file_name("filler");
     let fill = "mkdir $1 && cd $1 && for m in 8192 4096 2048 1024 512 256; do \
         while fallocate -l ${m}M f$((n = n + 1)) 2>/dev/null; do :; done; done; sync";
     let mut filled = Command::new("sh");
     let filled = filled.args(["-ec", fill, "sh"]).arg(&filler).status()?;
     ensure!(filled.success(), "{fill}: {filled}");
-    let without_room = || {
+    let tried = || -> Result<Value> {
         let full = begun(&api, &source, "without-room")?;
         let failed = until("the snapshot has failed", || {
             let now = one(&api, &full)?;
@@ -409,23 +413,22 @@ pub fn full_pool(engine: &mut EngineContext) -> Result<()> {
         ensure!(text(&failed["reason"]).contains("could not take"));
         ensure!(inside(&source, "sha256sum data")? == sum);
         removed(&api, &full)?;
-        if !makes_volumes {
-            return Ok(());
+        if makes_volumes {
+            without_room::volume(&api)?;
         }
-        // The size of a volume is a claim, for which the storage needs no room yet.
-        let volume = json!({ "name": "none", "size_gib": 1 });
-        send(&api, "/api/volume/", &volume)?;
-        let state = until("the volume has an end", || {
-            let now = api.get("/api/volume/none/")?.expect(200)?;
-            Ok((now["state"] != "creating").then_some(now))
-        })?;
-        println!("a volume without room: {state}");
-        let removed = api.raw("DELETE", "/api/volume/none/", None)?;
-        removed.expect(204).map(drop)
+        let clone = without_room::clone(&api, &before)?;
+        api.act(uuid(&source), "stop")?.expect(200)?;
+        api.wait_for(uuid(&source), "exited")?;
+        restoring(&api, &before)?;
+        // The engine may refuse it again and again.
+        after_observations(&server, 1)?;
+        Ok(clone)
     };
-    let refused = without_room();
+    let tried = tried();
     std::fs::remove_dir_all(&filler)?;
-    refused?;
+    let clone = tried?;
+    let source = without_room::restored(&api, &source, &before, &sum)?;
+    without_room::removed(engine, &api, &clone, &sum)?;
     let snapshot = taken(&api, &source, "with-room")?;
     let clone = cloned(&api, &snapshot)?;
     ensure!(inside(&clone, "sha256sum data")? == sum, "{snapshot}");

@@ -6,6 +6,7 @@ mod check;
 pub mod context;
 mod destroyed;
 mod failures;
+mod full_pool;
 mod ids;
 mod inside;
 mod kept_killed;
@@ -76,6 +77,7 @@ fn alone() -> Vec<Chain<IncusContext>> {
             anyhow::ensure!(members.len() == 3, "{members:?}");
             Ok(())
         }],
+        ["snapshots_clones_restores_and_volumes_outlast_a_full_pool" => full_pool::of_a_member],
         ["a_node_that_does_not_hold_sizes_takes_nothing_new" => failures::broken_limits],
         ["instances_survive_kills_of_a_members_daemon" => failures::killed_daemon],
         ["a_backup_and_a_restore_complete_after_kills_of_the_daemon" => backups::and_back],
