@@ -35,22 +35,20 @@ pub fn in_each_step(context: &IncusContext) -> Result<()> {
         is_made(&api)?;
 
         let mount = json!({ "volume": "killed", "path": "/data" });
-        let attach = || api.send("POST", &path("attach-volume"), &mount);
-        attach()?.expect(200)?;
+        accepted(&api, &path("attach-volume"), &mount)?;
         kill()?;
         until("it is attached", || {
             Ok(inside(&source, "echo more >> /data/rounds").ok())
         })?;
         let detached = json!({ "volume": "killed" });
-        api.send("POST", &path("detach-volume"), &detached)?
-            .expect(200)?;
+        accepted(&api, &path("detach-volume"), &detached)?;
         kill()?;
         until("it is detached", || {
             Ok(inside(&source, "mountpoint /data").is_err().then_some(()))
         })?;
 
         let named = json!({ "name": format!("killed-{pause_ms}") });
-        let taken = api.send("POST", &path("snapshot"), &named)?.expect(201)?;
+        let taken = accepted(&api, &path("snapshot"), &named)?;
         kill()?;
         let taken = ready(&api, &taken)?;
         let id = text(&taken["id"]).to_owned();
@@ -82,6 +80,19 @@ pub fn in_each_step(context: &IncusContext) -> Result<()> {
     ensure!(inside(&source, "cat state")? == "then");
     context.remove(&api, &source)?;
     server.finish()
+}
+
+/// Sends a request until no earlier change is under way, whose effect is seen before its end.
+fn accepted(api: &Api, path: &str, body: &Value) -> Result<Value> {
+    until("no earlier change is under way", || {
+        let answer = api.send("POST", path, body)?;
+        if answer.body.contains("still under way") {
+            return Ok(None);
+        }
+        let status = answer.status;
+        ensure!([200, 201].contains(&status), "{status}: {}", answer.body);
+        answer.expect(status).map(Some)
+    })
 }
 
 /// Waits until the volume is ready. One whose creation was interrupted may be in error, and is made again then.

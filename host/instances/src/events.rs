@@ -4,7 +4,7 @@ use super::App;
 use super::event_text::{backup_message, describe, held, shortages};
 use super::find::Selector;
 use super::growing::Work;
-use super::reconciler::LATE;
+use super::reconciler::{LATE, NO_CONTENT};
 use serde::Serialize;
 use tokio::sync::watch;
 use wharf_db::{EventRow, Read, ReadRows, TopicCounts};
@@ -282,6 +282,13 @@ fn message(what: &EventKind) -> String {
         EventKind::Failed(why) if why == LATE => {
             "The instance did not become reachable in time. It costs nothing. Delete it and create it \
              again."
+        }
+        EventKind::Failed(why) if why.starts_with(NO_CONTENT) => {
+            let why = why.trim_start_matches(NO_CONTENT);
+            return format!(
+                "The instance did not get its content: {why}. It costs nothing. Delete it and create it again, \
+                 from this backup or another one."
+            );
         }
         EventKind::Failed(_) => {
             "The host could not make the instance. It costs nothing. Delete it and create it again; if \

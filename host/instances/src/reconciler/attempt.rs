@@ -20,6 +20,8 @@ use wharf_plugin::NodeDriver;
 
 /// The reason of a failure at the deadline.
 pub const LATE: &str = "not reachable in time";
+/// Begins the reason of a failure with the content of a backup, whose words are for the owner.
+pub const NO_CONTENT: &str = "no content: ";
 
 /// The pause before the next attempt where nothing names a longer one.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(100);

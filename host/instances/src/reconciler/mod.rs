@@ -49,7 +49,7 @@ use wharf_db::Read;
 use wharf_domain::snapshot::OfSnapshot;
 use wharf_domain::volume::OfVolume;
 
-pub(super) use attempt::LATE;
+pub(super) use attempt::{LATE, NO_CONTENT};
 pub(crate) use supervise::supervise;
 pub use threads::Threads;
 

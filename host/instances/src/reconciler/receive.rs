@@ -1,6 +1,6 @@
 //! The step of a new instance whose content comes from a backup, before its first start.
 
-use super::attempt::{Attempt, FIRST_PAUSE, NextAttempt};
+use super::attempt::{Attempt, FIRST_PAUSE, NO_CONTENT, NextAttempt};
 use crate::content::{ContentFailure, ContentRow, IncomingContent, content};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -103,7 +103,8 @@ impl Attempt<'_> {
         self.history.content = None;
         self.history.broke_off += 1;
         if failure.is_final || self.history.broke_off > MAX_BROKE_OFF {
-            self.give_up(&failure.words).await
+            self.give_up(&format!("{NO_CONTENT}{}", failure.words))
+                .await
         } else {
             NextAttempt::Retry(failure.words)
         }
