@@ -25,8 +25,13 @@ impl Plugins {
     /// Creates one with the hostile flavors.
     pub fn flavors() -> Self {
         let plugins = Self::none();
-        plugins.copy("hostile_flavors.wasm", "flavors-hostile.wasm");
+        plugins.add_flavors();
         plugins
+    }
+
+    /// Adds the hostile flavors.
+    pub fn add_flavors(&self) {
+        self.copy("hostile_flavors.wasm", "flavors-hostile.wasm");
     }
 
     /// Returns the directory.

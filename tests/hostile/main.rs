@@ -15,6 +15,7 @@ mod fixtures;
 mod flavors;
 mod imports;
 mod incus;
+mod registries;
 mod requests;
 
 use fixtures::Plugins;

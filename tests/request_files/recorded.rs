@@ -39,10 +39,14 @@ fn written(file: &RequestFile, recorded: &Recorded) -> Value {
         target,
         body,
         headers,
+        credentials,
     } = rendered;
     let mut written = vec![json!(format!("{method} {target}"))];
     if !headers.is_empty() {
         written.push(json!(headers.into_iter().collect::<BTreeMap<_, _>>()));
+    }
+    if let Some(registry) = credentials {
+        written.push(format!("credentials for {registry}").into());
     }
     match body {
         RenderedBody::None => {}

@@ -53,6 +53,7 @@ mod quota;
 mod races;
 mod rate;
 mod recovery;
+mod registries;
 mod reload;
 mod request_files;
 mod resize;

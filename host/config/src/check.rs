@@ -1,7 +1,9 @@
 //! Checks that the types of the configuration cannot express.
 
 use super::host::in_url;
-use super::{Config, ConfigError, LimitsConfig, NodeConfig, OidcConfig, flavor, mirrors, pages};
+use super::{
+    Config, ConfigError, LimitsConfig, NodeConfig, OidcConfig, flavor, mirrors, pages, registry,
+};
 use std::collections::BTreeSet;
 
 /// Checks values against each other and against the limits of this machine.
@@ -31,6 +33,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     limits(&config.limits)?;
     flavor::check(config)?;
     mirrors::check(config)?;
+    registry::check(config)?;
     pages::check(config)?;
     for (file, pin) in &config.plugins.hashes {
         let hex = pin.strip_prefix("sha256:").unwrap_or_default();

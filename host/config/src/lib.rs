@@ -14,6 +14,7 @@ mod pages;
 mod proxies;
 mod quota;
 mod rates;
+mod registry;
 mod reload;
 mod retention;
 mod retired;
@@ -31,6 +32,7 @@ pub use pages::{Domain, PagesConfig};
 pub use proxies::TrustedProxies;
 pub use quota::QuotaConfig;
 pub use rates::{Decimal, RatesConfig, TierRates};
+pub use registry::RegistryConfig;
 pub use retention::RetentionConfig;
 pub use session::{BaseUrl, SessionConfig};
 
@@ -89,6 +91,9 @@ pub struct Config {
     /// Flavors from images of the operator's. Default: none.
     #[serde(default)]
     pub flavor: Vec<FlavorConfig>,
+    /// Accounts at registries of images. Default: none.
+    #[serde(default)]
+    pub registry: Vec<RegistryConfig>,
     /// Files with certificates in PEM format that new containers trust. Default: none.
     #[serde(default)]
     pub trust_ca: Vec<PathBuf>,
@@ -297,6 +302,9 @@ impl Config {
         }
         if let Some(oidc) = &mut config.oidc {
             absolute(&mut oidc.client_secret_file);
+        }
+        for account in &mut config.registry {
+            absolute(&mut account.password_file);
         }
         config.trust_ca.iter_mut().for_each(absolute);
         for tls in config.node.iter_mut().filter_map(|node| node.tls.as_mut()) {

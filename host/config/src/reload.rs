@@ -16,6 +16,7 @@ const LIVE: &[&str] = &[
     "provisioning_deadline_s",
     "quota",
     "rates",
+    "registry",
     "retention",
     "session.absolute_days",
     "session.idle_hours",

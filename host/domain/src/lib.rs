@@ -12,6 +12,7 @@ pub mod event;
 pub mod flavor;
 pub mod host_key;
 pub mod ids;
+pub mod image;
 pub mod instance;
 pub mod kept;
 pub mod label;

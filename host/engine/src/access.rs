@@ -190,7 +190,7 @@ impl EngineAccess {
             .saturating_sub(MARGIN)
     }
 
-    /// Writes a request with its body, secrets of files included.
+    /// Writes a request with its body, secrets of files and credentials included.
     fn write(
         &mut self,
         request: &EngineRequest,
@@ -210,10 +210,12 @@ impl EngineAccess {
                 Some(("application/octet-stream", content))
             }
         };
+        let registry = rendered.credentials.as_ref();
         Ok(Outgoing {
             method: rendered.method,
             path: rendered.target,
             headers: rendered.headers,
+            credentials: registry.and_then(|registry| self.node.registries.find(registry)),
             body,
         })
     }

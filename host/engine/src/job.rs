@@ -4,11 +4,13 @@
 use super::message::{EngineError, EngineResponse, JobState};
 use super::objects::ObjectTarget;
 use super::outgoing::{Outgoing, ProgressSink};
+use super::registries::Credentials;
 use super::trace::traced;
 use super::transfer::{self, ContentSource, TransferSource, TransferTarget};
 use super::transport::Transport;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -70,9 +72,19 @@ impl Jobs {
         }
         has_room(&mut jobs, MAX_JOBS, "jobs")?;
         let transport = transport.clone();
-        let job = RunningJob::start(MAX_TIME, FRESH, |tail| async move {
+        let tail = Tail {
+            hidden: outgoing.credentials.clone(),
+            ..Tail::default()
+        };
+        let job = RunningJob::start(MAX_TIME, FRESH, tail, |tail| async move {
             let (method, path) = (outgoing.method.clone(), outgoing.path.clone());
-            traced(&method, &path, transport.stream(outgoing, &*tail)).await
+            let hidden = outgoing.credentials.clone();
+            let answer = traced(&method, &path, transport.stream(outgoing, &*tail)).await?;
+            // A registry, or a proxy before it, may repeat the account in an error.
+            Ok(match hidden {
+                Some(credentials) => credentials.hide_in(answer),
+                None => answer,
+            })
         });
         jobs.insert(key, job);
         Ok(JobState::Running(None))
@@ -109,7 +121,7 @@ impl Jobs {
         let mut jobs = self.0.lock();
         jobs.remove(key);
         has_room(&mut jobs, MAX_TRANSFERS, "transfers")?;
-        let job = RunningJob::start(MAX_TRANSFER_TIME, TRANSFER_FRESH, transfer);
+        let job = RunningJob::start(MAX_TRANSFER_TIME, TRANSFER_FRESH, Tail::default(), transfer);
         jobs.insert(key.to_owned(), job);
         Ok(())
     }
@@ -180,11 +192,16 @@ impl RunningJob {
         self.ended().is_some_and(|at| at.elapsed() > self.fresh)
     }
 
-    fn start<F>(most: Duration, fresh: Duration, work: impl FnOnce(Arc<Tail>) -> F) -> Self
+    fn start<F>(
+        most: Duration,
+        fresh: Duration,
+        tail: Tail,
+        work: impl FnOnce(Arc<Tail>) -> F,
+    ) -> Self
     where
         F: Future<Output = Result<EngineResponse, EngineError>> + Send + 'static,
     {
-        let tail = Arc::new(Tail::default());
+        let tail = Arc::new(tail);
         let result = Arc::new(Mutex::new(None));
         let (work, slot) = (work(Arc::clone(&tail)), Arc::clone(&result));
         let run = async move {
@@ -206,37 +223,63 @@ impl RunningJob {
 
 /// The end of an answer while it arrives.
 #[derive(Debug, Default)]
-struct Tail(Mutex<Vec<u8>>);
+struct Tail {
+    end: Mutex<End>,
+    /// The account that no line may show.
+    hidden: Option<Arc<Credentials>>,
+}
+
+#[derive(Debug, Default)]
+struct End {
+    bytes: Vec<u8>,
+    /// Whether bytes before it are gone.
+    is_cut: bool,
+}
+
+impl End {
+    fn cut_to(&mut self, length: usize) {
+        let surplus = self.bytes.len().saturating_sub(length);
+        self.is_cut |= surplus > 0;
+        self.bytes.drain(..surplus);
+    }
+}
 
 impl ProgressSink for Tail {
     fn chunk(&self, bytes: &[u8]) {
-        let mut tail = self.0.lock();
-        tail.extend_from_slice(bytes);
+        let mut end = self.end.lock();
+        end.bytes.extend_from_slice(bytes);
         // Cut rarely, so that not every small piece moves the rest.
-        if tail.len() > 2 * TAIL {
-            let surplus = tail.len() - TAIL;
-            tail.drain(..surplus);
+        if end.bytes.len() > 2 * TAIL {
+            end.cut_to(TAIL);
         }
     }
 
     fn kept(&self) -> Bytes {
-        let tail = self.0.lock();
-        let from = tail.len().saturating_sub(TAIL);
-        Bytes::copy_from_slice(tail.get(from..).unwrap_or_default())
+        let mut end = self.end.lock();
+        end.cut_to(TAIL);
+        let mut kept = end.bytes.as_slice();
+        if end.is_cut && self.hidden.is_some() {
+            // The first line may begin within the account, which would not be found.
+            let next = kept.iter().position(|byte| *byte == b'\n');
+            kept = next.and_then(|next| kept.get(next..)).unwrap_or_default();
+        }
+        Bytes::copy_from_slice(kept)
     }
 }
 
 impl Tail {
     /// The last complete line.
     fn line(&self) -> Option<String> {
-        let tail = self.0.lock();
-        let end = tail.iter().rposition(|byte| *byte == b'\n')?;
-        let whole = tail.get(..end)?;
-        let start = whole
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
-        let line = whole.get(start..)?;
+        let kept = self.end.lock();
+        let end = kept.bytes.iter().rposition(|byte| *byte == b'\n')?;
+        let whole = kept.bytes.get(..end)?;
+        let before = whole.iter().rposition(|byte| *byte == b'\n');
+        let line = whole.get(before.map_or(0, |at| at + 1)..)?;
+        let line = match &self.hidden {
+            Some(_) if before.is_none() && kept.is_cut => return None,
+            Some(credentials) => Cow::from(credentials.hide(line)),
+            None => Cow::from(line),
+        };
         let line = line.get(..line.len().min(MAX_LINE))?;
         Some(String::from_utf8_lossy(line).trim().to_owned())
     }
@@ -245,6 +288,9 @@ impl Tail {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registries::{Registries, RegistryAccount};
+    use wharf_domain::image::Registry;
+    use wharf_domain::secret::SecretText;
 
     fn ended(fresh: Duration) -> RunningJob {
         let response = EngineResponse {
@@ -252,12 +298,16 @@ mod tests {
             headers: Vec::new(),
             body: Bytes::new(),
         };
-        RunningJob::start(MAX_TIME, fresh, |_| async { Ok(response) })
+        RunningJob::start(MAX_TIME, fresh, Tail::default(), |_| async { Ok(response) })
     }
 
     #[tokio::test]
     async fn a_result_is_told_once_and_for_a_while_and_takes_no_room() {
-        let never = || RunningJob::start(MAX_TIME, TRANSFER_FRESH, |_| std::future::pending());
+        let never = || {
+            RunningJob::start(MAX_TIME, TRANSFER_FRESH, Tail::default(), |_| {
+                std::future::pending()
+            })
+        };
         let mut jobs = HashMap::from([
             ("told".to_owned(), ended(TRANSFER_FRESH)),
             ("late".to_owned(), ended(Duration::ZERO)),
@@ -278,7 +328,9 @@ mod tests {
             Some(JobState::Done(_))
         ));
         assert!(take_state(&mut jobs, "told").is_none());
-        let broken = RunningJob::start(MAX_TIME, FRESH, |_| async { panic!("on purpose") });
+        let broken = RunningJob::start(MAX_TIME, FRESH, Tail::default(), |_| async {
+            panic!("on purpose")
+        });
         jobs.insert("broken".to_owned(), broken);
         while !jobs["broken"].task.is_finished() {
             tokio::task::yield_now().await;
@@ -309,5 +361,37 @@ mod tests {
             tail.chunk(&[b'x'; 4096]);
         }
         assert_eq!(tail.kept().len(), TAIL);
+    }
+
+    #[test]
+    fn no_line_shows_an_account_wherever_the_tail_begins() {
+        let account = RegistryAccount {
+            registry: Registry::OfEngine,
+            user: "wharf".to_owned(),
+            password: SecretText::new("a-long-password"),
+        };
+        let registries = Registries::default();
+        registries.replace(&[account]);
+        let line = b"{\"error\":\"a-long-password\"}\n";
+        for surplus in 0..=2 * line.len() {
+            let tail = Tail {
+                hidden: registries.find(&Registry::OfEngine),
+                ..Tail::default()
+            };
+            tail.chunk(line);
+            assert_eq!(tail.line().as_deref(), Some("{\"error\":\"(secret)\"}"));
+            tail.chunk(line);
+            tail.chunk(&vec![b'x'; TAIL - 2 * line.len() - 1]);
+            tail.chunk(b"\n");
+            tail.chunk(&vec![b'y'; surplus]);
+            let credentials = tail.hidden.clone().unwrap();
+            let kept = credentials.hide(&tail.kept());
+            assert!(
+                !kept
+                    .windows(5)
+                    .any(|part| b"a-long-password".windows(5).any(|of| of == part))
+            );
+            assert!(kept.ends_with(&vec![b'y'; surplus]));
+        }
     }
 }

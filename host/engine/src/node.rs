@@ -2,6 +2,7 @@
 
 use super::job::Jobs;
 use super::offers::Offers;
+use super::registries::Registries;
 use super::transport::Transport;
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,6 +22,8 @@ pub struct EngineNode {
     pub(super) kind: String,
     /// The offers of all nodes.
     pub(super) offers: Arc<Offers>,
+    /// The operator's accounts at registries, which all nodes share.
+    pub(super) registries: Arc<Registries>,
 }
 
 /// An error in the configuration of a node's engine.
@@ -47,6 +50,7 @@ impl EngineNode {
         file: &RequestFile,
         settings: &serde_json::Value,
         offers: Arc<Offers>,
+        registries: Arc<Registries>,
     ) -> Result<Self, EngineOpenError> {
         if transport.is_in_process() != file.in_process() {
             let needed = if file.in_process() {
@@ -68,12 +72,18 @@ impl EngineNode {
             transfers: Jobs::default(),
             kind: file.kind().to_owned(),
             offers,
+            registries,
         })
     }
 
     /// Whether the request file has a setting with this name.
     pub fn has_setting(&self, name: &str) -> bool {
         self.requests.has_setting(name)
+    }
+
+    /// Whether a request of the file has the operator's account at a registry.
+    pub fn pulls_with_accounts(&self) -> bool {
+        self.requests.has_credentials()
     }
 
     /// The connection to the engine.

@@ -1,9 +1,11 @@
 //! A request on its way to an engine, and an observer of its answer.
 
 use super::message::EngineError;
+use super::registries::{Credentials, HEADER};
 use bytes::Bytes;
 use http::{Method, Request, header};
 use http_body_util::Full;
+use std::sync::Arc;
 
 /// A checked request with its body.
 #[derive(Debug, Clone)]
@@ -14,6 +16,8 @@ pub struct Outgoing {
     pub path: String,
     /// Headers, without those of the body.
     pub headers: Vec<(String, String)>,
+    /// The account of the operator's at a registry.
+    pub credentials: Option<Arc<Credentials>>,
     /// Body and its media type.
     pub body: Option<(&'static str, Bytes)>,
 }
@@ -26,6 +30,9 @@ impl Outgoing {
             .uri(format!("http://{authority}{}", self.path));
         for (name, value) in &self.headers {
             request = request.header(name, value);
+        }
+        if let Some(credentials) = &self.credentials {
+            request = request.header(HEADER, credentials.header());
         }
         let body = self.body.map_or_else(Bytes::new, |(media_type, body)| {
             if let Some(headers) = request.headers_mut() {

@@ -1,7 +1,9 @@
 //! The unix transport and jobs against a small HTTP server.
 
 use super::message::{EngineError, JobState};
-use super::{CallScope, EngineAccess, EngineNode, EngineRequest, Transport};
+use super::{
+    CallScope, EngineAccess, EngineNode, EngineRequest, Registries, RegistryAccount, Transport,
+};
 use http::Method;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -10,8 +12,9 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
 use wharf_domain::ids::NodeId;
-use wharf_domain::secret::InstanceSecrets;
-use wharf_requests::RequestFile;
+use wharf_domain::image::Registry;
+use wharf_domain::secret::{InstanceSecrets, SecretText};
+use wharf_requests::{RequestFile, SampleCall};
 
 fn socket(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("wharf-{name}-{}.sock", std::process::id()))
@@ -60,7 +63,8 @@ arguments.n = { max = 99 }
 
 fn node(transport: Transport) -> EngineNode {
     let name = NodeId("n".into());
-    EngineNode::open(name, transport, &file(), &Value::Null, Arc::default()).unwrap()
+    let (offers, registries) = (Arc::default(), Arc::default());
+    EngineNode::open(name, transport, &file(), &Value::Null, offers, registries).unwrap()
 }
 
 fn access(path: &std::path::Path) -> EngineAccess {
@@ -145,6 +149,7 @@ async fn jobs_are_told_once() {
         method: Method::POST,
         path: "/images/create".into(),
         headers: Vec::new(),
+        credentials: None,
         body: None,
     };
     let poll = || node.jobs.poll(outgoing(), &node.transport).unwrap();
@@ -197,5 +202,106 @@ async fn equal_requests_of_all_calls_are_one_job() {
     }
     assert!(matches!(job(16), Err(EngineError::Unreachable(_))));
     assert_eq!(job(0), Ok(JobState::Running(None)));
+    std::fs::remove_file(&path).unwrap();
+}
+
+const PULL: &str = r#"
+kind = "test"
+about = "An engine of the tests."
+
+[request.pull]
+about = "Pulls an image."
+method = "POST"
+path = "/images/create"
+query = { fromImage = "{image}" }
+calls = "create"
+job = true
+credentials = "image"
+"#;
+const PASSWORD: &str = "a-password-of-the-tests";
+
+/// Answers each request with its own head as the error of a pull, and sends the head.
+fn reflect(path: &std::path::Path) -> tokio::sync::mpsc::UnboundedReceiver<String> {
+    drop(std::fs::remove_file(path));
+    let listener = UnixListener::bind(path).unwrap();
+    let (heads, received) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = vec![0; 4096];
+            let length = stream.read(&mut head).await.unwrap();
+            let head = String::from_utf8(head[..length].to_vec()).unwrap();
+            let message = format!("no: {head} {PASSWORD}");
+            let body = serde_json::json!({ "error": message }).to_string();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            heads.send(head).unwrap();
+        }
+    });
+    received
+}
+
+#[tokio::test]
+async fn a_pull_has_the_account_of_its_registry_and_tells_the_driver_nothing_of_it() {
+    let path = socket("registry");
+    let mut heads = reflect(&path);
+    let registries = Arc::new(Registries::default());
+    registries.replace(&[RegistryAccount {
+        registry: Registry::of("registry.example/x"),
+        user: "wharf".to_owned(),
+        password: SecretText::new(PASSWORD),
+    }]);
+    let name = NodeId("n".into());
+    let (transport, file) = (Transport::unix(&path), RequestFile::parse(PULL).unwrap());
+    let offers = Arc::default();
+    let node = EngineNode::open(name, transport, &file, &Value::Null, offers, registries);
+    let node = Arc::new(node.unwrap());
+    for (image, is_trusted, has_account) in [
+        ("registry.example/team/tools:1", true, true),
+        // An installed plugin could name any image of the operator's.
+        ("registry.example/team/tools:1", false, false),
+        ("registry.example.evil/team/tools:1", true, false),
+        ("tools:1", true, false),
+    ] {
+        let call = serde_json::json!({ "images": [image], "image_is_trusted": is_trusted });
+        let mut access = EngineAccess::new(
+            Arc::clone(&node),
+            SampleCall::parse(&call.to_string()).unwrap().scope,
+            InstanceSecrets::default(),
+            Instant::now() + Duration::from_secs(5),
+        );
+        let shown = format!("{:?}", access.show(&named("pull", 1000)));
+        assert!(
+            shown.contains("Ok(") && !shown.contains("egistry-"),
+            "{shown}"
+        );
+        let answer = loop {
+            match access.job(&named("pull", 1000)).unwrap() {
+                JobState::Running(_) => tokio::time::sleep(Duration::from_millis(2)).await,
+                JobState::Done(answer) => break answer,
+                JobState::Failed(error) => panic!("{error}"),
+            }
+        };
+        let head = heads.recv().await.unwrap();
+        let header = head
+            .lines()
+            .find_map(|line| line.strip_prefix("x-registry-auth: "));
+        assert_eq!(
+            header.is_some(),
+            has_account,
+            "{image} {is_trusted}: {head}"
+        );
+        let Some(header) = header else { continue };
+        let told = String::from_utf8(answer.body.to_vec()).unwrap();
+        let shown = "x-registry-auth: (secret)";
+        assert!(
+            told.contains(shown) && told.ends_with(" (secret)\"}"),
+            "{told}"
+        );
+        assert!(!told.contains(header.trim_end_matches('=')) && !told.contains(PASSWORD));
+    }
     std::fs::remove_file(&path).unwrap();
 }

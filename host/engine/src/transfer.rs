@@ -186,6 +186,7 @@ fn get(path: String) -> Outgoing {
         method: Method::GET,
         path,
         headers: Vec::new(),
+        credentials: None,
         body: None,
     }
 }

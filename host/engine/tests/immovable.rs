@@ -137,6 +137,7 @@ fn access(path: &Path) -> EngineAccess {
         &file,
         &Value::Null,
         Arc::default(),
+        Arc::default(),
     );
     EngineAccess::new(
         Arc::new(node.unwrap()),

@@ -187,6 +187,10 @@ impl DriverCalls for GuestDriver {
         self.engine.has_setting(name)
     }
 
+    fn pulls_with_accounts(&self) -> bool {
+        self.engine.pulls_with_accounts()
+    }
+
     fn transport(&self) -> Option<&Transport> {
         Some(self.engine.transport())
     }

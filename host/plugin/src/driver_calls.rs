@@ -35,6 +35,9 @@ pub trait DriverCalls: ContentCalls + VolumeCalls + SnapshotCalls + Send + Sync 
     /// Whether the driver has a setting with this name in the node's `settings`, by its file.
     fn has_setting(&self, name: &str) -> bool;
 
+    /// Whether the driver pulls images with the operator's accounts at registries, by its file.
+    fn pulls_with_accounts(&self) -> bool;
+
     /// The connection to the engine; none for a driver without one.
     fn transport(&self) -> Option<&Transport>;
 

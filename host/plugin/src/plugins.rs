@@ -18,7 +18,7 @@ use std::sync::Arc;
 use wharf_domain::blueprint::Blueprint;
 use wharf_domain::driver::PluginError;
 use wharf_domain::flavor::{BlueprintRequest, Flavor};
-use wharf_engine::{EngineNode, Offers};
+use wharf_engine::{EngineNode, Offers, Registries};
 
 /// The loaded plugins. Cheap to clone.
 #[derive(Clone)]
@@ -29,6 +29,7 @@ pub(super) struct LoadedPlugins {
     pub(super) drivers: BTreeMap<String, Arc<DriverPlugin>>,
     request_files: RequestFiles,
     flavors: Flavors,
+    registries: Arc<Registries>,
 }
 
 /// A loaded driver: its files by their hashes, as `[plugins]` of the configuration has them.
@@ -100,6 +101,7 @@ impl Plugins {
             drivers,
             request_files,
             flavors,
+            registries: Arc::default(),
         };
         Ok(Self(Arc::new(loaded), Arc::default()))
     }
@@ -107,6 +109,11 @@ impl Plugins {
     /// Content on its way to and from the engines of nodes.
     pub fn offers(&self) -> &Arc<Offers> {
         &self.1
+    }
+
+    /// The operator's accounts at registries of images, none at first. No plugin sees them.
+    pub fn registries(&self) -> &Registries {
+        &self.0.registries
     }
 
     /// The same plugins, with no content on its way.
@@ -179,6 +186,7 @@ impl Plugins {
             file,
             &config.settings,
             offers,
+            Arc::clone(&inner.registries),
         );
         let engine = engine.map_err(|source| LoadError::Node { node, source })?;
         let settings = if config.settings.is_null() {

@@ -3,6 +3,7 @@
 use super::argument::{Argument, Form, Members};
 use super::body_node::{BodyNode, MAX_DEPTH, NameUse, NameVisitor, place};
 use super::call::Calls;
+use super::credentials;
 use super::file::{DeclaredBody, Document, RequestDeclaration, Transfer};
 use super::lint;
 use super::names::{KnownArguments, ValueType, word};
@@ -93,6 +94,11 @@ impl Document {
         if !request.is_read() && request.calls.is_none() {
             return Err("calls: required for a change".to_owned());
         }
+        if request.credentials.is_some() {
+            here.calls_have("image")
+                .map_err(|why| format!("credentials: {why}"))?;
+            credentials::check(self, request)?;
+        }
         if let Some(query) = &request.query {
             let kind = self.type_of_node(query, &mut Vec::new());
             let checked = here.node(query).and(kind.permits(NameUse::Members));
@@ -107,6 +113,11 @@ impl Document {
             // Other headers have a meaning for HTTP, or identify the host.
             if !name.to_ascii_lowercase().starts_with("x-") {
                 return Err(format!("headers.{name}: must begin with \"X-\""));
+            }
+            if credentials::is_header(name) {
+                return Err(format!(
+                    "headers.{name}: the host writes it; use `credentials = \"image\"`"
+                ));
             }
             http::HeaderName::try_from(name.as_str())
                 .map_err(|_| format!("headers.{name}: not the name of a header"))?;

@@ -112,6 +112,12 @@ impl Lines {
         if request.job {
             self.add(DETAIL, "as a long request, which outlasts a call");
         }
+        if request.credentials.is_some() {
+            self.add(
+                DETAIL,
+                "with the operator's credentials for the registry of {image}, if the program or the operator names it",
+            );
+        }
         self.arguments(&request.arguments);
         for (name, value) in &request.headers {
             self.add(DETAIL, format!("header {name}: {value}"));

@@ -3,6 +3,7 @@
 use super::argument::Argument;
 use super::body_node::BodyNode;
 use super::call::Calls;
+use super::credentials::RequestCredentials;
 use super::learn::Learn;
 use super::names::ValueType;
 use super::setting::Setting;
@@ -74,6 +75,9 @@ pub struct RequestDeclaration {
     /// Whether it is a long request, for `job` in place of `send`.
     #[serde(default)]
     pub job: bool,
+    /// The registry whose credentials the host adds; none: it adds none.
+    #[serde(default)]
+    pub credentials: Option<RequestCredentials>,
     /// Values that the answer tells.
     #[serde(default)]
     pub learn: BTreeMap<String, Learn>,

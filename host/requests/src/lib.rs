@@ -7,6 +7,7 @@ mod body_node;
 mod call;
 mod check;
 mod condition;
+mod credentials;
 mod explain;
 mod fault;
 mod file;
@@ -36,6 +37,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use template::Template;
 use wharf_domain::blueprint::BlueprintFile;
+use wharf_domain::image::Registry;
 use writer::Writer;
 
 /// A request file, read and checked.
@@ -69,6 +71,8 @@ pub struct Rendered {
     pub target: String,
     /// Headers beside the usual ones.
     pub headers: Vec<(String, String)>,
+    /// The registry whose credentials the host adds when it sends the request.
+    pub credentials: Option<Registry>,
     /// The body.
     pub body: RenderedBody,
 }
@@ -169,6 +173,12 @@ impl Requests {
     /// Whether the file has a setting with this name.
     pub fn has_setting(&self, name: &str) -> bool {
         self.document.settings.contains_key(name)
+    }
+
+    /// Whether a request of the file has credentials.
+    pub fn has_credentials(&self) -> bool {
+        let mut requests = self.document.request.values();
+        requests.any(|request| request.credentials.is_some())
     }
 
     /// Learns from the answer to a request that has been written with these arguments.

@@ -107,10 +107,16 @@ impl RequestDeclaration {
             }
             headers.push((name.clone(), value));
         }
+        let credentials = self
+            .credentials
+            .map(|credentials| credentials.registry(writer.values()))
+            .transpose()
+            .map_err(|fault| fault.required().at("credentials"))?;
         Ok(Rendered {
             method: self.method.clone(),
             target,
             headers,
+            credentials: credentials.flatten(),
             body: self
                 .body(&mut writer)
                 .map_err(|fault| fault.required().at("body"))?,

@@ -41,6 +41,7 @@ struct SampleToml {
     network: WrittenNetwork,
     public: Option<WrittenNetwork>,
     images: Vec<String>,
+    image_is_trusted: bool,
     environment: Vec<String>,
     command: Vec<String>,
     gpus: Vec<String>,
@@ -211,6 +212,7 @@ impl SampleToml {
             let creation = CreateScope {
                 hostname: self.hostname,
                 images: self.images,
+                image_is_trusted: self.image_is_trusted,
                 environment: environment.collect::<Result<_, _>>()?,
                 command: self.command,
                 published: self.published.into_iter().map(Into::into).collect(),

@@ -123,6 +123,8 @@ pub struct CreateScope {
     pub hostname: String,
     /// Image references for this kind of engine.
     pub images: Vec<String>,
+    /// Whether the program or the configuration names the image, and no installed plugin.
+    pub image_is_trusted: bool,
     /// Environment of the first process.
     pub environment: Vec<(String, String)>,
     /// Command of the first process; the image's own if empty.
@@ -278,6 +280,7 @@ impl CallScope {
                 .filter(|image| image.engine_kind == engine_kind)
                 .map(|image| image.reference.clone())
                 .collect(),
+            image_is_trusted: spec.image_is_trusted,
             environment: blueprint.environment.clone(),
             command: blueprint.command.clone(),
             published: spec.published.clone(),

@@ -50,6 +50,12 @@ impl fmt::Display for Rendered {
         for (name, value) in &self.headers {
             writeln!(f, "{name}: {value}")?;
         }
+        if let Some(registry) = &self.credentials {
+            writeln!(
+                f,
+                "with the operator's credentials for {registry}, if there are any"
+            )?;
+        }
         match &self.body {
             RenderedBody::None => Ok(()),
             RenderedBody::Noise => writeln!(f, "\n10 MiB of random bytes"),

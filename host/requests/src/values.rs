@@ -134,6 +134,11 @@ impl<'a> CallValues<'a> {
         Ok(&self.creation()?.files)
     }
 
+    /// Whether the image of the creation is one of the program's or of the operator's.
+    pub fn has_trusted_image(&self) -> Result<bool, Fault> {
+        Ok(self.creation()?.image_is_trusted)
+    }
+
     fn setting(&self, name: &str) -> Result<Value, Fault> {
         let missing = || Fault::absent("the node has no such setting");
         let (name, group) = name.split_once('.').unwrap_or((name, ""));

@@ -137,6 +137,7 @@ impl Subject {
             source: None,
             fetched: false,
             may_exist: false,
+            image_is_trusted: false,
             blueprint: self.blueprint(),
         })
     }

@@ -2,6 +2,7 @@
 
 use crate::node_tls::{self, NodeTls, WrongNodeTls};
 use crate::proofs;
+use crate::registries;
 use crate::server::StartError;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
@@ -62,6 +63,7 @@ pub async fn drivers(
 ) -> Result<(Plugins, BTreeMap<NodeId, NodeDriver>), StartError> {
     let plugins = Plugins::load(plugins_config(config, cache)).await?;
     proofs::check(config, &plugins)?;
+    plugins.registries().replace(&registries::read_all(config)?);
     let mut drivers = BTreeMap::new();
     for node in &config.node {
         let driver = driver(config, &plugins, node, installation)?;

@@ -23,6 +23,7 @@ mod node_tls;
 mod oidc;
 pub mod operation;
 mod proofs;
+mod registries;
 mod reload;
 pub mod schema;
 pub mod server;

@@ -1,9 +1,10 @@
-//! Reload of the configuration and the certificates on SIGHUP.
+//! Reload of the configuration, the certificates and the passwords of registries on SIGHUP.
 
 use crate::file_permissions::{self, WrongPermissions};
 use crate::http;
 use crate::node_tls::{self, WrongNodeTls};
 use crate::proofs::{self, WithoutProof};
+use crate::registries::{self, WrongRegistry};
 use wharf_config::ConfigError;
 use wharf_ground::config::SharedConfig;
 use wharf_instances::App;
@@ -19,10 +20,12 @@ enum ReloadError {
     #[error(transparent)]
     Tls(#[from] http::InterfaceError),
     #[error(transparent)]
+    Registry(#[from] WrongRegistry),
+    #[error(transparent)]
     NodeTls(#[from] WrongNodeTls),
 }
 
-/// Reads the configuration file and the certificates again. If one of them cannot be used, or another account
+/// Reads the configuration file, the certificates and the passwords of registries again. If one of them cannot be used, or another account
 /// can change a file that Wharf trusts, nothing changes, and the log says why.
 pub fn reload(app: &App, config: &SharedConfig, interface: &http::Server) {
     match try_reload(app, config, interface) {
@@ -43,6 +46,7 @@ fn try_reload(
     file_permissions::check(&config)?;
     proofs::check(&config, app.plugins())?;
     let renewed = node_tls::read_all(&config.node)?;
+    let accounts = registries::read_all(&config)?;
     interface.reload(&config)?;
     for (node, tls) in renewed {
         let driver = app.driver(&node);
@@ -50,6 +54,7 @@ fn try_reload(
             transport.renew(tls);
         }
     }
+    app.plugins().registries().replace(&accounts);
     present.replace(config);
     interface.reloaded();
     Ok(changed)

@@ -4,6 +4,7 @@ use crate::drivers::{CACHE, drivers, installation};
 use crate::file_permissions::{self, WrongPermissions};
 use crate::node_tls::WrongNodeTls;
 use crate::proofs::WithoutProof;
+use crate::registries::WrongRegistry;
 use crate::supervised_tasks::SupervisedTasks;
 use crate::{check, http, reload};
 use std::collections::HashSet;
@@ -66,6 +67,9 @@ pub enum StartError {
     /// A node's certificates cannot be used.
     #[error(transparent)]
     NodeTls(#[from] WrongNodeTls),
+    /// The password of a registry cannot be used.
+    #[error(transparent)]
+    Registry(#[from] WrongRegistry),
     /// A node's settings are not valid.
     #[error("setting `node.{node}.settings`: {message}")]
     Settings { node: String, message: String },

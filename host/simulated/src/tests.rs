@@ -20,6 +20,7 @@ async fn ask(
         method,
         path: path.into(),
         headers: Vec::new(),
+        credentials: None,
         body,
     };
     let answer = engine.send(&outgoing).await?;

@@ -465,6 +465,7 @@ fn to_spec(spec: &Spec) -> driver::Spec {
         source: spec.source.as_ref().map(to_source),
         fetched: spec.fetched,
         may_exist: spec.may_exist,
+        image_is_trusted: true,
         blueprint: Arc::new(Blueprint {
             images: given.images.iter().map(image).collect(),
             files: given.files.iter().map(file).collect(),

@@ -55,7 +55,14 @@ fn access(kind: &str, offers: &Arc<Offers>, engine: &Engine, call: &str, of: &st
     let file = RequestFile::parse(&file).unwrap();
     let transport = Transport::in_process(engine.clone());
     let offers = Arc::clone(offers);
-    let node = EngineNode::open(NodeId(kind.into()), transport, &file, &Value::Null, offers);
+    let node = EngineNode::open(
+        NodeId(kind.into()),
+        transport,
+        &file,
+        &Value::Null,
+        offers,
+        Arc::default(),
+    );
     let call = json!({ "call": call, "instance": of }).to_string();
     EngineAccess::new(
         Arc::new(node.unwrap()),

@@ -97,6 +97,7 @@ pub fn spec(
         source: source.as_ref().map(SourceRow::driver_source),
         fetched: content.is_some() && !instance.provisioned,
         may_exist,
+        image_is_trusted: app.plugins().has_trusted_images(&instance.flavor),
         blueprint: provisioning_spec.blueprint,
     })
 }

@@ -5,6 +5,7 @@ mod clusters;
 mod networks;
 mod nodes;
 mod private_ports;
+mod registries;
 
 pub use books::Books;
 pub use networks::MachineNetworks;
@@ -137,6 +138,7 @@ pub async fn judge(
     findings.extend(clusters::unequal_ranges(config));
     findings.extend(private_ports::shortcomings(config));
     findings.extend(private_ports::without_ssh(&images, &surveys));
+    findings.extend(registries::unused(config, drivers));
     let machine = MachineNetworks::read(config, &surveys, false).ok();
     let is_here = |found: &Surroundings| machine.as_ref().is_some_and(|here| here.has(found));
     findings.extend(nodes::shortcomings(

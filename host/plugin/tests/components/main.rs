@@ -137,6 +137,7 @@ fn spec(n: u32) -> Spec {
         source: None,
         fetched: false,
         may_exist: false,
+        image_is_trusted: false,
         blueprint: Arc::new(Blueprint {
             images: vec![Image {
                 engine_kind: "simulated".into(),

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod bounds;
+mod credentials;
 mod host_values;
 mod load;
 mod trees;

@@ -113,6 +113,10 @@ impl DriverCalls for WorldDriver {
         false
     }
 
+    fn pulls_with_accounts(&self) -> bool {
+        false
+    }
+
     fn transport(&self) -> Option<&Transport> {
         None
     }
