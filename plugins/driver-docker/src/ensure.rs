@@ -7,7 +7,7 @@ use crate::api::{Refusal, Reply};
 use crate::context::Context;
 use crate::found::{self, Found};
 use crate::product::Product;
-use crate::pull::Pull;
+use crate::pull::{self, Pull};
 use crate::settings::{BtrfsQuotas, DiskLimit, Kvm, Lxcfs};
 use crate::start::{Started, start, start_sized};
 use crate::{ENGINE_KIND, digest, gpu, names, network, snapshots, volumes};
@@ -88,7 +88,7 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
         if refusal.is_no_image() && spec.source.is_some() {
             return Ok(failed(spec, "the snapshot has gone from the node".into()));
         } else if refusal.is_no_image() {
-            match ctx.api.pull()? {
+            match ctx.api.pull(&image)? {
                 Pull::Done => {}
                 Pull::Running(progress) => {
                     return Ok(Report::again(
@@ -97,7 +97,11 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
                         PULL_AGAIN_MS,
                     ));
                 }
-                Pull::Failed(why) => return Ok(failed(spec, no_image(&image, &why))),
+                Pull::Failed(why) if pull::is_lasting(&image, &why) => {
+                    return Ok(failed(spec, no_image(&image, &why)));
+                }
+                // The host tries again until the deadline, and tells this reason then.
+                Pull::Failed(why) => return Err(Error::Other(no_image(&image, &why))),
             }
         } else if refusal.is_no_network() {
             network::create(ctx, &spec.network)?;
@@ -320,9 +324,13 @@ fn without(ctx: &Context, name: &str, part: Option<Part>) -> Result<First, Error
 }
 
 fn no_image(image: &str, why: &str) -> String {
+    let remedy = if pull::is_local(image) {
+        "set settings.image_prefix of the node to a registry that has it"
+    } else {
+        "give Wharf an account of its registry with [[registry]]"
+    };
     format!(
-        "image {image} is not on the node and cannot be pulled ({why}); put it on the node, or set \
-         settings.image_prefix of the node to a registry that has it"
+        "image {image} is not on the node and cannot be pulled ({why}); put it on the node, or {remedy}"
     )
 }
 

@@ -204,7 +204,7 @@ pub(crate) fn make(
         if refusal.is_no_image() && (is_restored || spec.source.is_some()) {
             return Err(cannot("the snapshot is not on the node"));
         } else if refusal.is_no_image() {
-            match ctx.api.pull()? {
+            match ctx.api.pull(&image)? {
                 Pull::Done => {}
                 Pull::Running(progress) => {
                     return Ok(Some(growing(spec, format!("image: {progress}"))));

@@ -6,6 +6,38 @@ use serde::Deserialize;
 /// Bytes in a MiB.
 const MIB: u64 = 1 << 20;
 
+/// The beginning of names of images that no registry has.
+const LOCAL: &str = "localhost/";
+/// Words of failures that last until somebody mends the image's name, its registry's account, or the engine.
+const LASTING: [&str; 12] = [
+    "denied",
+    "unauthorized",
+    "authentication required",
+    "no basic auth credentials",
+    "incorrect username or password",
+    "not found",
+    "manifest unknown",
+    "name unknown",
+    "unknown authority",
+    "no matching manifest",
+    "invalid reference",
+    "http response to https client",
+];
+/// The word of a registry's limit on pulls, which may speak of a denied access.
+const PASSING: &str = "toomanyrequests";
+
+/// Whether an image is on nodes alone.
+pub fn is_local(image: &str) -> bool {
+    image.starts_with(LOCAL)
+}
+
+/// Whether another pull of this image would fail for this reason too. A registry that is out of reach, slow or busy may
+/// answer later.
+pub fn is_lasting(image: &str, why: &str) -> bool {
+    let why = why.to_lowercase();
+    is_local(image) || !why.contains(PASSING) && LASTING.iter().any(|words| why.contains(words))
+}
+
 /// A pull.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pull {
@@ -76,7 +108,37 @@ impl Pull {
 
 #[cfg(test)]
 mod tests {
-    use super::Pull;
+    use super::{Pull, is_lasting};
+
+    #[test]
+    fn only_a_registry_that_may_answer_later_is_asked_again() {
+        let image = "registry.example/team/tools:1";
+        for why in [
+            "Get \"https://registry.example/v2/\": dial tcp: lookup registry.example: no such host",
+            "dial tcp 192.0.2.1:443: connect: connection refused",
+            "net/http: request canceled while waiting for connection (Client.Timeout exceeded)",
+            "received unexpected HTTP status: 503 Service Unavailable",
+            "toomanyrequests: You have reached your unauthenticated pull rate limit; access denied",
+            "unexpected EOF",
+            "filesystem layer verification failed for digest sha256:00",
+            "",
+        ] {
+            assert!(!is_lasting(image, why), "{why}");
+            assert!(is_lasting("localhost/wharf/base:1", why), "{why}");
+        }
+        for why in [
+            "pull access denied for team/tools, repository does not exist or may require 'docker login'",
+            "Head \"https://registry.example/v2/x\": unauthorized: incorrect username or password",
+            "Get \"http://registry.example/v2/x\": no basic auth credentials",
+            "manifest for registry.example/team/tools:1 not found: manifest unknown: manifest unknown",
+            "reading manifest 1 in registry.example/team/tools: name unknown",
+            "no matching manifest for linux/arm64/v8 in the manifest list entries",
+            "http: server gave HTTP response to HTTPS client",
+            "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+        ] {
+            assert!(is_lasting(image, why), "{why}");
+        }
+    }
 
     #[test]
     fn progress_is_described() {

@@ -36,13 +36,38 @@ impl Api<'_> {
     }
 
     /// Starts the pull of the blueprint's image, or reports its state.
-    pub fn pull(&self) -> Result<Pull, Error> {
-        Ok(match NamedRequest::new("pull-image").job(self.engine)? {
+    pub fn pull(&self, image: &str) -> Result<Pull, Error> {
+        let tag = (!has_version(image)).then_some("latest");
+        let request = NamedRequest::new("pull-image").with_some("tag", tag);
+        Ok(match request.job(self.engine)? {
             Job::Running(line) => Pull::running(line.as_deref()),
             Job::Done(answer) => match accepted(answer) {
                 Ok(answer) => Pull::ended(&answer.body),
                 Err(refusal) => Pull::Failed(refusal.message.clone()),
             },
         })
+    }
+}
+
+/// Whether the name of an image has a tag or a digest.
+fn has_version(image: &str) -> bool {
+    let name = image.rsplit('/').next().unwrap_or(image);
+    name.contains([':', '@'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_version;
+
+    #[test]
+    fn a_port_is_no_tag() {
+        for (image, wanted) in [
+            ("tools", false),
+            ("registry.example:5000/team/tools", false),
+            ("registry.example:5000/team/tools:1", true),
+            ("tools@sha256:00", true),
+        ] {
+            assert_eq!(has_version(image), wanted, "{image}");
+        }
     }
 }

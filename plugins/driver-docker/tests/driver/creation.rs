@@ -257,6 +257,49 @@ fn an_image_that_cannot_be_pulled_is_final() {
     assert!(matches!(phase(ensure(&fake, &none)), Phase::Failed(_)));
 }
 
+/// A creation with this image.
+fn with_image(image: &str) -> Spec {
+    let mut spec = spec(1);
+    spec.blueprint.images[0].reference = image.to_owned();
+    spec
+}
+
+#[test]
+fn a_registry_that_does_not_answer_is_asked_again() {
+    let fake = Fake::new();
+    let spec = with_image("registry.example/team/tools:1");
+    fake.world.borrow_mut().pull = Some("dial tcp 192.0.2.1:443: i/o timeout");
+    let Err(Error::Other(why)) = ensure(&fake, &spec) else {
+        panic!("an error that the host retries")
+    };
+    assert!(
+        why.contains("registry.example/team/tools:1") && why.contains("i/o timeout"),
+        "{why}"
+    );
+    assert!(matches!(phase(ensure(&fake, &spec)), Phase::Pulling(_)));
+    assert!(matches!(phase(ensure(&fake, &spec)), Phase::Booting));
+
+    let fake = Fake::new();
+    fake.world.borrow_mut().pull = Some("unauthorized: authentication required");
+    let Phase::Failed(reason) = phase(ensure(&fake, &spec)) else {
+        panic!("a failure that lasts")
+    };
+    assert!(reason.contains("[[registry]]"), "{reason}");
+}
+
+#[test]
+fn one_tag_is_pulled_if_the_name_has_none() {
+    let fake = Fake::new();
+    let spec = with_image("registry.example:5000/team/tools");
+    assert!(matches!(phase(ensure(&fake, &spec)), Phase::Pulling(_)));
+    drop(ensure(&fake, &spec));
+    let images = &fake.world.borrow().images;
+    assert!(
+        images.contains("registry.example:5000/team/tools:latest"),
+        "{images:?}"
+    );
+}
+
 #[test]
 fn a_missing_disk_limit_fails_only_if_required() {
     let fake = Fake::new();

@@ -337,6 +337,7 @@ impl Http for Fake {
         }
         let image = request.path.strip_prefix("/images/create?fromImage=");
         let image = image.unwrap().replace("%2F", "/").replace("%3A", ":");
+        let image = image.replace("&tag=", ":");
         let mut world = self.world.borrow_mut();
         let lines = match world.pull.take() {
             None => {
