@@ -48,6 +48,7 @@ mod ovn;
 mod own_image;
 mod own_size;
 mod private_port;
+mod registry;
 mod remote;
 mod resize;
 mod restore_killed;
@@ -109,13 +110,14 @@ const WHOLE: [&str; 7] = [
     "volumes_and_snapshots_complete_after_kills_of_the_daemon",
 ];
 
-/// Tests for dockerd only: of the image of virtual machines, of other dockerds behind TLS, and of the bridges that
-/// Docker makes for its networks.
+/// Tests for dockerd only: of the image of virtual machines, of other dockerds behind TLS, of a registry without TLS, and
+/// of the bridges that Docker makes for its networks.
 fn of_dockerd() -> Vec<Chain<EngineContext>> {
     chains! {
         ["the_image_of_virtual_machines_is_made" => EngineContext::with_vm_image],
         ["three_machines_behind_mutual_tls_and_a_cut_link" => remote::three_machines],
         ["a_wrong_certificate_is_named_by_node_check" => remote::wrong_certificates],
+        ["an_image_of_a_private_registry_is_pulled_with_the_operators_account" => registry::private_images],
         ["a_network_whose_bridge_vanished_is_made_again" => beside::a_vanished_bridge],
         ["a_network_of_an_earlier_version_goes_on" => beside::a_network_of_an_earlier_version],
     }
