@@ -43,6 +43,7 @@ pub fn is_built_and_logged_in_to(context: &EngineContext) -> Result<()> {
     let recipes = Recipes {
         directory: dir.path().to_owned(),
         cache: usual.cache,
+        accounts: usual.accounts,
     };
     recipes.ensure(&context.client(), &names)?;
     let (server, api) = context.served(&flavors)?;

@@ -38,6 +38,6 @@ pub use node::{EngineNode, EngineOpenError};
 pub use objects::{ObjectContent, ObjectSource, ObjectTarget, Piece};
 pub use offers::Offers;
 pub use outgoing::Outgoing;
-pub use registries::{Registries, RegistryAccount};
+pub use registries::{Registries, RegistryAccount, encoded, encoded_for_builds};
 pub use transport::{InProcessEngine, Transport};
 pub use wharf_requests::{CallScope, CallSubject, CreateScope};

@@ -131,6 +131,19 @@ pub fn encoded(account: &RegistryAccount) -> String {
     URL_SAFE.encode(document(account))
 }
 
+/// The value of the header of builds, `X-Registry-Config`, with the accounts by their hosts. One at the engine's own
+/// registry has no host.
+pub fn encoded_for_builds(accounts: &[RegistryAccount]) -> Option<String> {
+    let with_host = |account: &RegistryAccount| {
+        let host = account.registry.host()?.to_owned();
+        let account = serde_json::from_str::<Value>(&document(account)).ok()?;
+        Some((host, account))
+    };
+    let all: BTreeMap<_, _> = accounts.iter().filter_map(with_host).collect();
+    let document = serde_json::to_string(&all).ok()?;
+    (!all.is_empty()).then(|| URL_SAFE.encode(document))
+}
+
 /// An account as engines read it.
 #[derive(Serialize)]
 struct Document<'a> {
@@ -236,6 +249,16 @@ mod tests {
             assert_eq!(read["password"], PASSWORD);
             assert_eq!(read["serveraddress"], address);
         }
+    }
+
+    #[test]
+    fn builds_have_the_accounts_by_their_hosts() {
+        let own = account(Registry::OfEngine, PASSWORD);
+        assert_eq!(encoded_for_builds(std::slice::from_ref(&own)), None);
+        let all = encoded_for_builds(&[own, account(host(), PASSWORD)]).unwrap();
+        let read: Value = serde_json::from_slice(&URL_SAFE.decode(all).unwrap()).unwrap();
+        assert_eq!(read.as_object().unwrap().len(), 1);
+        assert_eq!(read["registry.example:5000"]["password"], PASSWORD);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Builds of a Containerfile in the engine.
 
+use super::accounts::Accounts;
 use super::build_output::follow;
 use super::recipe::{INPUTS_LABEL, Recipe};
 use super::rootfs::percent_encode;
@@ -16,15 +17,21 @@ const BUILD_LIMIT: Duration = Duration::from_secs(3600);
 /// The network of builds, in engines that have no default one.
 const BUILD_NETWORK: &str = "wharf-build";
 
-/// Whether the engine, or a registry that it reaches, has the image.
-pub(crate) fn offers(engine: &HttpClient, image: &str) -> bool {
-    ["/images", "/distribution"].into_iter().any(|api| {
-        let path = format!("{api}/{image}/json");
-        let request = Request::new("GET", &path).timeout(QUERY_LIMIT);
-        engine
-            .send(request)
-            .is_ok_and(|response| response.status == 200)
-    })
+/// Whether the engine has the image.
+pub(crate) fn has(engine: &HttpClient, image: &str) -> bool {
+    answers(engine, &format!("/images/{image}/json"), None)
+}
+
+/// Whether a registry that the engine reaches has the image.
+pub(crate) fn offers(engine: &HttpClient, image: &str, accounts: &Accounts) -> bool {
+    let path = format!("/distribution/{image}/json");
+    answers(engine, &path, accounts.header(image))
+}
+
+fn answers(engine: &HttpClient, path: &str, header: Option<(&str, &str)>) -> bool {
+    let request = Request::new("GET", path).timeout(QUERY_LIMIT);
+    let answer = engine.send(request.header(header));
+    answer.is_ok_and(|response| response.status == 200)
 }
 
 /// Builds the image from its Containerfile.
@@ -57,8 +64,6 @@ fn run_in(engine: &HttpClient, recipe: &Recipe, network: &str) -> Result<()> {
         percent_encode(&Value::Object(arguments).to_string()),
     );
     let body = Body::Tar(recipe.tar_with(".", Some(machine.directory()))?);
-    follow(
-        engine,
-        Request::new("POST", &path).body(body).timeout(BUILD_LIMIT),
-    )
+    let request = Request::new("POST", &path).body(body).timeout(BUILD_LIMIT);
+    follow(engine, request.header(recipe.accounts().header_of_builds()))
 }

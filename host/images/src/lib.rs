@@ -9,6 +9,7 @@
 //! - [`http`]: a client for an engine. [`process`], [`packages`]: other programs and their packages.
 //! - [`progress`]: output for the person at the terminal.
 
+mod accounts;
 mod apt_sources;
 mod build;
 mod build_output;
@@ -23,6 +24,7 @@ mod recipe;
 mod rootfs;
 mod sources;
 
+pub use accounts::Accounts;
 pub use apt_sources::of_release as apt_sources;
 pub use node::{FoundImage, ImageState, load};
 pub use recipe::platform;
@@ -40,6 +42,8 @@ pub struct Recipes {
     pub directory: PathBuf,
     /// Root file systems and disks of virtual machines, for other engines.
     pub cache: PathBuf,
+    /// The operator's accounts at registries.
+    pub accounts: Accounts,
 }
 
 /// The content of an image.
@@ -97,7 +101,12 @@ fn ensure_one(engine: &HttpClient, recipe: &Recipe) -> Result<()> {
 
 fn make(engine: &HttpClient, recipe: &Recipe) -> Result<()> {
     if let Some(base) = recipe.base() {
-        if recipe.parent()?.is_some() || build::offers(engine, base) {
+        let accounts = recipe.accounts();
+        if recipe.parent()?.is_some() || build::has(engine, base) {
+            return build::run(engine, recipe);
+        }
+        if build::offers(engine, base, accounts) {
+            accounts.pull(engine, base)?;
             return build::run(engine, recipe);
         }
         progress::note(&format!(

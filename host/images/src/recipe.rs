@@ -1,6 +1,6 @@
 //! A recipe of an image: a directory with a Containerfile.
 
-use super::{Recipes, containerfile};
+use super::{Accounts, Recipes, containerfile};
 use crate::process::output;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
@@ -82,6 +82,11 @@ impl Recipe {
     /// The directory for root file systems and disks of virtual machines.
     pub fn cache(&self) -> &Path {
         &self.recipes.cache
+    }
+
+    /// The operator's accounts at registries.
+    pub fn accounts(&self) -> &Accounts {
+        &self.recipes.accounts
     }
 
     pub fn describing(&self) -> Vec<&str> {
@@ -253,6 +258,7 @@ mod tests {
         let recipes = Recipes {
             directory: dir.path().into(),
             cache: dir.path().into(),
+            accounts: Accounts::default(),
         };
         let read = |name: &str| Recipe::read(&recipes, name).unwrap();
         assert_eq!(read("one").hash(), read("two").hash());

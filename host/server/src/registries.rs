@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use wharf_config::{Config, RegistryConfig};
 use wharf_domain::secret::SecretText;
-use wharf_engine::RegistryAccount;
+use wharf_engine::{RegistryAccount, encoded, encoded_for_builds};
+use wharf_images::Accounts;
 use wharf_secure_fs::{Untrusted, check_secret};
 
 /// Shortest password, in bytes. A shorter one could not be hidden in the answers of engines: it may be a part of other
@@ -47,6 +48,18 @@ pub fn read_all(config: &Config) -> Result<Vec<RegistryAccount>, WrongRegistry> 
         }),
     };
     config.registry.iter().map(read).collect()
+}
+
+/// The accounts of a configuration, for builds of images.
+pub fn for_builds(config: &Config) -> Result<Accounts, WrongRegistry> {
+    let all = read_all(config)?;
+    let of_one = all.iter();
+    Ok(Accounts {
+        of_one: of_one
+            .map(|account| (account.registry.clone(), encoded(account)))
+            .collect(),
+        of_builds: encoded_for_builds(&all),
+    })
 }
 
 fn password(account: &RegistryConfig) -> Result<SecretText, PasswordError> {

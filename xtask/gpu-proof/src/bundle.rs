@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
-use wharf_images::Recipes;
+use wharf_images::{Accounts, Recipes};
 use wharf_testkit::packages::{self, Need};
 use wharf_testkit::process::{command, is_root, output, run, succeeds};
 use wharf_testkit::{progress, workspace};
@@ -113,6 +113,7 @@ fn add_image(checkout: &Path, draft: &Path) -> Result<()> {
     let image = Recipes {
         directory: recipes,
         cache: workspace::target().join("images"),
+        accounts: Accounts::default(),
     };
     let made = progress::timed("Making a small image of the flavor `base`", || {
         image.root_file_system("base")

@@ -2,14 +2,15 @@
 
 use crate::workspace;
 use anyhow::Result;
-use wharf_images::Recipes;
 use wharf_images::http::HttpClient;
+use wharf_images::{Accounts, Recipes};
 
 /// The recipes of the checkout, with a cache in its target directory.
 pub fn recipes() -> Recipes {
     Recipes {
         directory: workspace::root().join("plugins/flavors-standard/images"),
         cache: workspace::target().join("images"),
+        accounts: Accounts::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Body, Endpoint, Request, Response};
 use anyhow::{Context, Result, anyhow};
-use reqwest::header::{CONTENT_TYPE, HOST};
+use reqwest::header::{CONTENT_TYPE, HOST, HeaderValue};
 use tokio_util::io::ReaderStream;
 
 /// Bytes read from a file at a time.
@@ -80,6 +80,11 @@ async fn exchange(
     let mut message = client
         .request(request.method.parse()?, endpoint.url(request.path))
         .header(HOST, endpoint.authority());
+    if let Some((name, value)) = request.header {
+        let mut value = HeaderValue::try_from(value)?;
+        value.set_sensitive(true);
+        message = message.header(name, value);
+    }
     if let Some(key) = request.key {
         message = message.bearer_auth(key);
     }

@@ -25,6 +25,8 @@ pub struct Request<'a> {
     pub path: &'a str,
     /// The body.
     pub body: Body,
+    /// A header beside the usual ones. No error and no log has it.
+    pub header: Option<(&'a str, &'a str)>,
     /// An API key, sent as `Authorization: Bearer`.
     pub key: Option<&'a str>,
     /// The limit for request and response together.
@@ -38,6 +40,7 @@ impl<'a> Request<'a> {
             method,
             path,
             body: Body::Empty,
+            header: None,
             key: None,
             timeout: Duration::from_secs(10),
         }
@@ -52,6 +55,12 @@ impl<'a> Request<'a> {
     /// With another body.
     pub fn body(mut self, body: Body) -> Self {
         self.body = body;
+        self
+    }
+
+    /// With another header, if there is one.
+    pub fn header(mut self, header: Option<(&'a str, &'a str)>) -> Self {
+        self.header = header;
         self
     }
 

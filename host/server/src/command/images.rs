@@ -3,6 +3,7 @@
 use super::ConfigFile;
 use super::operator::OperatorCommand;
 use crate::node_tls::{self, NodeTls};
+use crate::registries;
 use anyhow::{Context, Error, Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -12,7 +13,7 @@ use wharf_cli::output::Column::Text;
 use wharf_cli::output::{OutputFormat, json, table};
 use wharf_config::{Config, NodeConfig};
 use wharf_images::http::{Endpoint, HttpClient};
-use wharf_images::{ImageState, Recipes, load};
+use wharf_images::{Accounts, ImageState, Recipes, load};
 
 /// Show, build, load or save the images of flavors on nodes
 #[derive(Args)]
@@ -76,9 +77,14 @@ struct Engine {
 
 impl OperatorCommand for Images {
     fn run(self) -> Result<()> {
+        let accounts = match self.action {
+            Some(ImagesAction::Build { .. }) => self.accounts()?,
+            _ => Accounts::default(),
+        };
         let recipes = Recipes {
             directory: self.recipes.clone().unwrap_or_else(shipped),
             cache: self.cache.clone(),
+            accounts,
         };
         let engines = self.engines()?;
         match self.action {
@@ -97,6 +103,14 @@ impl OperatorCommand for Images {
 }
 
 impl Images {
+    /// The accounts of the configuration. An engine that is named by itself gets those of a named one alone.
+    fn accounts(&self) -> Result<Accounts> {
+        if self.engine.is_some() && !self.config.is_named() {
+            return Ok(Accounts::default());
+        }
+        Ok(registries::for_builds(&self.config.load()?)?)
+    }
+
     fn engines(&self) -> Result<Vec<Engine>> {
         if let Some(endpoint) = &self.engine {
             let client = HttpClient::new(Endpoint::parse(endpoint).context("--engine")?);

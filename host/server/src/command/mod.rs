@@ -143,6 +143,11 @@ pub struct ConfigFile {
 }
 
 impl ConfigFile {
+    /// Whether the command line names the file.
+    fn is_named(&self) -> bool {
+        self.config.is_some()
+    }
+
     fn path(&self) -> PathBuf {
         let named = self.config.clone();
         let named = named.or_else(|| std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from));
