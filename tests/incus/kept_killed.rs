@@ -86,7 +86,7 @@ pub fn in_each_step(context: &IncusContext) -> Result<()> {
 fn accepted(api: &Api, path: &str, body: &Value) -> Result<Value> {
     until("no earlier change is under way", || {
         let answer = api.send("POST", path, body)?;
-        if answer.body.contains("still under way") {
+        if answer.body.to_string().contains("still under way") {
             return Ok(None);
         }
         let status = answer.status;

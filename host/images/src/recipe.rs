@@ -258,7 +258,7 @@ mod tests {
         let recipes = Recipes {
             directory: dir.path().into(),
             cache: dir.path().into(),
-            accounts: Accounts::default(),
+            accounts: crate::Accounts::default(),
         };
         let read = |name: &str| Recipe::read(&recipes, name).unwrap();
         assert_eq!(read("one").hash(), read("two").hash());

@@ -94,8 +94,7 @@ impl Recreation {
             Some(backup) => Some(self.nodes.of_kind(&backup.of.engine_kind)?),
             None => None,
         };
-        let disk_gib = request.size.disk_size_gib;
-        request.nodes = volumes.nodes(&self.volume_nodes, &self.inventory, disk_gib, nodes)?;
+        request.nodes = volumes.nodes(&self.volume_nodes, &self.inventory, request.size, nodes)?;
         let placement = quota::place(&self.inventory, limits, &request)
             .map_err(|error| volumes.named(error, request.size))?;
         if row.resource_type == ResourceType::Vm {

@@ -153,13 +153,13 @@ impl Returning {
         usage
     }
 
-    /// The nodes that can have an instance with a disk of this size and its volumes; `None` if any can. `among` are
+    /// The nodes that can have an instance of this size and its volumes; `None` if any can. `among` are
     /// those that can have the instance without them.
     pub fn nodes(
         &self,
         kinds: &ContentNodes,
         inventory: &SharedInventory,
-        disk_gib: u32,
+        size: Size,
         among: Option<Vec<NodeId>>,
     ) -> Result<Option<Vec<NodeId>>, Error> {
         let mut nodes = among;
@@ -170,7 +170,7 @@ impl Returning {
             };
             nodes = Some(kept);
         };
-        let mut disk = disk_gib;
+        let mut disk = size.disk_size_gib;
         for (row, backup) in self.again() {
             keep(kinds.of_kind(&backup.of.engine_kind)?);
             disk = disk.saturating_add(row.size_gib);
@@ -201,7 +201,7 @@ impl Returning {
                 disk.into(),
                 most.unwrap_or_default().into(),
             );
-            return Err(self.named(Error::Insufficient(vec![short].into())));
+            return Err(self.named(Error::Insufficient(vec![short].into()), size));
         }
         Ok(Some(roomy))
     }
