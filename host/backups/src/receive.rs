@@ -62,9 +62,12 @@ impl ContentStore for Backups {
         of: &ContentOf,
         disk_gib: u32,
     ) -> Result<OpenContent, ContentFailure> {
-        let bucket = self.bucket_of(owner, of).map_err(|error| ContentFailure {
-            words: error.chain().to_string(),
-            is_final: false,
+        let bucket = self.bucket_of(owner, of).map_err(|error| {
+            tracing::error!(error = %error.chain(), "cannot read the row of a backup");
+            ContentFailure {
+                words: "Wharf cannot read its own row of the backup".to_owned(),
+                is_final: false,
+            }
         })?;
         let bucket = bucket.ok_or_else(|| ContentFailure {
             words: "the backup was deleted".to_owned(),

@@ -78,7 +78,7 @@ pub struct Restore {
     /// The snapshot, as INSTANCE/NAME or UUID
     #[arg(add = names::snapshots())]
     snapshot: String,
-    /// Take a snapshot of the present disk before; its time is said first
+    /// Take a snapshot of the present disk before; its time and cost are told first
     #[arg(long)]
     snapshot_first: bool,
     #[command(flatten)]

@@ -85,7 +85,7 @@ pub struct Spec {
     pub fetched: bool,
     /// Whether an earlier call may have created the instance already.
     pub may_exist: bool,
-    /// Whether the program or the configuration names its image, and no installed plugin. No guest sees it.
+    /// Whether the program or the configuration names its image. An installed plugin does not count. No guest sees it.
     pub image_is_trusted: bool,
     /// Description of the instance's content.
     pub blueprint: Arc<Blueprint>,

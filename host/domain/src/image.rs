@@ -20,7 +20,11 @@ impl Registry {
     /// The registry of an image with this name. Engines take the first part of a name for a host by the same rule.
     pub fn of(image: &str) -> Self {
         let first = image.split_once('/').map(|(first, _)| first);
-        Self::new(first.filter(|first| first.contains(['.', ':']) || *first == "localhost"))
+        let is_host = |first: &&str| {
+            let has_capitals = first.bytes().any(|byte| byte.is_ascii_uppercase());
+            first.contains(['.', ':']) || *first == "localhost" || has_capitals
+        };
+        Self::new(first.filter(is_host))
     }
 
     /// Its host, unless the name has none.
@@ -49,6 +53,7 @@ mod tests {
             ("tools:1.0", None),
             ("team/tools:1.0", None),
             ("team/registry.example/tools", None),
+            ("Team/tools", Some("team")),
             ("localhosts/tools", None),
             ("localhost/wharf/base:1", Some("localhost")),
             ("registry.example/tools", Some("registry.example")),

@@ -48,7 +48,14 @@ impl Accounts {
         let Some(header) = self.header(image) else {
             return Ok(());
         };
-        let path = format!("/images/create?fromImage={}", percent_encode(image));
+        // An engine pulls all tags of a name without one.
+        let last = image.rsplit('/').next().unwrap_or(image);
+        let tag = if last.contains([':', '@']) {
+            ""
+        } else {
+            "&tag=latest"
+        };
+        let path = format!("/images/create?fromImage={}{tag}", percent_encode(image));
         let request = Request::new("POST", &path).timeout(PULL_LIMIT);
         follow(engine, request.header(Some(header)))
     }

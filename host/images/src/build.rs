@@ -1,6 +1,5 @@
 //! Builds of a Containerfile in the engine.
 
-use super::accounts::Accounts;
 use super::build_output::follow;
 use super::recipe::{INPUTS_LABEL, Recipe};
 use super::rootfs::percent_encode;
@@ -19,18 +18,16 @@ const BUILD_NETWORK: &str = "wharf-build";
 
 /// Whether the engine has the image.
 pub(crate) fn has(engine: &HttpClient, image: &str) -> bool {
-    answers(engine, &format!("/images/{image}/json"), None)
+    answers(engine, &format!("/images/{image}/json"))
 }
 
 /// Whether a registry that the engine reaches has the image.
-pub(crate) fn offers(engine: &HttpClient, image: &str, accounts: &Accounts) -> bool {
-    let path = format!("/distribution/{image}/json");
-    answers(engine, &path, accounts.header(image))
+pub(crate) fn offers(engine: &HttpClient, image: &str) -> bool {
+    answers(engine, &format!("/distribution/{image}/json"))
 }
 
-fn answers(engine: &HttpClient, path: &str, header: Option<(&str, &str)>) -> bool {
-    let request = Request::new("GET", path).timeout(QUERY_LIMIT);
-    let answer = engine.send(request.header(header));
+fn answers(engine: &HttpClient, path: &str) -> bool {
+    let answer = engine.send(Request::new("GET", path).timeout(QUERY_LIMIT));
     answer.is_ok_and(|response| response.status == 200)
 }
 

@@ -105,8 +105,12 @@ fn make(engine: &HttpClient, recipe: &Recipe) -> Result<()> {
         if recipe.parent()?.is_some() || build::has(engine, base) {
             return build::run(engine, recipe);
         }
-        if build::offers(engine, base, accounts) {
+        // A wrong account ends the command: the packages do not stand for a base that it is for.
+        if accounts.header(base).is_some() {
             accounts.pull(engine, base)?;
+            return build::run(engine, recipe);
+        }
+        if build::offers(engine, base) {
             return build::run(engine, recipe);
         }
         progress::note(&format!(

@@ -283,8 +283,7 @@ fn message(what: &EventKind) -> String {
             "The instance did not become reachable in time. It costs nothing. Delete it and create it \
              again."
         }
-        EventKind::Failed(why) if why.starts_with(NO_CONTENT) => {
-            let why = why.trim_start_matches(NO_CONTENT);
+        EventKind::Failed(why) if let Some(why) = why.strip_prefix(NO_CONTENT) => {
             return format!(
                 "The instance did not get its content: {why}. It costs nothing. Delete it and create it again, \
                  from this backup or another one."

@@ -12,7 +12,7 @@ pub struct FlavorImages {
     pub flavor: String,
     pub resource_type: ResourceType,
     pub images: Vec<Image>,
-    /// Whether the program or the configuration names them, and no installed plugin.
+    /// Whether the program or the configuration names them. An installed plugin does not count.
     pub are_trusted: bool,
     /// Whether SSH has a private port, so that nothing else shows if it listens.
     pub has_private_ssh: bool,

@@ -101,7 +101,7 @@ impl Flavors {
         self.own.get(name)
     }
 
-    /// Whether the program or the configuration names the images of this flavor, and no installed plugin.
+    /// Whether the program or the configuration names the images of this flavor. An installed plugin does not count.
     pub fn has_trusted_images(&self, name: &str) -> bool {
         let provider = self.providers.get(name);
         self.own.contains_key(name) || provider.is_some_and(|provider| provider.is_embedded)

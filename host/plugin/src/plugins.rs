@@ -146,7 +146,7 @@ impl Plugins {
         self.0.flavors.list()
     }
 
-    /// Whether the program or the configuration names the images of this flavor, and no installed plugin.
+    /// Whether the program or the configuration names the images of this flavor. An installed plugin does not count.
     pub fn has_trusted_images(&self, flavor: &str) -> bool {
         self.0.flavors.has_trusted_images(flavor)
     }

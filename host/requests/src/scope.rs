@@ -123,7 +123,7 @@ pub struct CreateScope {
     pub hostname: String,
     /// Image references for this kind of engine.
     pub images: Vec<String>,
-    /// Whether the program or the configuration names the image, and no installed plugin.
+    /// Whether the program or the configuration names the image. An installed plugin does not count.
     pub image_is_trusted: bool,
     /// Environment of the first process.
     pub environment: Vec<(String, String)>,

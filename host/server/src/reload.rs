@@ -25,8 +25,8 @@ enum ReloadError {
     NodeTls(#[from] WrongNodeTls),
 }
 
-/// Reads the configuration file, the certificates and the passwords of registries again. If one of them cannot be used, or another account
-/// can change a file that Wharf trusts, nothing changes, and the log says why.
+/// Reads the configuration file, the certificates and the passwords of registries again. If one of them cannot be
+/// used, or another account can change a file that Wharf trusts, nothing changes, and the log says why.
 pub fn reload(app: &App, config: &SharedConfig, interface: &http::Server) {
     match try_reload(app, config, interface) {
         Ok(changed) => tracing::info!(?changed, "the configuration is reloaded"),

@@ -20,6 +20,8 @@ const ROUNDS: u32 = 7;
 const LOOK_AGAIN_MS: u32 = 500;
 /// Delay during a pull, which takes seconds to minutes, ms.
 const PULL_AGAIN_MS: u32 = 1_000;
+/// Delay before another pull after a failure that may pass, ms.
+const PULL_RETRY_MS: u32 = 5_000;
 /// Delay while an earlier container of the instance is removed, which takes two looks at the node, ms.
 const GIVEN_UP_MS: u32 = 2_000;
 
@@ -100,8 +102,16 @@ pub fn ensure(ctx: &Context, spec: &Spec) -> Result<Report, Error> {
                 Pull::Failed(why) if pull::is_lasting(&image, &why) => {
                     return Ok(failed(spec, no_image(&image, &why)));
                 }
-                // The host tries again until the deadline, and tells this reason then.
-                Pull::Failed(why) => return Err(Error::Other(no_image(&image, &why))),
+                // The host tries again until the deadline. Only its log has this reason.
+                Pull::Failed(why) => {
+                    log!(
+                        Warn,
+                        "instance {}: {}",
+                        spec.tag.instance,
+                        no_image(&image, &why)
+                    );
+                    return Err(Error::RetryLater(PULL_RETRY_MS));
+                }
             }
         } else if refusal.is_no_network() {
             network::create(ctx, &spec.network)?;
@@ -326,8 +336,10 @@ fn without(ctx: &Context, name: &str, part: Option<Part>) -> Result<First, Error
 fn no_image(image: &str, why: &str) -> String {
     let remedy = if pull::is_local(image) {
         "set settings.image_prefix of the node to a registry that has it"
+    } else if pull::is_refused(why) {
+        "correct the account of its registry in [[registry]], which flavors of plugins do not get"
     } else {
-        "give Wharf an account of its registry with [[registry]]"
+        "correct its name, or let the engine reach its registry"
     };
     format!(
         "image {image} is not on the node and cannot be pulled ({why}); put it on the node, or {remedy}"

@@ -8,13 +8,18 @@ const MIB: u64 = 1 << 20;
 
 /// The beginning of names of images that no registry has.
 const LOCAL: &str = "localhost/";
-/// Words of failures that last until somebody mends the image's name, its registry's account, or the engine.
-const LASTING: [&str; 12] = [
+/// Words of a registry that refuses the account, or its absence.
+const REFUSED: [&str; 5] = [
     "denied",
     "unauthorized",
     "authentication required",
     "no basic auth credentials",
     "incorrect username or password",
+];
+/// Words of other failures that last until somebody mends the image's name or the engine.
+const LASTING: [&str; 9] = [
+    "no space left on device",
+    "disk quota exceeded",
     "not found",
     "manifest unknown",
     "name unknown",
@@ -35,7 +40,14 @@ pub fn is_local(image: &str) -> bool {
 /// answer later.
 pub fn is_lasting(image: &str, why: &str) -> bool {
     let why = why.to_lowercase();
-    is_local(image) || !why.contains(PASSING) && LASTING.iter().any(|words| why.contains(words))
+    let lasts = LASTING.iter().any(|words| why.contains(words)) || is_refused(&why);
+    is_local(image) || lasts && !why.contains(PASSING)
+}
+
+/// Whether the registry refuses the account of a pull, or wants one.
+pub fn is_refused(why: &str) -> bool {
+    let why = why.to_lowercase();
+    !why.contains(PASSING) && REFUSED.iter().any(|words| why.contains(words))
 }
 
 /// A pull.

@@ -205,7 +205,8 @@ impl NewMounts {
     }
 }
 
-/// Adds the volumes that bind an instance of a size to its node to the shortfall of that node.
+/// Adds the volumes that bind an instance of a size to its node to the shortfall of that node. Without volumes
+/// and fields, the shortfall is the vCPUs and the RAM of the instance.
 pub(crate) fn name_volumes<'a>(
     error: Error,
     size: Size,

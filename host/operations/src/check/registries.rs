@@ -16,7 +16,7 @@ pub fn unused(config: &Config, drivers: &BTreeMap<NodeId, NodeDriver>) -> Vec<Co
         let (problem, remedy) = if !is_named(config, &account.registry()) {
             (
                 "no `[[flavor]]` and no `image_prefix` of a node names an image there",
-                "correct `host`, or remove the account",
+                "correct `host`, or remove the account unless `wharf images build` needs it",
             )
         } else if !can_pull {
             (

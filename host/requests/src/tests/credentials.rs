@@ -68,7 +68,7 @@ fn an_image_of_an_installed_plugin_gets_none() {
 }
 
 #[test]
-fn a_file_that_could_lead_them_elsewhere_is_refused() {
+fn a_file_with_an_account_outside_of_pulls_is_refused() {
     for (change, words) in rows(REFUSED) {
         let (from, to) = change.split_once("->").unwrap();
         let (from, to) = (from.trim(), to.trim());
