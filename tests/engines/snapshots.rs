@@ -382,7 +382,7 @@ pub fn full_disk(engine: &mut EngineContext) -> Result<()> {
     server.finish()
 }
 
-/// The engine's storage has no room for a copy of the data, though no disk is full. What shares data may need none.
+/// The engine's storage has no room for a copy of the data, though no disk is full. A clone that shares data may need no room.
 pub fn full_pool(engine: &mut EngineContext) -> Result<()> {
     if !engine.enforces_disk_size() {
         println!("SKIPPED: the engine has no storage of its own");

@@ -1,4 +1,4 @@
-//! What a full storage lets fail, and what works once it has room again.
+//! Requests to an engine whose storage is full: their ends, and their success once there is room.
 
 use crate::lab::{Lab, inside, user, uuid};
 use crate::snapshots::{requested, restoring, started};

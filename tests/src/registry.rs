@@ -8,7 +8,6 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tempfile::TempDir;
 use wharf_testkit::packages::{self, Need};
 
@@ -151,10 +150,8 @@ impl Front {
         let mode = *lock(&self.mode);
         match (mode, account) {
             (RegistryMode::Busy, _) => answer(&mut client, "503 Service Unavailable", "not now"),
-            (RegistryMode::Hangs, _) => {
-                std::thread::sleep(Duration::from_secs(600));
-                Ok(())
-            }
+            // The engine ends the connection.
+            (RegistryMode::Hangs, _) => io::copy(&mut reader, &mut io::sink()).map(drop),
             (RegistryMode::Repeats, Some(account)) => {
                 let error = json!({ "code": "DENIED", "message": format!("not {account}") });
                 let body = json!({ "errors": [error] }).to_string();
