@@ -1,8 +1,9 @@
 //! Create, stop, restart, and an instance that ends by itself.
 
 use crate::lab::{Lab, OFTEN, after_observations, inside, running, state, text, user, uuid};
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::TcpStream;
 use std::thread;
@@ -94,6 +95,24 @@ pub fn data_survives(lab: &impl Lab) -> Result<()> {
     lab.remove(&api, &running)?;
     ensure!(api.instance(uuid(&running))?.status == 404);
     server.finish()
+}
+
+/// The node has the hardware address of a removed instance in its ARP cache for up to a minute.
+pub fn next_at_an_address(lab: &impl Lab) -> Result<()> {
+    let (server, api) = lab.served("")?;
+    let mut known = BTreeMap::new();
+    // An address is free once the server has seen that its instance is gone.
+    for _ in 0..10 {
+        let created = running(&api)?;
+        let hardware = inside(&created, "cat /sys/class/net/eth0/address")?;
+        lab.remove(&api, &created)?;
+        let address = text(&created["lan_ipv4"]).to_owned();
+        if let Some(earlier) = known.insert(address, hardware.clone()) {
+            ensure!(earlier == hardware, "{earlier} {hardware}");
+            return server.finish();
+        }
+    }
+    bail!("no address comes twice: {known:?}")
 }
 
 fn is_same(before: &Value, now: &Value) -> Result<()> {

@@ -163,6 +163,7 @@ fn waiting() -> Vec<Chain<EngineContext>> {
         ["operations_complete_after_kills_of_the_server" => crash::kills],
         ["create_answers_before_the_instance_is_up" => lifecycle::create_answers_at_once],
         ["running_means_that_ssh_accepts" => lifecycle::running_means_ssh_accepts],
+        ["the_next_instance_at_an_address_has_its_hardware_address" => lifecycle::next_at_an_address],
         ["volumes_hold_their_sizes_and_outlive_instances" => volumes::sizes_and_content],
         ["an_instance_is_restored_and_cloned_from_its_snapshot" => snapshots::restore_and_clone],
         ["data_in_the_home_directory_survives_stop_and_restart" => lifecycle::data_survives],

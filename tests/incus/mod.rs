@@ -56,6 +56,7 @@ fn waiting() -> Vec<Chain<IncusContext>> {
         ["volumes_come_and_go_on_a_running_instance" => volumes::come_and_go],
         ["stopped_instances_move_from_a_drained_member" => moves::of_a_drained_node],
         ["running_means_that_ssh_accepts" => lifecycle::running_means_ssh_accepts],
+        ["the_next_instance_at_an_address_has_its_hardware_address" => lifecycle::next_at_an_address],
         ["an_instance_that_powers_itself_off_becomes_exited" => lifecycle::poweroff_inside],
         ["stats_are_those_of_a_known_load" => stats::of_a_known_load],
         ["an_instance_removed_by_hand_is_exited_and_can_be_deleted" => by_hand::removed],

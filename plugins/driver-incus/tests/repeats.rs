@@ -228,6 +228,7 @@ fn the_instance_has_the_promised_body() {
                     "name": "eth0",
                     "network": "wharf0",
                     "ipv4.address": "10.79.5.2",
+                    "hwaddr": "02:42:0a:4f:05:02",
                     "security.mac_filtering": "true",
                     "security.ipv4_filtering": "true",
                     "security.ipv6_filtering": "true",

@@ -96,6 +96,7 @@ fn bridge() -> Call {
             "name": "eth0",
             "network": "wharf0",
             "ipv4.address": "10.80.1.7",
+            "hwaddr": "02:42:0a:50:01:07",
             "security.mac_filtering": "true",
             "security.ipv4_filtering": "true",
             "security.ipv6_filtering": "true",
@@ -118,6 +119,7 @@ fn ovn() -> Call {
             "name": "eth0",
             "network": "wh-240a1045-10.80.1.1",
             "ipv4.address": "10.80.1.7",
+            "hwaddr": "02:42:0a:50:01:07",
         },
         "gpu0": { "type": "gpu", "gputype": "physical", "pci": "0000:01:00.0" },
     });

@@ -82,7 +82,13 @@ fn the_instance_has_the_promised_bodies() {
         body["devices"],
         json!({
             "root": { "type": "disk", "path": "/", "pool": "default", "size": "20GiB" },
-            "eth0": { "type": "nic", "name": "eth0", "network": NETWORK, "ipv4.address": "10.79.5.2" },
+            "eth0": {
+                "type": "nic",
+                "name": "eth0",
+                "network": NETWORK,
+                "ipv4.address": "10.79.5.2",
+                "hwaddr": "02:42:0a:4f:05:02",
+            },
             "gpu0": { "type": "gpu", "gputype": "physical", "pci": "0000:01:00.0" },
         })
     );
