@@ -25,7 +25,7 @@ use wharf_instances::plans::carry_out;
 /// The most backups that are worked on at once: each takes a core and a disk.
 const AT_ONCE: usize = 4;
 /// The pause between two looks at snapshots that are being taken.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The longest pause between two looks. The clock may step.
 const LONGEST: Duration = Duration::from_secs(60);
 /// The pause after the first attempt that failed; each later one is twice as long, up to an hour.

@@ -11,7 +11,7 @@ use crate::output::{
 };
 use crate::remove::{Confirmation, RemovedKind};
 use crate::show::{cost_rows, instance_as, put_first};
-use crate::wait::{Look, NewestEvent, WaitLimit, Words, until};
+use crate::wait::{EndWait, Look, NewestEvent, WaitLimit, Words, until};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use wharf_client::types::{
@@ -65,7 +65,7 @@ pub struct SnapshotCreate {
     #[arg(long = "name", value_name = "SNAPSHOT")]
     snapshot: Option<String>,
     #[command(flatten)]
-    wait: SnapshotWait,
+    wait: EndWait,
     #[command(flatten)]
     of: InstanceArgs,
 }
@@ -82,18 +82,9 @@ pub struct Restore {
     #[arg(long)]
     snapshot_first: bool,
     #[command(flatten)]
-    wait: SnapshotWait,
+    wait: EndWait,
     #[command(flatten)]
     confirmation: Confirmation,
-}
-
-#[derive(Args)]
-struct SnapshotWait {
-    /// Do not wait for the end
-    #[arg(long)]
-    no_wait: bool,
-    #[command(flatten)]
-    limit: WaitLimit,
 }
 
 #[derive(Subcommand)]

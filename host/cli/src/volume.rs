@@ -6,16 +6,18 @@ use crate::failure::Failure;
 use crate::lifecycle::{is_in, state_of, waited};
 use crate::names;
 use crate::output::Column::{Number, Text, Whole};
-use crate::output::{joined, json, line, list as print_list, note, one_of, table, time};
+use crate::output::{joined, json, line, list as print_list, note, one_of, or_none, table, time};
 use crate::remove::{Confirmation, RemovedKind};
 use crate::show::cost_rows;
-use anyhow::Result;
+use crate::wait::{EndWait, Look, WaitLimit, Words, until};
+use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use wharf_client::types::{
     Attachment, CpuTier, Volume as Shown, VolumeDetachment, VolumeMount, VolumeOrState,
-    VolumeRequest, VolumeShareOrId, VolumeShareRequest, VolumeUpdate, VolumesResultOrState,
+    VolumeRequest, VolumeShareOrId, VolumeShareRequest, VolumeState, VolumeUpdate,
+    VolumesResultOrState,
 };
-use wharf_client::{Client, Request};
+use wharf_client::{Client, Reply, Request};
 
 #[derive(Subcommand)]
 pub enum VolumeCommand {
@@ -72,6 +74,8 @@ pub struct VolumeCreate {
     /// UUID of a backup of a volume, whose content the new one gets
     #[arg(long, value_name = "UUID", add = names::backups())]
     backup: Option<String>,
+    #[command(flatten)]
+    wait: EndWait,
     #[command(flatten)]
     connection: Connection,
 }
@@ -157,8 +161,34 @@ impl VolumeCreate {
                 body.name
             ));
         }
-        self.connection.print(&created, print_changed)
+        match created.body()? {
+            VolumeOrState::Volume(volume) if !self.wait.no_wait => {
+                let ready = wait_until_ready(&client, &volume, self.wait.limit).await?;
+                self.connection.print(&ready, |ready| print(&[ready]))
+            }
+            _ => self.connection.print(&created, print_changed),
+        }
     }
+}
+
+async fn wait_until_ready(
+    client: &Client,
+    volume: &Shown,
+    limit: WaitLimit,
+) -> Result<Reply<Shown>> {
+    let name = &volume.name;
+    let mut words = Words::new(&format!("Waiting until {name} is ready"));
+    until(name, "ready", limit, async || {
+        let reply = client.get_volume(&volume.id).send().await?;
+        let now = reply.body()?;
+        match now.state {
+            VolumeState::Ready => return Ok(Look::Done(reply)),
+            VolumeState::Creating => words.show(&now.state.to_string()),
+            _ => bail!("{name} is {}: {}", now.state, or_none(now.reason)),
+        }
+        Ok(Look::Not(now.state.to_string()))
+    })
+    .await
 }
 
 impl ShareArguments {

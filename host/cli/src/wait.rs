@@ -47,6 +47,16 @@ pub struct WaitLimit {
     timeout: u64,
 }
 
+/// Of commands that wait until what they began has ended.
+#[derive(Args, Clone, Copy)]
+pub struct EndWait {
+    /// Do not wait for the end
+    #[arg(long)]
+    pub no_wait: bool,
+    #[command(flatten)]
+    pub limit: WaitLimit,
+}
+
 impl AwaitedState {
     fn is(self, state: &State) -> bool {
         match self {

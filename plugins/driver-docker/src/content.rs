@@ -20,7 +20,7 @@ use wharf_guest::{
 };
 
 /// Delay while content is copied, ms.
-const LOOK_AGAIN_MS: u32 = 500;
+const LOOK_AGAIN_MS: u32 = 200;
 /// Delay while an earlier container of the instance is removed, ms.
 const GIVEN_UP_MS: u32 = 2_000;
 

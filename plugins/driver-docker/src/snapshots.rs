@@ -25,7 +25,7 @@ use wharf_guest::{
 };
 
 /// Delay while the engine copies, ms.
-const LOOK_AGAIN_MS: u32 = 500;
+const LOOK_AGAIN_MS: u32 = 200;
 /// The longest such delay, ms.
 const LONG_MS: u32 = 10_000;
 

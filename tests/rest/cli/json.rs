@@ -8,7 +8,7 @@ use wharf_tests::{KeyPair, Shell};
 /// The commands in an order in which they succeed: each with its arguments, and the response whose body it
 /// prints.
 const RUNS: [&str; 38] = [
-    "volume create | genome --size 5 | POST /api/volume/ 201",
+    "volume create | genome --size 5 | GET /api/volume/id/ 200",
     "volume share | genome bob@example.com | POST /api/volume/genome/share/ 201",
     "create | box --wait | GET /api/instance/box/ 200",
     "ls | | GET /api/instance/ 200",

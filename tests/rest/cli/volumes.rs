@@ -13,6 +13,7 @@ fn a_volume_is_shared_read_and_removed() {
     let made = ann.run(&["volume", "create", "genome", "--size", "40"]);
     let made = made.unwrap();
     has(&made.stdout, "40 GiB");
+    has(&made.stdout, "ready");
     has(&made.stderr, "genome is on one host for good");
     let wrong = ["volume", "create", "genome", "--size", "0"];
     refused(
