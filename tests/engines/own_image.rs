@@ -28,7 +28,9 @@ fn containerfiles() -> Vec<String> {
 pub fn is_built_and_logged_in_to(context: &EngineContext) -> Result<()> {
     let usual = wharf_testkit::images::recipes();
     let dir = tempfile::tempdir()?;
-    symlink(usual.directory.join("base"), dir.path().join("base"))?;
+    for shared in ["base", "sources.toml"] {
+        symlink(usual.directory.join(shared), dir.path().join(shared))?;
+    }
     let names = ["our-tools", "our-init"];
     let files = containerfiles();
     ensure!(files.len() == names.len(), "{files:?}");
@@ -40,11 +42,7 @@ pub fn is_built_and_logged_in_to(context: &EngineContext) -> Result<()> {
             "[[flavor]]\nname = \"{name}\"\nimage = \"localhost/wharf/{name}:1\"\nssh = true\n"
         );
     }
-    let recipes = Recipes {
-        directory: dir.path().to_owned(),
-        cache: usual.cache,
-        accounts: usual.accounts,
-    };
+    let recipes = Recipes::new(dir.path().to_owned(), usual.cache);
     recipes.ensure(&context.client(), &names)?;
     let (server, api) = context.served(&flavors)?;
     let pair = KeyPair::new()?;

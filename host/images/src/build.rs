@@ -1,66 +1,79 @@
 //! Builds of a Containerfile in the engine.
 
 use super::build_output::follow;
-use super::recipe::{INPUTS_LABEL, Recipe};
+use super::download::Downloaded;
+use super::recipe::Recipe;
 use super::rootfs::percent_encode;
-use super::sources::Settings;
+use super::settings::Settings;
 use crate::http::{Body, HttpClient, Request};
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::env;
 use std::time::Duration;
+use tempfile::NamedTempFile;
 
-/// The timeout of a query to a registry; without a network, name resolution may hang.
-const QUERY_LIMIT: Duration = Duration::from_secs(8);
 /// Enough for a large image on a slow machine.
 const BUILD_LIMIT: Duration = Duration::from_secs(3600);
 /// The network of builds, in engines that have no default one.
 const BUILD_NETWORK: &str = "wharf-build";
 
-/// Whether the engine has the image.
-pub(crate) fn has(engine: &HttpClient, image: &str) -> bool {
-    answers(engine, &format!("/images/{image}/json"))
+/// A build from a Containerfile.
+pub(crate) struct Build<'a> {
+    pub recipe: &'a Recipe,
+    /// The name of the image.
+    pub reference: &'a str,
+    /// The image in place of the Containerfile's base.
+    pub base: &'a str,
+    pub labels: Map<String, Value>,
+    pub downloads: &'a [Downloaded],
 }
 
-/// Whether a registry that the engine reaches has the image.
-pub(crate) fn offers(engine: &HttpClient, image: &str) -> bool {
-    answers(engine, &format!("/distribution/{image}/json"))
-}
-
-fn answers(engine: &HttpClient, path: &str) -> bool {
-    let answer = engine.send(Request::new("GET", path).timeout(QUERY_LIMIT));
-    answer.is_ok_and(|response| response.status == 200)
-}
-
-/// Builds the image from its Containerfile.
-pub(crate) fn run(engine: &HttpClient, recipe: &Recipe) -> Result<()> {
-    let has_network = engine.send(Request::new("GET", "/networks/bridge"))?.status == 200;
-    if has_network {
-        return run_in(engine, recipe, "default");
+impl Build<'_> {
+    /// Builds the image.
+    pub fn run(self, engine: &HttpClient) -> Result<()> {
+        let has_network = engine.send(Request::new("GET", "/networks/bridge"))?.status == 200;
+        if has_network {
+            return self.run_in(engine, "default");
+        }
+        let network = json!({
+            "Name": BUILD_NETWORK,
+            "CheckDuplicate": true,
+            "Options": {"com.docker.network.bridge.name": "whfbuild"},
+        });
+        engine.send(Request::new("POST", "/networks/create").json(network))?;
+        let built = self.run_in(engine, BUILD_NETWORK);
+        let path = format!("/networks/{BUILD_NETWORK}");
+        engine.send(Request::new("DELETE", &path))?;
+        built
     }
-    let network = json!({
-        "Name": BUILD_NETWORK,
-        "CheckDuplicate": true,
-        "Options": {"com.docker.network.bridge.name": "whfbuild"},
-    });
-    engine.send(Request::new("POST", "/networks/create").json(network))?;
-    let built = run_in(engine, recipe, BUILD_NETWORK);
-    let path = format!("/networks/{BUILD_NETWORK}");
-    engine.send(Request::new("DELETE", &path))?;
-    built
-}
 
-fn run_in(engine: &HttpClient, recipe: &Recipe, network: &str) -> Result<()> {
-    let machine = Settings::read()?;
-    let mut arguments = machine.proxies();
-    arguments.extend(recipe.base().map(|base| ("BASE".to_owned(), base.into())));
-    let labels = json!({ INPUTS_LABEL: recipe.hash() }).to_string();
-    let path = format!(
-        "/build?dockerfile=Containerfile&t={}&networkmode={network}&forcerm=true&labels={}&buildargs={}",
-        recipe.reference(),
-        percent_encode(&labels),
-        percent_encode(&Value::Object(arguments).to_string()),
-    );
-    let body = Body::Tar(recipe.tar_with(".", Some(machine.directory()))?);
-    let request = Request::new("POST", &path).body(body).timeout(BUILD_LIMIT);
-    follow(engine, request.header(recipe.accounts().header_of_builds()))
+    fn run_in(self, engine: &HttpClient, network: &str) -> Result<()> {
+        let machine = Settings::read()?;
+        for download in self.downloads {
+            machine.add(download)?;
+        }
+        let mut arguments = machine.proxies();
+        arguments.insert("BASE".to_owned(), self.base.into());
+        let path = format!(
+            "/build?dockerfile=Containerfile&t={}&networkmode={network}&forcerm=true&labels={}&buildargs={}",
+            self.reference,
+            percent_encode(&Value::Object(self.labels).to_string()),
+            percent_encode(&Value::Object(arguments).to_string()),
+        );
+        // Downloads are larger than some directories for temporary files.
+        let place = if self.downloads.is_empty() {
+            &env::temp_dir()
+        } else {
+            self.recipe.cache()
+        };
+        let context = NamedTempFile::new_in(place)?;
+        self.recipe
+            .tar(".", Some(machine.directory()), context.reopen()?)?;
+        let body = Body::TarFile(context.path().to_owned());
+        let request = Request::new("POST", &path).body(body).timeout(BUILD_LIMIT);
+        follow(
+            engine,
+            request.header(self.recipe.accounts().header_of_builds()),
+        )
+    }
 }

@@ -6,5 +6,6 @@ mod endpoint;
 mod message;
 
 pub use client::HttpClient;
+pub(crate) use client::block_on;
 pub use endpoint::Endpoint;
-pub use message::{Body, Request, Response};
+pub use message::{Body, Quiet, Request, Response};

@@ -8,7 +8,7 @@ use crate::packages::{self, Need};
 use crate::process::{command, run, succeeds};
 use crate::progress;
 use anyhow::Result;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// Their directory in the image.
@@ -61,7 +61,7 @@ fn ensure(recipe: &Recipe) -> Result<PathBuf> {
     let _ = fs::remove_dir_all(&draft);
     fs::create_dir_all(&draft)?;
     let overlay = draft.with_extension("files.tar");
-    fs::write(&overlay, recipe.tar("machine/files")?)?;
+    recipe.tar("machine/files", None, File::create(&overlay)?)?;
     let ubuntu = recipe.file("machine/ubuntu");
     if succeeds(command(&ubuntu.to_string_lossy()).arg("offered")) {
         progress::note("Making the disk of virtual machines from Ubuntu's cloud image.");

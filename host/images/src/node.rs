@@ -4,9 +4,12 @@ use super::build_output::follow;
 use super::http::{Body, HttpClient, Request};
 use super::recipe::{INPUTS_LABEL, Recipe};
 use super::rootfs::{lock, percent_encode};
-use super::{Recipes, RootFileSystem, ensure_one};
+use super::{Recipes, RootFileSystem, pull};
+use crate::current::{Possible, possible};
+use crate::maker::{CONTENT_LABEL, MadeImage, Maker, SOURCE_LABEL};
+use crate::sources::Sources;
 use anyhow::{Context, Result, bail};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::Path;
@@ -30,9 +33,13 @@ pub enum ImageState {
 const SSH_LABEL: &str = "io.wharf.ssh";
 
 /// What an engine has of an image.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct FoundImage {
     pub state: ImageState,
+    /// The content, in words for users.
+    pub content: Option<String>,
+    /// The origin, such as `packages`.
+    pub source: Option<String>,
     /// Whether it has an SSH server. A missing image has none of its own, nor has one of virtual machines,
     /// whose disk has it.
     pub has_ssh: Option<bool>,
@@ -41,12 +48,39 @@ pub struct FoundImage {
 impl Recipes {
     /// What the engine has of an image.
     pub fn find(&self, engine: &HttpClient, name: &str) -> Result<FoundImage> {
-        Recipe::read(self, name)?.find(engine)
+        let sources = Sources::read(self)?;
+        let recipe = Recipe::read(self, &sources, name)?;
+        let Some(labels) = Labels::of(engine, &recipe.reference())? else {
+            return Ok(FoundImage {
+                state: ImageState::Missing,
+                content: None,
+                source: None,
+                has_ssh: None,
+            });
+        };
+        let current = labels.possible(self, &sources, &recipe)?;
+        let state = if current.is_some() {
+            ImageState::Current
+        } else {
+            ImageState::Other
+        };
+        let text = |name| {
+            labels
+                .get(name)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
+        Ok(FoundImage {
+            state,
+            content: text(CONTENT_LABEL),
+            source: text(SOURCE_LABEL),
+            has_ssh: Some(labels.get(SSH_LABEL).is_some()).filter(|_| !recipe.has_machine()),
+        })
     }
 
     /// Writes an image of the engine to a new file, for [`load`].
     pub fn save(&self, engine: &HttpClient, name: &str, file: &Path) -> Result<()> {
-        let reference = Recipe::read(self, name)?.reference();
+        let reference = Recipe::read(self, &Sources::read(self)?, name)?.reference();
         let draft = file.with_extension("draft");
         let saved = write(engine, &reference, &draft);
         if let Err(error) = saved {
@@ -58,17 +92,18 @@ impl Recipes {
 
     /// Whether an image is built on another one, which needs an engine that builds images.
     pub fn is_derived(&self, name: &str) -> Result<bool> {
-        Ok(Recipe::read(self, name)?.parent()?.is_some())
+        let recipe = Recipe::read(self, &Sources::read(self)?, name)?;
+        Ok(recipe.parent()?.is_some())
     }
 
     /// The content of an image of the engine, which makes the image first unless it has a current one.
     pub fn exported(&self, engine: &HttpClient, name: &str) -> Result<RootFileSystem> {
-        let recipe = Recipe::read(self, name)?;
-        ensure_one(engine, &recipe)?;
+        let made = Maker::new(engine, self, &[name])?.ensure(name)?;
+        let recipe = Recipe::read(self, &Sources::read(self)?, name)?;
         let reference = recipe.reference();
         let image = engine.get(&format!("/images/{reference}/json"))?;
         let environment = image.pointer("/Config/Env").and_then(Value::as_array);
-        let file = format!("{name}-{}-{}.export.tar", recipe.platform()?, recipe.hash());
+        let file = format!("{name}-{}-{}.export.tar", recipe.platform()?, made.hash);
         let tarball = self.cache.join(file);
         let _lock = lock(&self.cache)?;
         if !tarball.is_file() {
@@ -83,7 +118,7 @@ impl Recipes {
                 .flatten()
                 .filter_map(|variable| variable.as_str().map(str::to_owned))
                 .collect(),
-            hash: recipe.hash().to_owned(),
+            hash: made.hash,
         })
     }
 }
@@ -133,33 +168,49 @@ pub fn load(engine: &HttpClient, file: &Path) -> Result<()> {
     follow(engine, request.timeout(COPY_LIMIT))
 }
 
-impl Recipe {
-    /// The state of its image in the engine.
-    pub fn state(&self, engine: &HttpClient) -> Result<ImageState> {
-        Ok(self.find(engine)?.state)
+/// The labels of an image in an engine.
+pub(crate) struct Labels {
+    all: Map<String, Value>,
+}
+
+impl Labels {
+    /// The labels of an image, if the engine has it.
+    pub fn of(engine: &HttpClient, image: &str) -> Result<Option<Self>> {
+        let found = pull::found(engine, image)?;
+        let all = found.map(|image| image.pointer("/Config/Labels")?.as_object().cloned());
+        Ok(all.map(|all| Self {
+            all: all.unwrap_or_default(),
+        }))
     }
 
-    fn find(&self, engine: &HttpClient) -> Result<FoundImage> {
-        let path = format!("/images/{}/json", self.reference());
-        let response = engine.send(Request::new("GET", &path))?;
-        if response.status == 404 {
-            return Ok(FoundImage {
-                state: ImageState::Missing,
-                has_ssh: None,
-            });
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.all.get(name)?.as_str()
+    }
+
+    /// The hash of an image that is current.
+    pub fn possible(
+        &self,
+        recipes: &Recipes,
+        sources: &Sources,
+        recipe: &Recipe,
+    ) -> Result<Option<Possible>> {
+        let all = possible(recipes, sources, recipe, self.get(SOURCE_LABEL))?;
+        let inputs = self.get(INPUTS_LABEL);
+        Ok(all
+            .into_iter()
+            .find(|one| Some(one.hash.as_str()) == inputs))
+    }
+
+    /// The present image of a recipe.
+    pub fn image(&self, recipe: &Recipe, hash: String, is_substitute: bool) -> MadeImage {
+        MadeImage {
+            image: recipe.name().to_owned(),
+            content: self.get(CONTENT_LABEL).unwrap_or_default().to_owned(),
+            source: self.get(SOURCE_LABEL).map(str::to_owned),
+            is_substitute,
+            is_new: false,
+            not_taken: Vec::new(),
+            hash,
         }
-        let image = response.ok()?.json()?;
-        let labels = image.pointer("/Config/Labels");
-        let label = |name: &str| labels.and_then(|labels| labels.get(name)?.as_str());
-        let state = if label(INPUTS_LABEL) == Some(self.hash()) {
-            ImageState::Current
-        } else {
-            ImageState::Other
-        };
-        let has_ssh = label(SSH_LABEL).is_some();
-        Ok(FoundImage {
-            state,
-            has_ssh: Some(has_ssh).filter(|_| !self.has_machine()),
-        })
     }
 }

@@ -2,9 +2,10 @@
 
 use super::{Accounts, Recipes, containerfile};
 use crate::process::output;
+use crate::sources::Sources;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,9 +16,10 @@ pub(crate) const INPUTS_LABEL: &str = "io.wharf.image.inputs";
 const PREFIX: &str = "localhost/wharf/";
 const TAG: &str = ":1";
 /// A recipe on top of another image: `datascience-cuda` is this recipe on `datascience`.
-const CUDA: &str = "cuda";
+pub(crate) const CUDA: &str = "cuda";
 
 /// The recipe of an image.
+#[derive(Clone)]
 pub(crate) struct Recipe {
     recipes: Recipes,
     name: String,
@@ -29,31 +31,50 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    pub fn read(recipes: &Recipes, name: &str) -> Result<Self> {
-        let over = name.strip_suffix(CUDA).and_then(|n| n.strip_suffix('-'));
-        let directory = recipes.directory.join(over.map_or(name, |_| CUDA));
-        let file = directory.join("Containerfile");
-        // Without another image it has no base.
-        let containerfile = fs::read_to_string(&file).ok().filter(|_| name != CUDA);
-        let Some(containerfile) = containerfile else {
+    /// The recipe of an image that a user names.
+    pub fn read(recipes: &Recipes, sources: &Sources, name: &str) -> Result<Self> {
+        let recipe = Self::of(recipes, name).ok();
+        let Some(recipe) = recipe.filter(|_| !sources.is_part(name)) else {
             bail!(
                 "no image {name:?}; there are: {}",
-                names(recipes)?.join(", ")
+                names(recipes, sources)?.join(", ")
             );
         };
-        let mut recipe = Self {
+        Ok(recipe)
+    }
+
+    fn of(recipes: &Recipes, name: &str) -> Result<Self> {
+        let over = name.strip_suffix(CUDA).and_then(|n| n.strip_suffix('-'));
+        let directory = over.map_or(name, |_| CUDA);
+        Self::in_directory(recipes, name, directory, over.map(reference))
+    }
+
+    fn in_directory(
+        recipes: &Recipes,
+        name: &str,
+        directory: &str,
+        over: Option<String>,
+    ) -> Result<Self> {
+        let directory = recipes.directory.join(directory);
+        let file = directory.join("Containerfile");
+        let containerfile =
+            fs::read_to_string(&file).with_context(|| format!("{}", file.display()))?;
+        Ok(Self {
             recipes: recipes.clone(),
             name: name.to_owned(),
             hash: hash(&directory)?,
             directory,
             containerfile,
-            over: over.map(reference),
-        };
-        if let Some(parent) = recipe.parent()? {
-            let both = Sha256::digest(format!("{}{}", recipe.hash, parent.hash()));
-            recipe.hash = short(&both);
-        }
-        Ok(recipe)
+            over,
+        })
+    }
+
+    /// The recipe of another directory for this image, if one is named.
+    pub fn by(&self, directory: Option<&str>) -> Result<Self> {
+        directory.map_or_else(
+            || Ok(self.clone()),
+            |directory| Self::in_directory(&self.recipes, &self.name, directory, None),
+        )
     }
 
     pub fn name(&self) -> &str {
@@ -63,6 +84,11 @@ impl Recipe {
     /// The name of the image in blueprints.
     pub fn reference(&self) -> String {
         reference(&self.name)
+    }
+
+    /// The name of the image of a recipe below this one, during its build.
+    pub fn reference_below(&self, recipe: &str) -> String {
+        reference(&format!("{}.{recipe}", self.name))
     }
 
     /// The base image, if there is one: a public image, or that of another recipe.
@@ -76,7 +102,7 @@ impl Recipe {
         let name = self
             .base()
             .and_then(|base| base.strip_prefix(PREFIX)?.strip_suffix(TAG));
-        name.map(|name| Self::read(&self.recipes, name)).transpose()
+        name.map(|name| Self::of(&self.recipes, name)).transpose()
     }
 
     /// The directory for root file systems and disks of virtual machines.
@@ -98,7 +124,7 @@ impl Recipe {
         containerfile::environment(&self.containerfile)
     }
 
-    /// A hash of the files of this recipe and of its parents.
+    /// A hash of the files of this recipe.
     pub fn hash(&self) -> &str {
         &self.hash
     }
@@ -149,13 +175,8 @@ impl Recipe {
             .collect())
     }
 
-    /// A tar of a directory of the recipe, with root as owner.
-    pub fn tar(&self, subdirectory: &str) -> Result<Vec<u8>> {
-        self.tar_with(subdirectory, None)
-    }
-
-    /// A tar of a directory of the recipe and the content of another directory.
-    pub fn tar_with(&self, subdirectory: &str, beside: Option<&Path>) -> Result<Vec<u8>> {
+    /// Writes a tar of a directory of the recipe, and of the content of another directory, with root as owner.
+    pub fn tar(&self, subdirectory: &str, beside: Option<&Path>, file: File) -> Result<()> {
         let mut command = Command::new("tar");
         command
             .args([
@@ -172,11 +193,11 @@ impl Recipe {
         if let Some(beside) = beside {
             command.arg("--directory").arg(beside).arg(".");
         }
-        let tar = command.output().context("cannot run tar")?;
+        let tar = command.stdout(file).output().context("cannot run tar")?;
         if !tar.status.success() {
             bail!("tar: {}", String::from_utf8_lossy(&tar.stderr).trim());
         }
-        Ok(tar.stdout)
+        Ok(())
     }
 }
 
@@ -184,7 +205,7 @@ fn reference(name: &str) -> String {
     format!("{PREFIX}{name}{TAG}")
 }
 
-pub(crate) fn names(recipes: &Recipes) -> Result<Vec<String>> {
+pub(crate) fn names(recipes: &Recipes, sources: &Sources) -> Result<Vec<String>> {
     let directory = &recipes.directory;
     let entries = fs::read_dir(directory)
         .with_context(|| format!("the recipes of images, {}", directory.display()))?;
@@ -192,7 +213,7 @@ pub(crate) fn names(recipes: &Recipes) -> Result<Vec<String>> {
         .flatten()
         .filter(|entry| entry.path().join("Containerfile").is_file())
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .filter(|name| name != CUDA)
+        .filter(|name| !sources.is_part(name))
         .collect();
     names.sort();
     Ok(names)
@@ -217,6 +238,11 @@ fn hash(directory: &Path) -> Result<String> {
     let mut hash = Sha256::new();
     hash_tree(directory, directory, &mut hash)?;
     Ok(short(&hash.finalize()))
+}
+
+/// A hash of several hashes.
+pub(crate) fn hash_of_hashes<'a>(hashes: impl IntoIterator<Item = &'a str>) -> String {
+    short(&Sha256::digest(hashes.into_iter().collect::<String>()))
 }
 
 fn short(digest: &[u8]) -> String {
@@ -255,14 +281,13 @@ mod tests {
         }
         fs::write(one.join("list"), "a==1\n").unwrap();
         std::os::unix::fs::symlink("../one/list", two.join("list")).unwrap();
-        let recipes = Recipes {
-            directory: dir.path().into(),
-            cache: dir.path().into(),
-            accounts: crate::Accounts::default(),
-        };
-        let read = |name: &str| Recipe::read(&recipes, name).unwrap();
+        let recipes = Recipes::new(dir.path().into(), dir.path().into());
+        let read = |name: &str| Recipe::of(&recipes, name).unwrap();
         assert_eq!(read("one").hash(), read("two").hash());
-        let tar = read("two").tar(".").unwrap();
+        let file = dir.path().join("tar");
+        let out = fs::File::create(&file).unwrap();
+        read("two").tar(".", None, out).unwrap();
+        let tar = fs::read(file).unwrap();
         let header = tar.chunks(512).find(|block| block.starts_with(b"./list\0"));
         // The kind of a file.
         assert_eq!(header.unwrap()[156], b'0');

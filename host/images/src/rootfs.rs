@@ -1,14 +1,15 @@
 //! Images without a registry: a root file system from the distribution's packages, imported.
 
 use super::build_output::follow;
-use super::recipe::{INPUTS_LABEL, Recipe};
-use super::sources::{MACHINE, Settings};
+use super::recipe::Recipe;
+use super::settings::{MACHINE, Settings};
 use super::{apt_sources, machine};
 use crate::http::{Body, HttpClient, Request};
 use crate::packages::{self, Need};
 use crate::process::{command, output, run};
 use crate::progress;
 use anyhow::{Context, Result};
+use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ pub(crate) fn tarball(recipe: &Recipe) -> Result<PathBuf> {
     }
     packages::ensure(&NEEDS)?;
     let overlay = directory.join(format!("{}-files.tar", recipe.name()));
-    fs::write(&overlay, recipe.tar("files")?)?;
+    recipe.tar("files", None, File::create(&overlay)?)?;
     let draft = path.with_extension("draft.tar");
     progress::note("Installing packages into a new root file system; this takes about a minute.");
     let settings = Settings::read()?;
@@ -141,14 +142,27 @@ pub fn apt_options() -> Vec<String> {
         .collect()
 }
 
-/// Imports the tar file into the engine as an image.
-pub(crate) fn import(engine: &HttpClient, recipe: &Recipe, tarball: &Path) -> Result<()> {
+/// Imports the tar file into the engine as an image with labels.
+pub(crate) fn import(
+    engine: &HttpClient,
+    recipe: &Recipe,
+    tarball: &Path,
+    labels: &Map<String, Value>,
+) -> Result<()> {
     // The tag is in the name of the repository, because Podman reads it only there.
     let repository = percent_encode(&recipe.reference());
     let mut path = format!("/images/create?fromSrc=-&repo={repository}");
-    let label = format!("LABEL {INPUTS_LABEL}={}", recipe.hash());
-    for change in recipe.describing().into_iter().chain([label.as_str()]) {
-        write!(path, "&changes={}", percent_encode(change))?;
+    let labels = labels
+        .iter()
+        .filter_map(|(name, value)| match value.as_str()? {
+            "" => None,
+            // JSON's quotes are those of an instruction.
+            text if text.contains(' ') => Some(format!("LABEL {name}={value}")),
+            text => Some(format!("LABEL {name}={text}")),
+        });
+    let changes = recipe.describing().into_iter().map(str::to_owned);
+    for change in changes.chain(labels) {
+        write!(path, "&changes={}", percent_encode(&change))?;
     }
     let body = Body::TarFile(tarball.to_owned());
     follow(

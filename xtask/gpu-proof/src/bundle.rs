@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
-use wharf_images::{Accounts, Recipes};
+use wharf_images::Recipes;
 use wharf_testkit::packages::{self, Need};
 use wharf_testkit::process::{command, is_root, output, run, succeeds};
 use wharf_testkit::{progress, workspace};
@@ -110,11 +110,7 @@ fn add_image(checkout: &Path, draft: &Path) -> Result<()> {
         let parts = text.split("\n\n").filter(|part| !part.starts_with("# uv,"));
         parts.collect::<Vec<_>>().join("\n\n")
     })?;
-    let image = Recipes {
-        directory: recipes,
-        cache: workspace::target().join("images"),
-        accounts: Accounts::default(),
-    };
+    let image = Recipes::new(recipes, workspace::target().join("images"));
     let made = progress::timed("Making a small image of the flavor `base`", || {
         image.root_file_system("base")
     })?;

@@ -3,6 +3,7 @@
 use super::{Body, Endpoint, Request, Response};
 use anyhow::{Context, Result, anyhow};
 use reqwest::header::{CONTENT_TYPE, HOST, HeaderValue};
+use std::time::Duration;
 use tokio_util::io::ReaderStream;
 
 /// Bytes read from a file at a time.
@@ -50,25 +51,38 @@ impl HttpClient {
         each: impl FnMut(&[u8]) -> Result<()> + Send,
     ) -> Result<u16> {
         let what = format!("{} {} at {}", request.method, request.path, self.endpoint);
-        // A thread of its own, because the caller may be inside a runtime.
-        let exchange = std::thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .build()?;
-                let limit = request.timeout;
-                runtime.block_on(async {
-                    tokio::time::timeout(limit, exchange(&self.endpoint, request, each))
-                        .await
-                        .map_err(|_| anyhow!("no complete response within {limit:?}"))?
-                })
-            });
-            thread
-                .join()
-                .unwrap_or_else(|_| Err(anyhow!("the exchange panicked")))
+        let limit = request.timeout;
+        let exchange = block_on(|| async {
+            let exchange = exchange(&self.endpoint, request, each);
+            within(limit, "complete response", exchange).await
         });
         exchange.context(what)
     }
+}
+
+/// Runs `work` to its end, on a thread of its own, because the caller may be inside a runtime.
+pub(crate) fn block_on<T: Send, W: Future<Output = Result<T>>>(
+    work: impl FnOnce() -> W + Send,
+) -> Result<T> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(work())
+        });
+        let joined = thread.join();
+        joined.unwrap_or_else(|_| Err(anyhow!("the exchange panicked")))
+    })
+}
+
+async fn within<T>(
+    limit: Duration,
+    what: &str,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let done = tokio::time::timeout(limit, work).await;
+    done.map_err(|_| anyhow!("no {what} within {limit:?}"))?
 }
 
 async fn exchange(
@@ -77,6 +91,7 @@ async fn exchange(
     mut each: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<u16> {
     let client = endpoint.client().await?;
+    let (quiet, limit) = (request.quiet, request.timeout);
     let mut message = client
         .request(request.method.parse()?, endpoint.url(request.path))
         .header(HOST, endpoint.authority());
@@ -101,9 +116,19 @@ async fn exchange(
             message.header(CONTENT_TYPE, TAR).body(body)
         }
     };
-    let mut response = message.send().await?;
-    while let Some(chunk) = response.chunk().await? {
-        each(&chunk)?;
+    let (first, next) = quiet.map_or((limit, limit), |quiet| (quiet.first, quiet.next));
+    let begin = async {
+        let mut response = message.send().await?;
+        let chunk = response.chunk().await?;
+        Ok((response, chunk))
+    };
+    let (mut response, mut chunk) = within(first, "answer", begin).await?;
+    while let Some(content) = chunk {
+        each(&content)?;
+        chunk = within(next, "further answer", async {
+            Ok(response.chunk().await?)
+        })
+        .await?;
     }
     Ok(response.status().as_u16())
 }

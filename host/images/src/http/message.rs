@@ -31,6 +31,17 @@ pub struct Request<'a> {
     pub key: Option<&'a str>,
     /// The limit for request and response together.
     pub timeout: Duration,
+    /// Limits within the response.
+    pub quiet: Option<Quiet>,
+}
+
+/// Longest times without a byte of the response.
+#[derive(Debug, Clone, Copy)]
+pub struct Quiet {
+    /// Before the first byte of the body.
+    pub first: Duration,
+    /// After it.
+    pub next: Duration,
 }
 
 impl<'a> Request<'a> {
@@ -43,6 +54,7 @@ impl<'a> Request<'a> {
             header: None,
             key: None,
             timeout: Duration::from_secs(10),
+            quiet: None,
         }
     }
 
@@ -73,6 +85,12 @@ impl<'a> Request<'a> {
     /// With another timeout.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// With limits within the response.
+    pub fn quiet(mut self, quiet: Quiet) -> Self {
+        self.quiet = Some(quiet);
         self
     }
 }

@@ -13,7 +13,10 @@ use wharf_cli::output::Column::Text;
 use wharf_cli::output::{OutputFormat, json, table};
 use wharf_config::{Config, NodeConfig};
 use wharf_images::http::{Endpoint, HttpClient};
-use wharf_images::{Accounts, ImageState, Recipes, load};
+use wharf_images::{Accounts, ImageState, MadeImage, Recipes, load};
+
+/// The operator's file of sources where nothing names another one.
+const SOURCES: &str = "/etc/wharf/images.toml";
 
 /// Show, build, load or save the images of flavors on nodes
 #[derive(Args)]
@@ -37,16 +40,29 @@ pub struct Images {
         default_value = "/var/cache/wharf/images"
     )]
     cache: PathBuf,
+    /// The operator's file of sources, over the one of the recipes [default: /etc/wharf/images.toml, if it is there]
+    #[arg(long, value_name = "FILE", global = true)]
+    sources: Option<PathBuf>,
+    /// File with the digests of sources at their first use [default: images.recorded.toml beside the operator's file]
+    #[arg(long, value_name = "FILE", global = true)]
+    recorded: Option<PathBuf>,
     #[command(flatten)]
     config: ConfigFile,
     /// Format of what is shown: columns for people, or JSON for programs
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
+    #[arg(
+        short,
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value_t,
+        global = true
+    )]
     output: OutputFormat,
 }
 
 #[derive(Subcommand)]
 enum ImagesAction {
-    /// Make images, unless a node has current ones; from a registry's base, else from Debian packages
+    /// Make images, unless a node has current ones; each from the first of its sources that can be taken
     Build {
         /// Names of images, such as base
         #[arg(required_unless_present = "all")]
@@ -54,6 +70,12 @@ enum ImagesAction {
         /// All images except those for GPUs
         #[arg(long, conflicts_with = "names")]
         all: bool,
+        /// Take no substitute, and make images again that are substitutes
+        #[arg(long)]
+        original: bool,
+        /// Take the named images' sources as they are now, and record their digests anew
+        #[arg(long)]
+        renew: bool,
     },
     /// Load the images of a file, such as `wharf images save` writes
     Load {
@@ -81,19 +103,36 @@ impl OperatorCommand for Images {
             Some(ImagesAction::Build { .. }) => self.accounts()?,
             _ => Accounts::default(),
         };
-        let recipes = Recipes {
-            directory: self.recipes.clone().unwrap_or_else(shipped),
-            cache: self.cache.clone(),
+        let own = || Some(PathBuf::from(SOURCES)).filter(|file| file.exists());
+        let sources = self.sources.clone().or_else(own);
+        let beside = sources.clone().unwrap_or_else(|| SOURCES.into());
+        let recorded = self.recorded.clone();
+        let mut recipes = Recipes {
             accounts,
+            sources,
+            recorded: recorded.unwrap_or_else(|| beside.with_extension("recorded.toml")),
+            ..Recipes::new(
+                self.recipes.clone().unwrap_or_else(shipped),
+                self.cache.clone(),
+            )
         };
         let engines = self.engines()?;
         match self.action {
             None => show(&recipes, &engines, self.output),
-            Some(ImagesAction::Build { names, all }) => {
+            Some(ImagesAction::Build {
+                names,
+                all,
+                original,
+                renew,
+            }) => {
                 let names = if all { recipes.names()? } else { names };
-                each(&engines, |client| recipes.ensure(client, &names))
+                recipes.only_originals = original;
+                recipes.renews = renew;
+                build(recipes, &engines, &names, self.output)
             }
-            Some(ImagesAction::Load { file }) => each(&engines, |client| load(client, &file)),
+            Some(ImagesAction::Load { file }) => {
+                each(&engines, |engine| load(&engine.client, &file))
+            }
             Some(ImagesAction::Save { name, file }) => match engines.as_slice() {
                 [engine] => recipes.save(&engine.client, &name, &file),
                 _ => bail!("several nodes are configured: name one with --node"),
@@ -164,10 +203,39 @@ fn of_node(node: &NodeConfig) -> Result<Endpoint> {
     })
 }
 
-fn each(engines: &[Engine], act: impl Fn(&HttpClient) -> Result<()>) -> Result<()> {
+fn each(engines: &[Engine], mut act: impl FnMut(&Engine) -> Result<()>) -> Result<()> {
     for engine in engines {
         eprintln!("{}:", engine.name);
-        act(&engine.client).with_context(|| engine.name.clone())?;
+        act(engine).with_context(|| engine.name.clone())?;
+    }
+    Ok(())
+}
+
+/// An image on a node after a build.
+#[derive(Serialize)]
+struct Built<'a> {
+    node: &'a str,
+    #[serde(flatten)]
+    image: MadeImage,
+}
+
+fn build(
+    mut recipes: Recipes,
+    engines: &[Engine],
+    names: &[String],
+    output: OutputFormat,
+) -> Result<()> {
+    let mut rows = Vec::new();
+    each(engines, |engine| {
+        let made = recipes.ensure(&engine.client, names)?;
+        // The other nodes get the sources that the first one got.
+        recipes.renews = false;
+        let node = &engine.name;
+        rows.extend(made.into_iter().map(|image| Built { node, image }));
+        Ok(())
+    })?;
+    if output == OutputFormat::Json {
+        return json(&rows);
     }
     Ok(())
 }
@@ -180,6 +248,10 @@ struct Row<'a> {
     state: &'static str,
     /// Whether it has an SSH server; none of a missing image, and of one of virtual machines.
     has_ssh: Option<bool>,
+    /// The content, in words for users; none if the image does not tell it.
+    content: Option<String>,
+    /// The registry's image below it with its digest, or `packages`; none if the image does not tell it.
+    source: Option<String>,
 }
 
 fn show(recipes: &Recipes, engines: &[Engine], output: OutputFormat) -> Result<()> {
@@ -200,18 +272,22 @@ fn show(recipes: &Recipes, engines: &[Engine], output: OutputFormat) -> Result<(
                 image,
                 state,
                 has_ssh,
+                content: found.content,
+                source: found.source,
             });
         }
     }
     if output == OutputFormat::Json {
         return json(&rows);
     }
-    let columns = [Text("NODE"), Text("IMAGE"), Text("STATE"), Text("SSH")];
+    let columns = ["NODE", "IMAGE", "STATE", "SSH", "CONTENT", "SOURCE"].map(Text);
     let cells = rows.iter().map(|row| {
         let ssh = row
             .has_ssh
             .map_or("-", |has| if has { "yes" } else { "no" });
-        [row.node, row.image, row.state, ssh].map(str::to_owned)
+        let [content, source] =
+            [&row.content, &row.source].map(|text| text.as_deref().unwrap_or("-"));
+        [row.node, row.image, row.state, ssh, content, source].map(str::to_owned)
     });
     table(columns, cells)
 }

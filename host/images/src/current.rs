@@ -1,0 +1,80 @@
+//! The hashes of an image's alternatives. The engine's image is current if its label has one of them.
+
+use crate::recipe::{Recipe, hash_of_hashes};
+use crate::sources::{Alternative, Sources};
+use crate::{Recipes, download, pull};
+use anyhow::Result;
+
+/// A hash that a current image may have.
+pub(crate) struct Possible {
+    pub hash: String,
+    /// Whether the image or one below it is a substitute.
+    pub is_substitute: bool,
+}
+
+/// The hash of an image from the recipes on a registry's image.
+pub(crate) fn on_image(
+    recipe: &Recipe,
+    alternative: &Alternative,
+    digest: Option<&str>,
+) -> Result<String> {
+    let below = alternative.recipes.iter().map(|name| recipe.by(Some(name)));
+    let below = below.collect::<Result<Vec<_>>>()?;
+    let own = recipe.by(alternative.recipe.as_deref())?;
+    let files = below.iter().chain([&own]).map(Recipe::hash);
+    Ok(hash_of_hashes(files.chain(digest)))
+}
+
+/// The hash with those of downloads.
+pub(crate) fn with_downloads<'a>(hash: &'a str, sums: impl IntoIterator<Item = &'a str>) -> String {
+    let mut sums = sums.into_iter().peekable();
+    if sums.peek().is_none() {
+        return hash.to_owned();
+    }
+    hash_of_hashes([hash].into_iter().chain(sums))
+}
+
+/// The possible hashes of an image that has the label `source`. It tells the digest of a base that no file has.
+pub(crate) fn possible(
+    recipes: &Recipes,
+    sources: &Sources,
+    recipe: &Recipe,
+    source: Option<&str>,
+) -> Result<Vec<Possible>> {
+    let mut all = Vec::new();
+    for alternative in sources.of(recipe.name()) {
+        let sums = alternative
+            .downloads
+            .iter()
+            .map(|one| download::pin(recipes, one));
+        let sums: Option<Vec<_>> = sums.collect::<Result<_>>()?;
+        // A file that was never downloaded is in no image.
+        let Some(sums) = sums else { continue };
+        let own = recipe.by(alternative.recipe.as_deref())?;
+        let below = match (&alternative.image, own.parent()?) {
+            (Some(name), _) => {
+                let labelled = source.and_then(|source| {
+                    source
+                        .strip_prefix(pull::repository(name))?
+                        .strip_prefix('@')
+                });
+                let pin = pull::pin(recipes, &alternative)?;
+                let pin = pin.as_deref().or(labelled);
+                vec![(on_image(recipe, &alternative, pin)?, false)]
+            }
+            (None, Some(parent)) if !alternative.packages => {
+                let parents = possible(recipes, sources, &parent, source)?.into_iter();
+                let on = |hash: &str| hash_of_hashes([own.hash(), hash]);
+                parents
+                    .map(|parent| (on(&parent.hash), parent.is_substitute))
+                    .collect()
+            }
+            (None, _) => vec![(own.hash().to_owned(), false)],
+        };
+        all.extend(below.into_iter().map(|(hash, is_substitute)| Possible {
+            hash: with_downloads(&hash, sums.iter().map(String::as_str)),
+            is_substitute: is_substitute || alternative.substitute,
+        }));
+    }
+    Ok(all)
+}
