@@ -54,6 +54,7 @@ mod resize;
 mod restore_killed;
 mod sanity;
 mod snapshots;
+mod sources;
 mod stats;
 mod terminal;
 mod tunnel;
@@ -118,6 +119,7 @@ fn of_dockerd() -> Vec<Chain<EngineContext>> {
         ["three_machines_behind_mutual_tls_and_a_cut_link" => remote::three_machines],
         ["a_wrong_certificate_is_named_by_node_check" => remote::wrong_certificates],
         ["an_image_of_a_private_registry_is_pulled_with_the_operators_account" => registry::private_images],
+        ["an_image_is_made_from_the_first_source_that_can_be_taken" => sources::in_order],
         ["a_network_whose_bridge_vanished_is_made_again" => beside::a_vanished_bridge],
         ["a_network_of_an_earlier_version_goes_on" => beside::a_network_of_an_earlier_version],
     }

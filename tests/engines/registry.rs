@@ -2,7 +2,7 @@
 
 use crate::context::EngineContext;
 use crate::lab::{Lab, uuid};
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde_json::{Value, json};
@@ -13,10 +13,10 @@ use wharf_tests::{Api, Registry, RegistryMode, Server, small, succeed, until, wr
 const IMAGE: &str = "localhost/wharf/base:1";
 const WRONG: &str = "not-the-password";
 
-/// Puts the base image into the registry.
-fn push(context: &EngineContext, name: &str) -> Result<()> {
-    let tag = format!("/images/{IMAGE}/tag?repo={name}&tag=1");
-    context.ask("POST", &tag, None)?;
+/// Puts an image into the registry, as a tag of this name. Returns its digest.
+pub fn push(context: &EngineContext, image: &str, name: &str, tag: &str) -> Result<String> {
+    let path = format!("/images/{image}/tag?repo={name}&tag={tag}");
+    context.ask("POST", &path, None)?;
     let account = json!({ "username": Registry::USER, "password": Registry::PASSWORD });
     let mut curl = Command::new("curl");
     curl.args(["-sS", "-X", "POST", "--unix-socket"])
@@ -25,15 +25,21 @@ fn push(context: &EngineContext, name: &str) -> Result<()> {
             "-H",
             &format!("X-Registry-Auth: {}", URL_SAFE.encode(account.to_string())),
         ])
-        .arg(format!("http://engine/images/{name}/push?tag=1"));
+        .arg(format!("http://engine/images/{name}/push?tag={tag}"));
     let output = succeed(&mut curl)?;
     ensure!(!output.contains("\"error\""), "{output}");
-    forget(context, name)
+    let pushed = context.ask("GET", &format!("/images/{name}:{tag}/json"), None)?;
+    let digests = pushed["RepoDigests"].as_array().into_iter().flatten();
+    let mut digests = digests.filter_map(|one| one.as_str()?.split_once('@'));
+    let digest = digests.find(|(repository, _)| *repository == name);
+    let (_, digest) = digest.with_context(|| format!("no digest of {name} in {pushed}"))?;
+    forget(context, &format!("{name}:{tag}"))?;
+    Ok(digest.to_owned())
 }
 
-/// Removes the name from the engine, so that the next creation pulls it.
-fn forget(context: &EngineContext, name: &str) -> Result<()> {
-    let path = format!("/images/{name}:1?force=true");
+/// Removes an image from the engine, so that the next use pulls it.
+pub fn forget(context: &EngineContext, image: &str) -> Result<()> {
+    let path = format!("/images/{image}?force=true");
     context.ask("DELETE", &path, None).map(drop)
 }
 
@@ -68,13 +74,14 @@ fn reload(server: &Server) -> Result<()> {
 pub fn private_images(context: &EngineContext) -> Result<()> {
     let registry = Registry::start()?;
     let name = format!("{}/team/tools", registry.host());
-    push(context, &name)?;
+    push(context, IMAGE, &name, "1")?;
+    let image = format!("{name}:1");
     let dir = tempfile::tempdir()?;
     let password = dir.path().join("password");
     write_private(&password, WRONG.as_bytes())?;
     let settings = format!(
         "[[registry]]\nhost = \"{}\"\nuser = \"{}\"\npassword_file = {password:?}\n\
-         [[flavor]]\nname = \"tools\"\nimage = \"{name}:1\"\nssh = true\n",
+         [[flavor]]\nname = \"tools\"\nimage = \"{image}\"\nssh = true\n",
         registry.host(),
         Registry::USER,
     );
@@ -99,7 +106,7 @@ pub fn private_images(context: &EngineContext) -> Result<()> {
         "{heads:?}"
     );
     api.delete(uuid(&created))?.expect(204)?;
-    forget(context, &name)?;
+    forget(context, &image)?;
 
     // The reason has the account, which a user must not see.
     registry.set_mode(RegistryMode::Repeats);
@@ -122,7 +129,7 @@ pub fn private_images(context: &EngineContext) -> Result<()> {
     registry.set_mode(RegistryMode::Works);
     api.wait_for(uuid(&created), "running")?;
     api.delete(uuid(&created))?.expect(204)?;
-    forget(context, &name)?;
+    forget(context, &image)?;
 
     // A restart of the server begins the pull again.
     registry.set_mode(RegistryMode::Hangs);
@@ -151,5 +158,5 @@ pub fn private_images(context: &EngineContext) -> Result<()> {
         ensure!(!found, "the log or the data directory has an account");
     }
     server.finish()?;
-    forget(context, &name)
+    forget(context, &image)
 }

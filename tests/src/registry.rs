@@ -27,6 +27,10 @@ pub enum RegistryMode {
     Busy,
     /// It does not answer.
     Hangs,
+    /// It ends each blob before the last byte.
+    Cuts,
+    /// It answers with the manifest of the tag 2, whatever manifest is asked for.
+    Lies,
 }
 
 /// The registry. Dropping it ends the processes.
@@ -148,7 +152,7 @@ impl Front {
             .lines()
             .find(|line| line.to_lowercase().starts_with("authorization:"));
         let mode = *lock(&self.mode);
-        match (mode, account) {
+        let served = match (mode, account) {
             (RegistryMode::Busy, _) => answer(&mut client, "503 Service Unavailable", "not now"),
             // The engine ends the connection.
             (RegistryMode::Hangs, _) => io::copy(&mut reader, &mut io::sink()).map(drop),
@@ -157,13 +161,23 @@ impl Front {
                 let body = json!({ "errors": [error] }).to_string();
                 answer(&mut client, "403 Forbidden", &body)
             }
-            _ => self.pass(client, reader, &head),
-        }
+            (RegistryMode::Cuts, _) if head.contains("/blobs/") => {
+                let mut blob = Vec::new();
+                self.pass(&mut blob, reader, &head)?;
+                blob.pop();
+                client.write_all(&blob)
+            }
+            (RegistryMode::Lies, _) => self.pass(&mut client, reader, &of_tag_2(&head)),
+            _ => self.pass(&mut client, reader, &head),
+        };
+        // The thread with the request's body still has the connection.
+        let _ = client.shutdown(Shutdown::Both);
+        served
     }
 
     fn pass(
         &self,
-        mut client: TcpStream,
+        client: &mut impl Write,
         mut reader: BufReader<TcpStream>,
         head: &str,
     ) -> io::Result<()> {
@@ -174,9 +188,18 @@ impl Front {
         std::thread::spawn(move || {
             let _ = io::copy(&mut reader, &mut to);
         });
-        io::copy(&mut upstream, &mut client)?;
-        client.shutdown(Shutdown::Both)
+        io::copy(&mut upstream, client).map(drop)
     }
+}
+
+/// The head with the tag 2 in place of the reference of a manifest.
+fn of_tag_2(head: &str) -> String {
+    let asked = head.split_once("/manifests/");
+    let rest = asked.and_then(|(before, rest)| Some((before, rest.split_once(' ')?.1)));
+    rest.map_or_else(
+        || head.to_owned(),
+        |(before, rest)| format!("{before}/manifests/2 {rest}"),
+    )
 }
 
 fn answer(client: &mut TcpStream, status: &str, body: &str) -> io::Result<()> {

@@ -21,7 +21,7 @@ fn answer(stream: UnixStream) -> Result<()> {
         let labels = if path.contains("/marimo:") {
             json!({})
         } else {
-            json!({ "io.wharf.ssh": "1" })
+            json!({ "io.wharf.ssh": "1", "io.wharf.content": "Studio", "io.wharf.source": "packages" })
         };
         let (status, body) = if path.contains("/genomics:") {
             ("404 Not Found", json!({ "message": "no such image" }))
@@ -40,7 +40,7 @@ fn answer(stream: UnixStream) -> Result<()> {
 }
 
 #[test]
-fn images_are_shown_with_their_ssh_servers() {
+fn images_are_shown_with_ssh_server_content_and_source() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("engine.sock");
     let listener = UnixListener::bind(&socket).unwrap();
@@ -65,28 +65,33 @@ fn images_are_shown_with_their_ssh_servers() {
         let line = shown
             .lines()
             .find(|line| line.split_whitespace().nth(1) == Some(image));
-        line.unwrap().split_whitespace().last().unwrap().to_owned()
+        let words: Vec<_> = line.unwrap().split_whitespace().collect();
+        words[words.len() - 3..].join(" ")
     };
-    assert_eq!(row("IMAGE"), "SSH");
+    assert_eq!(row("IMAGE"), "SSH CONTENT SOURCE");
     // The disk of virtual machines has theirs.
-    for (image, ssh) in [
-        ("base", "yes"),
-        ("marimo", "no"),
-        ("genomics", "-"),
-        ("vm-base", "-"),
+    for (image, last) in [
+        ("base", "yes Studio packages"),
+        ("marimo", "no - -"),
+        ("genomics", "- - -"),
+        ("vm-base", "- Studio packages"),
     ] {
-        assert_eq!(row(image), ssh, "{shown}");
+        assert_eq!(row(image), last, "{shown}");
     }
     let printed = shell.run(&[&args[..], &["-o", "json"]].concat()).unwrap();
     let rows: Value = serde_json::from_str(&printed.succeeded().unwrap().stdout).unwrap();
     let rows = rows.as_array().unwrap();
-    for (image, state, ssh) in [
-        ("base", "present, made from another recipe", json!(true)),
-        ("marimo", "present, made from another recipe", json!(false)),
-        ("genomics", "missing", Value::Null),
-        ("vm-base", "present, made from another recipe", Value::Null),
+    let other = "present, made from another recipe";
+    for (image, state, ssh, is_labelled) in [
+        ("base", other, json!(true), true),
+        ("marimo", other, json!(false), false),
+        ("genomics", "missing", Value::Null, false),
+        ("vm-base", other, Value::Null, true),
     ] {
-        let wanted = json!({ "node": endpoint, "image": image, "state": state, "has_ssh": ssh });
+        let mut wanted =
+            json!({ "node": endpoint, "image": image, "state": state, "has_ssh": ssh });
+        wanted["content"] = is_labelled.then_some("Studio").into();
+        wanted["source"] = is_labelled.then_some("packages").into();
         assert!(rows.contains(&wanted), "{wanted} is not in {rows:?}");
     }
 }
