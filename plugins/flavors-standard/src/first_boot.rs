@@ -9,6 +9,7 @@
 //! | `authorized_keys` | the user's public key | given |
 //! | `web_password` | the secret that the web server checks itself: the password in clear, or the web token of a private page with one secret | the web server checks it itself |
 //! | `web_token` | the token with which the host opens the page | the web server takes one |
+//! | `private_page` | an empty line | the page has a private port, and the web server takes a token |
 //! | `s3/endpoint_url`, `s3/access_key_id`, `s3/secret_access_key`, `s3/prefill_bucket` | the user's S3 access | given |
 //! | `ai_provider_api_key` | the user's key | given, and the flavor has an assistant |
 
@@ -69,6 +70,10 @@ pub fn files(entry: &Entry, request: &BlueprintRequest) -> Vec<File> {
     }
     if entry.web.is_some_and(|web| web.auth == WebAuth::Token) {
         files.push(place.secret("web_token", Content::Secret(Secret::WebToken)));
+        // RStudio Server has either a sign-in with the password or the token.
+        if request.private_page {
+            files.push(place.plain("private_page", ""));
+        }
     }
     if request.s3_prefill {
         files.extend(S3.map(|(name, value)| place.secret(name, Content::Secret(value))));

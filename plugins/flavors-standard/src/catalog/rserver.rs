@@ -3,7 +3,7 @@
 use crate::entry::{Entry, Web};
 use wharf_guest::WebAuth;
 
-/// The R server's web page: a JupyterLab on its own port.
+/// The page of RStudio Server, or of JupyterLab where the image has that. Both answer at this path.
 pub(super) const R_WEB: Web = Web {
     port: 8787,
     health: "/api",

@@ -137,6 +137,24 @@ fn a_private_page_with_one_secret_never_has_the_password() {
 }
 
 #[test]
+fn a_page_with_a_token_knows_whether_its_port_is_private() {
+    for flavor in Standard::flavors() {
+        for private_page in [false, true] {
+            let blueprint = Standard::blueprint(&BlueprintRequest {
+                private_page,
+                ..request(&flavor.name)
+            });
+            assert_eq!(
+                has(&blueprint.unwrap(), "private_page"),
+                private_page && flavor.web_auth == WebAuth::Token,
+                "{}",
+                flavor.name
+            );
+        }
+    }
+}
+
+#[test]
 fn a_gpu_selects_the_cuda_image() {
     for flavor in Standard::flavors() {
         let mut request = request(&flavor.name);

@@ -32,15 +32,17 @@ impl Disk {
     }
 
     /// Runs a hook of the first start.
-    fn run(&self, hook: &str, service: &str) {
-        let files = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/images/common/files/usr/local/lib/wharf"
-        );
-        let script = fs::read_to_string(Path::new(files).join("first-boot.d").join(hook)).unwrap();
+    fn run(&self, recipe: &str, hook: &str, service: &str) {
+        let recipe = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("images")
+            .join(recipe);
+        let hooks = recipe.join("files/usr/local/lib/wharf/first-boot.d");
+        let script = fs::read_to_string(hooks.join(hook)).unwrap();
         let here = self.0.display().to_string();
         let script = script
             .replace("/var/lib/wharf", &format!("{here}/state"))
+            .replace("/var/lib/rstudio-server", &format!("{here}/rstudio"))
+            .replace("/etc/nginx", &format!("{here}/nginx"))
             .replace("/home/", &format!("{here}/home/"))
             .replace("chown ", ": ")
             .replace("install -o \"$1\" -g \"$1\"", "install");
@@ -71,7 +73,7 @@ fn no_secret_of_a_page_is_cloned() {
         for path in &runtime {
             disk.write(path, OLD);
         }
-        disk.run("web-password", service);
+        disk.run("common", "web-password", service);
         assert_eq!(
             (
                 disk.read("state/web-password"),
@@ -81,8 +83,28 @@ fn no_secret_of_a_page_is_cloned() {
         );
         disk.write("first-boot/web_password", NEW);
         disk.write("first-boot/web_token", NEW);
-        disk.run("web-password", service);
+        disk.run("common", "web-password", service);
         assert_eq!(disk.read(kept).as_deref(), Some(NEW));
         assert!(runtime.iter().all(|path| disk.read(path).is_none()));
+    }
+}
+
+#[test]
+fn no_secret_of_rstudio_is_cloned() {
+    let disk = Disk::new("rstudio");
+    let (token, cookies) = ("nginx/wharf-token.conf", "rstudio/secure-cookie-key");
+    disk.write("first-boot/web_token", NEW);
+    for private_page in [false, true] {
+        disk.write(token, OLD);
+        disk.write(cookies, OLD);
+        if private_page {
+            disk.write("first-boot/private_page", "\n");
+        }
+        disk.run("rstudio", "rstudio", "rstudio");
+        assert_eq!(disk.read(cookies), None);
+        let text = disk.read(token);
+        // A public page has the sign-in with the password alone.
+        assert_eq!(text.is_some(), private_page);
+        assert!(text.is_none_or(|text| text.contains(NEW) && !text.contains(OLD)));
     }
 }
