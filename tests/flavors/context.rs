@@ -1,12 +1,14 @@
 //! The engine that all tests of this binary share, with the flavors' images.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 use wharf_testkit::engine::{Allowed, DockerOptions, Kind, PrivateEngine};
 use wharf_testkit::http::{Endpoint, HttpClient, Request};
-use wharf_tests::{Ports, Server, docker_node, free_network, until};
+use wharf_tests::{Ports, Registry, Server, docker_node, free_network, until};
 
 /// A private dockerd. Its storage is kept between runs, because images are slow to build.
 pub struct FlavorContext {
@@ -123,9 +125,38 @@ impl FlavorContext {
         Ok(String::from_utf8_lossy(&answer.body).into_owned())
     }
 
-    /// Runs a shell command in an image, without Wharf, and returns its output.
+    /// Gives an image another name, with a tag.
+    pub fn tag(&self, image: &str, name: &str) -> Result<()> {
+        let (repository, tag) = name.rsplit_once(':').context("no tag")?;
+        let path = format!("/images/{image}/tag?repo={repository}&tag={tag}");
+        self.client().send(Request::new("POST", &path))?.ok()?;
+        Ok(())
+    }
+
+    /// Moves an image from the engine to the registry of its name.
+    pub fn push(&self, name: &str) -> Result<()> {
+        let account = json!({ "username": Registry::USER, "password": Registry::PASSWORD });
+        let account = URL_SAFE.encode(account.to_string());
+        let (repository, tag) = name.rsplit_once(':').context("no tag")?;
+        let path = format!("/images/{repository}/push?tag={tag}");
+        let push = Request::new("POST", &path)
+            .header(Some(("X-Registry-Auth", &account)))
+            .timeout(Duration::from_secs(300));
+        let said = self.client().send(push)?.ok()?.body;
+        let said = String::from_utf8_lossy(&said);
+        ensure!(!said.contains("\"error\""), "{said}");
+        let path = format!("/images/{name}");
+        self.client().send(Request::new("DELETE", &path))?.ok()?;
+        Ok(())
+    }
+
+    /// Runs a shell command in an image, without Wharf and a network, and returns its output.
     pub fn run_in(&self, image: &str, command: &str) -> Result<String> {
-        let wanted = json!({ "Image": image, "Entrypoint": ["bash", "-c", command] });
+        let wanted = json!({
+            "Image": image,
+            "Entrypoint": ["bash", "-c", command],
+            "HostConfig": { "NetworkMode": "none" },
+        });
         let post = |path: &str| self.client().send(Request::new("POST", path));
         let create = Request::new("POST", "/containers/create").json(wanted);
         let made = self.client().send(create)?.ok()?.json()?;

@@ -80,7 +80,7 @@ pub fn rgeospatial(context: &FlavorContext) -> Result<()> {
 
 /// Checks logins by key and by password. The AI key is in the `kept` files only, and the script's
 /// last line is `last`.
-fn over_ssh(
+pub fn over_ssh(
     context: &FlavorContext,
     flavor: &str,
     kept: &[&str],

@@ -23,6 +23,7 @@ mod page;
 mod proof;
 mod s3;
 mod s3_server;
+mod sources;
 mod tool;
 mod visitor;
 
@@ -122,11 +123,25 @@ const MORE: &[Case] = &[
         larger::rgeospatial,
     ),
 ];
+/// The tests that replace images of flavors by those from stand-ins, after all others.
+const LAST: &[Case] = &[
+    case(
+        "rstudio_asks_nothing_behind_the_gateway_and_for_the_password_elsewhere",
+        &["common"],
+        sources::rstudio,
+    ),
+    case(
+        "genomics_has_gatk_and_nextflow_from_downloads",
+        &["common"],
+        sources::genomics,
+    ),
+];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     if arguments.list || !wharf_testkit::process::is_root() {
-        let names = PLAIN.iter().chain(MORE).map(|case| case.name.to_owned());
+        let all = PLAIN.iter().chain(MORE).chain(LAST);
+        let names = all.map(|case| case.name.to_owned());
         return wharf_tests::without_engine(&arguments, names.collect());
     }
     let all = wharf_tests::lanes::is_whole_run();
@@ -134,6 +149,7 @@ fn main() -> ExitCode {
     if all {
         cases.extend(MORE);
     }
+    cases.extend(LAST);
     let plain = cases.len();
     cases.retain(|case| is_wanted(&arguments, case.name));
     if cases.is_empty() {

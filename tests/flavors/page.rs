@@ -259,7 +259,7 @@ pub fn run_cell(browser: &Browser, cell: &str, code: &str, output: &str) -> Resu
 }
 
 /// Returns the status of an answer, without following redirects.
-fn status(url: &str, credential: Option<&str>) -> Result<u16> {
+pub fn status(url: &str, credential: Option<&str>) -> Result<u16> {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)

@@ -59,6 +59,11 @@ impl<'a> Visitor<'a> {
 
     /// Opens the page of an instance from the console with one click, and continues in its tab.
     pub fn opens(&self, instance: &Value, flavor: &str) -> Result<()> {
+        self.opens_with(instance, Tool::of(flavor).inside)
+    }
+
+    /// Does what [`Self::opens`] does, for a page with these words.
+    pub fn opens_with(&self, instance: &Value, words: &str) -> Result<()> {
         let name = instance["name"].as_str().context("no name")?;
         let url = instance["webapp_url"].as_str().context("no page")?;
         let browser = self.browser;
@@ -71,7 +76,7 @@ impl<'a> Visitor<'a> {
             Ok(tabs.find(|tab| !before.contains(tab)))
         })?;
         browser.switch_to(&tab)?;
-        browser.loads_with(url, Tool::of(flavor).inside)?;
+        browser.loads_with(url, words)?;
         println!("{name}: opened by one click after {:?}", begin.elapsed());
         Ok(())
     }
