@@ -145,8 +145,16 @@ impl FlavorContext {
         let said = self.client().send(push)?.ok()?.body;
         let said = String::from_utf8_lossy(&said);
         ensure!(!said.contains("\"error\""), "{said}");
-        let path = format!("/images/{name}");
-        self.client().send(Request::new("DELETE", &path))?.ok()?;
+        self.forget(name)
+    }
+
+    /// Removes the name of an image, if the engine has it.
+    pub fn forget(&self, name: &str) -> Result<()> {
+        let path = format!("/images/{name}?force=true");
+        let answer = self.client().send(Request::new("DELETE", &path))?;
+        if answer.status != 404 {
+            answer.ok()?;
+        }
         Ok(())
     }
 

@@ -136,6 +136,8 @@ fn made_from_a_stand_in(context: &FlavorContext) -> Result<()> {
              content = \"RStudio Server {{RSTUDIO_VERSION}}\"\n"
         );
     }
+    // An image without a digest is not told from an earlier stand-in.
+    context.forget("localhost/wharf/rserver:1")?;
     let made = sources.build(&server, "rserver", &own)?;
     ensure!(made.contains("RStudio Server 2026.04.9+1"), "{made}");
     server.finish()
