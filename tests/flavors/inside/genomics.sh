@@ -108,8 +108,7 @@ linear <- eBayes(lmFit(voom(calcNormFactors(DGEList(counts)), design), design))
 stopifnot(first(linear$p.value[, 2]))
 END
 
-# Nextflow's Java, and its launcher, which downloads Nextflow itself at its first use.
+# Nextflow's Java, and Nextflow: all of it, or its launcher, which downloads it at its first use.
 java -version
-bash -n "$(command -v nextflow)"
-grep -q '^NXF_VER=' "$(command -v nextflow)"
+grep -aq '^NXF_VER=' "$(command -v nextflow)"
 echo "all is found" >&3
