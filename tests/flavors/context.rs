@@ -140,7 +140,7 @@ impl FlavorContext {
         let (repository, tag) = name.rsplit_once(':').context("no tag")?;
         let path = format!("/images/{repository}/push?tag={tag}");
         let push = Request::new("POST", &path)
-            .header(Some(("X-Registry-Auth", &account)))
+            .header(Some(("X-Registry-Auth", account.as_str())))
             .timeout(Duration::from_secs(300));
         let said = self.client().send(push)?.ok()?.body;
         let said = String::from_utf8_lossy(&said);
