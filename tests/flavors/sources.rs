@@ -85,7 +85,14 @@ impl Sources {
         ];
         let paths = paths.map(|(option, path)| format!("{option}={}", path.display()));
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-        server.cli(&[&["images", "--output=json"][..], &paths[..], &["build", image]].concat())
+        server.cli(
+            &[
+                &["images", "--output=json"][..],
+                &paths[..],
+                &["build", image],
+            ]
+            .concat(),
+        )
     }
 }
 
