@@ -122,20 +122,19 @@ const MORE: &[Case] = &[
         &["rgeospatial"],
         larger::rgeospatial,
     ),
-];
-/// The tests that replace images of flavors by those from stand-ins, after all others.
-const LAST: &[Case] = &[
-    case(
-        "rstudio_asks_nothing_behind_the_gateway_and_for_the_password_elsewhere",
-        &["common"],
-        sources::rstudio,
-    ),
+    // It replaces the image of another test, which is before it.
     case(
         "genomics_has_gatk_and_nextflow_from_downloads",
         &["common"],
         sources::genomics,
     ),
 ];
+/// The test of every run that replaces the image of another test, after all others.
+const LAST: &[Case] = &[case(
+    "rstudio_asks_nothing_behind_the_gateway_and_for_the_password_elsewhere",
+    &["common"],
+    sources::rstudio,
+)];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
