@@ -14,6 +14,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
+use toml::Table;
 use ureq::Agent;
 use wharf_testkit::child::KilledOnDrop;
 use wharf_testkit::workspace::{root, target};
@@ -116,6 +117,11 @@ fn made_from_a_stand_in(context: &FlavorContext) -> Result<()> {
     let sources = Sources::new()?;
     let directory = root().join("tests/flavors/rocker");
     let mut containerfile = fs::read_to_string(directory.join("Containerfile"))?;
+    let shipped: Table = fs::read_to_string(sources.path("recipes/sources.toml"))?.parse()?;
+    let original = shipped["rserver"]["from"][0]["image"].as_str();
+    let (original_host, path) = original
+        .and_then(|image| image.split_once('/'))
+        .context("no image")?;
     let (mut settings, mut name) = (String::new(), "localhost/stand-in".to_owned());
     let mut own = String::new();
     let registry = is_whole_run().then(Registry::start).transpose()?;
@@ -128,12 +134,12 @@ fn made_from_a_stand_in(context: &FlavorContext) -> Result<()> {
             "[[registry]]\nhost = \"{name}\"\nuser = \"{}\"\npassword_file = {password:?}\n",
             Registry::USER
         );
-        own = format!("[mirror]\n\"docker.io/\" = \"{name}/\"\n");
+        own = format!("[mirror]\n\"{original_host}/\" = \"{name}/\"\n");
     }
     sources.add("stand-in", &directory, "Containerfile", &containerfile)?;
     let server = context.server_with(&settings)?;
     sources.build(&server, "stand-in", "")?;
-    let image = format!("{name}/rocker/rstudio:4.5");
+    let image = format!("{name}/{path}");
     context.tag("localhost/wharf/stand-in:1", &image)?;
     if registry.is_some() {
         context.push(&image)?;
