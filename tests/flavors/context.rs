@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wharf_testkit::engine::{Allowed, DockerOptions, Kind, PrivateEngine};
 use wharf_testkit::http::{Endpoint, HttpClient, Request};
+use wharf_testkit::workspace::root;
 use wharf_tests::{Ports, Registry, Server, docker_node, free_network, until};
 
 /// A private dockerd. Its storage is kept between runs, because images are slow to build.
@@ -34,7 +35,9 @@ impl FlavorContext {
         })?;
         let context = Self { engine };
         context.remove_containers()?;
-        wharf_testkit::images::ensure(&context.client(), images)?;
+        let mut recipes = wharf_testkit::images::recipes();
+        recipes.sources = Some(root().join("tests/flavors/substitutes.toml"));
+        recipes.ensure(&context.client(), images)?;
         Ok(context)
     }
 

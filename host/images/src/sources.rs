@@ -87,7 +87,7 @@ impl Sources {
 
     fn add(&mut self, file: &Path, recipes: &Path) -> Result<()> {
         // A directory with the shipped file may have some of its recipes only.
-        let is_shipped = file.parent() == Some(recipes);
+        let is_shipped = file == recipes.join(SHIPPED);
         for (key, value) in fs::read_to_string(file)?.parse::<Table>()? {
             match key.as_str() {
                 MIRROR => {

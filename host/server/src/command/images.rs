@@ -203,7 +203,7 @@ fn of_node(node: &NodeConfig) -> Result<Endpoint> {
     })
 }
 
-fn each(engines: &[Engine], mut act: impl FnMut(&Engine) -> Result<()>) -> Result<()> {
+fn each<'a>(engines: &'a [Engine], mut act: impl FnMut(&'a Engine) -> Result<()>) -> Result<()> {
     for engine in engines {
         eprintln!("{}:", engine.name);
         act(engine).with_context(|| engine.name.clone())?;
