@@ -161,6 +161,7 @@ class Survey(exports.Survey):
             missing_images=[image for image in images if image not in info["images"]],
             # Its images have no labels.
             images_without_ssh=[],
+            image_contents=[],
             # /proc in a cell shows the node's CPUs and memory, and no setting changes that.
             own_view=None,
             machine=None,

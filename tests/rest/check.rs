@@ -172,7 +172,7 @@ fn answer(stream: UnixStream) -> Result<()> {
     let mut writer = stream.try_clone()?;
     let mut lines = BufReader::new(stream).lines();
     while let Some(line) = lines.next() {
-        let is_images = line?.contains("/images/aliases");
+        let is_images = line?.contains("/1.0/images?");
         for header in lines.by_ref() {
             if header?.is_empty() {
                 break;

@@ -4,6 +4,7 @@ use super::blueprint::Blueprint;
 use super::capacity::{GpuDevice, Size};
 use super::ids::{Generation, InstanceId, SnapshotId, VolumeId};
 use super::instance::ResourceType;
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -351,6 +352,8 @@ pub struct Surroundings {
     pub missing_images: Vec<String>,
     /// Images that the engine has without the label of an SSH server.
     pub images_without_ssh: Vec<String>,
+    /// Contents of images for users, by reference.
+    pub image_contents: BTreeMap<String, String>,
     /// Whether the newest instance sees its own CPUs and memory in place of the machine's. `None` if no
     /// instance shows it.
     pub own_view: Option<bool>,

@@ -74,6 +74,8 @@ pub struct RootFileSystem {
     pub environment: Vec<String>,
     /// A hash of the recipe.
     pub hash: String,
+    /// The label `io.wharf.content`, a text for users.
+    pub content: Option<String>,
 }
 
 impl Recipes {
@@ -108,6 +110,7 @@ impl Recipes {
             tarball: rootfs::tarball(&recipe)?,
             environment: recipe.environment(),
             hash: recipe.hash().to_owned(),
+            content: None,
         })
     }
 

@@ -119,6 +119,7 @@ impl Recipes {
                 .filter_map(|variable| variable.as_str().map(str::to_owned))
                 .collect(),
             hash: made.hash,
+            content: Some(made.content).filter(|text| !text.is_empty()),
         })
     }
 }

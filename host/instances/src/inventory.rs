@@ -12,8 +12,8 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::{NodeId, UserId};
 use wharf_domain::instance::ResourceType;
 use wharf_domain::placement::{
-    Allocation, Cluster, Inventory, KeptOut, MovePlace, MoveRequest, NodeSetup, NodeUsage,
-    Placement, PlacementRequest, Pools, Supports,
+    Allocation, Cluster, Inventory, KeptOut, MovePlace, MoveRequest, NodeImages, NodeSetup,
+    NodeUsage, Placement, PlacementRequest, Pools, Supports,
 };
 use wharf_domain::quota::QuotaUsage;
 use wharf_domain::snapshot::OfSnapshot;
@@ -173,9 +173,14 @@ impl SharedInventory {
         self.inventory.lock().lacks_image(resource_type, images)
     }
 
-    /// Notes the images of flavors that a node's engine does not have. That is in no row.
-    pub fn set_missing_images(&self, node: &NodeId, images: BTreeSet<String>) {
-        self.inventory.lock().set_missing_images(node, images);
+    /// The contents of images on the nodes that take instances of this kind and lack none of the images.
+    pub fn contents(&self, resource_type: ResourceType, images: &[String]) -> BTreeSet<String> {
+        self.inventory.lock().contents(resource_type, images)
+    }
+
+    /// Notes the images of flavors on a node. That is in no row.
+    pub fn set_images(&self, node: &NodeId, images: NodeImages) {
+        self.inventory.lock().set_images(node, images);
     }
 }
 

@@ -3,6 +3,7 @@
 use super::api::Call;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -62,6 +63,8 @@ pub struct Settings {
     pub missing_images: Vec<String>,
     /// Images without the label of an SSH server. Default: none.
     pub images_without_ssh: Vec<String>,
+    /// Contents of images for users, by reference. Default: none.
+    pub image_contents: BTreeMap<String, String>,
     /// A file: while it exists, the engine has all images. Default: none.
     pub images_while: Option<PathBuf>,
     /// A file: while it exists, the engine is out of reach. Default: none.

@@ -138,6 +138,7 @@ impl World {
             "boot_id": self.boot_id,
             "missing_images": settings.missing_images(),
             "images_without_ssh": settings.images_without_ssh,
+            "image_contents": settings.image_contents,
         })
     }
 

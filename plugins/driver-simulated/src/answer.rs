@@ -41,6 +41,8 @@ pub struct Info {
     pub missing_images: Vec<String>,
     /// Images that have no label of an SSH server.
     pub images_without_ssh: Vec<String>,
+    /// Contents of images, by reference.
+    pub image_contents: BTreeMap<String, String>,
 }
 
 /// One GPU.

@@ -5,10 +5,10 @@ mod answer;
 
 use answer::{accepted, list_page, mark, report, usage};
 use wharf_guest::{
-    ContentMoves, DiskGrow, Driver, EngineAnswer, Error, Features, Gpu, Health, Identity, Limits,
-    Moves, Node, Observed, ObservedSnapshot, ObservedVolume, Phase, Ports, Report, SnapshotKind,
-    SnapshotReport, SnapshotState, Snapshots, Spec, Surroundings, Survey, Tag, Target, Usage,
-    Volume, VolumeContent, VolumeReport, VolumeState, Volumes,
+    ContentMoves, DiskGrow, Driver, EngineAnswer, Error, Features, Gpu, Health, Identity,
+    ImageContent, Limits, Moves, Node, Observed, ObservedSnapshot, ObservedVolume, Phase, Ports,
+    Report, SnapshotKind, SnapshotReport, SnapshotState, Snapshots, Spec, Surroundings, Survey,
+    Tag, Target, Usage, Volume, VolumeContent, VolumeReport, VolumeState, Volumes,
 };
 use wharf_guest::{Engine, HostEngine, Moving, NamedRequest};
 
@@ -132,10 +132,15 @@ impl Survey for Simulated {
             found.retain(|image| images.contains(image));
             found
         };
+        let contents = info.image_contents.into_iter();
+        let contents = contents.filter(|(image, _)| images.contains(image));
         Ok(Surroundings {
             networks: Vec::new(),
             missing_images: asked(info.missing_images),
             images_without_ssh: asked(info.images_without_ssh),
+            image_contents: contents
+                .map(|(image, content)| ImageContent { image, content })
+                .collect(),
             own_view: None,
             machine: None,
         })

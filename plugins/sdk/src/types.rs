@@ -17,7 +17,9 @@ pub use crate::bindings::node_driver::wharf::plugin::types::{
     Shortage, Size,
 };
 pub use crate::bindings::snapshots::exports::wharf::plugin::snapshots::ObservedSnapshot;
-pub use crate::bindings::survey::exports::wharf::plugin::survey::{EngineNetwork, Surroundings};
+pub use crate::bindings::survey::exports::wharf::plugin::survey::{
+    EngineNetwork, ImageContent, Surroundings,
+};
 pub use crate::bindings::volumes::exports::wharf::plugin::volumes::{
     Limits, ObservedVolume, Volume, VolumeReport, VolumeState,
 };

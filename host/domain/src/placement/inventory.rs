@@ -2,13 +2,13 @@
 
 use super::addresses::Lan;
 use super::allocation::KeptOut;
-use super::node::{NodeSetup, NodeUsage, PlacementNode, Supports};
+use super::node::{NodeImages, NodeSetup, NodeUsage, PlacementNode, Supports};
 use super::ports::PortPool;
 use crate::capacity::Claim;
 use crate::ids::{NodeId, UserId};
 use crate::kept::{Kept, KeptKind};
 use crate::quota::QuotaUsage;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 /// Port ranges that nodes share.
 #[derive(Debug, Clone, Copy)]
@@ -115,10 +115,10 @@ impl Inventory {
         }
     }
 
-    /// Sets the images of flavors that a node lacks.
-    pub fn set_missing_images(&mut self, id: &NodeId, images: BTreeSet<String>) {
+    /// Sets the images of flavors on a node.
+    pub fn set_images(&mut self, id: &NodeId, images: NodeImages) {
         if let Some(node) = self.node_mut(id) {
-            node.missing_images = images;
+            node.images = images;
         }
     }
 

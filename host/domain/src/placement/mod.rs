@@ -16,5 +16,5 @@ pub use addresses::gateway;
 pub use allocation::{Allocation, KeptOut};
 pub use inventory::{Inventory, Pools};
 pub use moves::{MovePlace, MoveRequest};
-pub use node::{Cluster, NodeSetup, NodeUsage, Supports};
+pub use node::{Cluster, NodeImages, NodeSetup, NodeUsage, Supports};
 pub use scheduler::{Placement, PlacementRequest};

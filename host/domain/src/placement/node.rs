@@ -4,7 +4,7 @@ use super::addresses::Public;
 use crate::capacity::{Claim, CpuTier, GpuDevice, Size};
 use crate::ids::NodeId;
 use ipnet::Ipv4Net;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A node as the configuration describes it.
 #[derive(Debug, Clone)]
@@ -55,6 +55,15 @@ pub struct Supports {
     pub volumes: bool,
 }
 
+/// The images of flavors on a node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeImages {
+    /// Those that the engine does not have and cannot pull.
+    pub missing: BTreeSet<String>,
+    /// The contents of others, for users, by reference.
+    pub contents: BTreeMap<String, String>,
+}
+
 /// The capacity and the claims of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeUsage {
@@ -73,8 +82,7 @@ pub(super) struct PlacementNode {
     pub drained: bool,
     /// It does not hold the sizes of disks.
     pub limits_broken: bool,
-    /// Images of flavors that the engine does not have and cannot pull.
-    pub missing_images: BTreeSet<String>,
+    pub images: NodeImages,
     pub used: ClaimedSums,
     pub gpus_used: BTreeSet<String>,
     /// GPUs that something outside Wharf holds.
@@ -104,7 +112,7 @@ impl PlacementNode {
             },
             drained: false,
             limits_broken: false,
-            missing_images: BTreeSet::new(),
+            images: NodeImages::default(),
             used: ClaimedSums::default(),
             gpus_used: BTreeSet::new(),
             gpus_out: BTreeSet::new(),

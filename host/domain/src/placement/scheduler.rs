@@ -11,6 +11,7 @@ use crate::error::Shortfall;
 use crate::ids::{NodeId, UserId};
 use crate::instance::ResourceType;
 use crate::kept::disk;
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 /// The requirements of a new instance.
@@ -133,6 +134,20 @@ impl Inventory {
         let takes = |node: &&PlacementNode| takes_new(node, resource_type);
         let mut taking = self.nodes.iter().filter(takes).peekable();
         taking.peek().is_some() && taking.all(|node| lacks(node, images))
+    }
+
+    /// The contents of images on the nodes that take instances of this kind and lack none of the images.
+    pub fn contents(&self, resource_type: ResourceType, images: &[String]) -> BTreeSet<String> {
+        let mut contents = BTreeSet::new();
+        for node in &self.nodes {
+            if takes_new(node, resource_type) && !lacks(node, images) {
+                let known = images
+                    .iter()
+                    .filter_map(|image| node.images.contents.get(image));
+                contents.extend(known.cloned());
+            }
+        }
+        contents
     }
 
     /// The shortfall of the node with the least distance to the request; ties go to the first name.
@@ -315,7 +330,7 @@ pub(super) fn can_run(node: &PlacementNode, request: &PlacementRequest) -> bool 
 fn lacks(node: &PlacementNode, images: &[String]) -> bool {
     images
         .iter()
-        .any(|image| node.missing_images.contains(image))
+        .any(|image| node.images.missing.contains(image))
 }
 
 /// Whether a node runs such instances, if it has their image.

@@ -2,7 +2,7 @@
 
 mod cluster;
 
-use super::node::PlacementNode;
+use super::node::{NodeImages, PlacementNode};
 use super::{Cluster, Inventory, NodeSetup, Placement, PlacementRequest, Pools, Supports};
 use crate::capacity::{Claim, CpuTier, GpuDevice, Size};
 use crate::error::Shortfall;
@@ -294,20 +294,23 @@ fn a_node_without_the_image_gets_no_instance() {
         images: vec!["tools".to_owned()],
         nodes: None,
     };
-    let lacks = |image: &str| [image.to_owned()].into();
+    let lacks = |image: &str| NodeImages {
+        missing: [image.to_owned()].into(),
+        ..NodeImages::default()
+    };
     let place = |inventory: &Inventory| inventory.place(&request);
     let (a, b) = (NodeId("a".to_owned()), NodeId("b".to_owned()));
     assert_eq!(place(&inventory).unwrap().claim.node, a);
-    inventory.set_missing_images(&a, lacks("tools"));
+    inventory.set_images(&a, lacks("tools"));
     assert_eq!(place(&inventory).unwrap().claim.node, b);
-    inventory.set_missing_images(&b, lacks("tools"));
+    inventory.set_images(&b, lacks("tools"));
     let refused = place(&inventory).unwrap_err();
     assert_eq!(refused.no_image.as_deref(), Some("base"));
     assert_eq!(refused.fields, [("flavor", 1, 0)]);
     let lacks_image =
         |inventory: &Inventory| inventory.lacks_image(ResourceType::Container, &request.images);
     assert!(lacks_image(&inventory));
-    inventory.set_missing_images(&b, lacks("other"));
+    inventory.set_images(&b, lacks("other"));
     assert_eq!(place(&inventory).unwrap().claim.node, b);
     inventory.set_drained(&a, true);
     inventory.set_drained(&b, true);

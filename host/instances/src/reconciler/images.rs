@@ -1,15 +1,16 @@
-//! The images that a node lacks, so that no instance is placed where it cannot start.
+//! The images that a node lacks, so that no instance is placed where it cannot start, and the contents of
+//! others for users.
 //!
 //! Images are part of a store: they are surveyed only while the node shows its own.
 
 use crate::App;
 use crate::flavor_images::{by_engine, images};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use wharf_domain::driver::PluginError;
 use wharf_domain::ids::NodeId;
+use wharf_domain::placement::NodeImages;
 use wharf_plugin::NodeDriver;
 
 /// The interval while a node lacks images: the operator may be making one.
@@ -19,7 +20,7 @@ const WHILE_MISSING: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub struct ImageSurvey {
     looked: Option<Instant>,
-    missing: BTreeSet<String>,
+    known: NodeImages,
 }
 
 impl ImageSurvey {
@@ -37,7 +38,7 @@ impl ImageSurvey {
         driver: &NodeDriver,
         verified_at: u64,
     ) -> Result<(), PluginError> {
-        let every = if self.missing.is_empty() {
+        let every = if self.known.missing.is_empty() {
             Duration::from_millis(app.config().limits.probe_every_ms)
         } else {
             WHILE_MISSING
@@ -53,21 +54,26 @@ impl ImageSurvey {
             return Ok(());
         }
         self.looked = Some(Instant::now());
-        let missing: BTreeSet<_> = match found {
-            Ok(found) => found.map(|found| found.missing_images).unwrap_or_default(),
+        let found = match found {
+            Ok(found) => found.map(|found| NodeImages {
+                missing: found.missing_images.into_iter().collect(),
+                contents: found.image_contents,
+            }),
             Err(error @ (PluginError::Unreachable(_) | PluginError::Busy)) => return Err(error),
             Err(error) => {
                 // Instances are placed as if it had all images.
                 tracing::debug!(%node, %error, "cannot survey the images");
-                Vec::new()
+                None
             }
-        }
-        .into_iter()
-        .collect();
-        if missing != self.missing {
-            tracing::info!(%node, ?missing, "the images that the node lacks have changed");
-            app.inventory.set_missing_images(node, missing.clone());
-            self.missing = missing;
+        };
+        let found = found.unwrap_or_default();
+        if found != self.known {
+            app.inventory.set_images(node, found.clone());
+            if found.missing != self.known.missing {
+                let missing = &found.missing;
+                tracing::info!(%node, ?missing, "the images that the node lacks have changed");
+            }
+            self.known = found;
         }
         Ok(())
     }

@@ -148,6 +148,7 @@ fn free(installation: &str, found: &Surroundings, machine: &MachineNetworks) -> 
 #[cfg(test)]
 mod tests {
     use super::{MachineNetworks, owner};
+    use std::collections::BTreeMap;
     use wharf_domain::driver::{EngineNetwork, Surroundings};
     use wharf_subnets::InUse;
 
@@ -160,6 +161,7 @@ mod tests {
             }],
             missing_images: Vec::new(),
             images_without_ssh: Vec::new(),
+            image_contents: BTreeMap::new(),
             own_view: None,
             machine: Some(machine.to_owned()),
         }

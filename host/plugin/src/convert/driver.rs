@@ -17,6 +17,10 @@ use wharf_domain::ids::{Generation, InstanceId, NodeId};
 const MAX_NAME: usize = 200;
 /// Most GPUs of a node.
 const MAX_GPUS: usize = 1024;
+/// Most contents of images of a node.
+const MAX_CONTENTS: usize = 64;
+/// Longest content of an image, characters.
+const MAX_CONTENT: usize = 100;
 /// Longest text in the probe cache, bytes.
 const MAX_PROBE_CACHE: usize = 1024;
 /// Most rows of a list of a node.
@@ -234,10 +238,17 @@ pub fn surroundings(found: survey::Surroundings) -> Surroundings {
         installation: network.installation.map(|id| clean(&id, MAX_NAME)),
     };
     let names = |given: Vec<String>| given.iter().map(|name| clean(name, MAX_NAME)).collect();
+    let contents = found.image_contents.into_iter().map(|image| {
+        let text = clean(&image.content, image.content.len());
+        let text: String = text.trim().chars().take(MAX_CONTENT).collect();
+        (clean(&image.image, MAX_NAME), text)
+    });
+    let contents = contents.filter(|(_, text)| !text.is_empty());
     Surroundings {
         networks: found.networks.into_iter().map(network).collect(),
         missing_images: names(found.missing_images),
         images_without_ssh: names(found.images_without_ssh),
+        image_contents: contents.take(MAX_CONTENTS).collect(),
         own_view: found.own_view,
         machine: found.machine.map(|name| clean(&name, MAX_NAME)),
     }
@@ -309,6 +320,40 @@ mod tests {
         assert!(list(vec![row.clone(); MAX_ROWS], &node).is_ok());
         let endless = list(vec![row; MAX_ROWS + 1], &node);
         assert!(matches!(endless, Err(PluginError::Fault(_))));
+    }
+
+    #[test]
+    fn contents_of_images_are_plain_short_and_few() {
+        let content = |image: &str, content: &str| survey::ImageContent {
+            image: image.into(),
+            content: content.into(),
+        };
+        let contents = |image_contents| {
+            let found = survey::Surroundings {
+                networks: Vec::new(),
+                missing_images: Vec::new(),
+                images_without_ssh: Vec::new(),
+                image_contents,
+                own_view: None,
+                machine: None,
+            };
+            surroundings(found).image_contents
+        };
+        let long = "ä".repeat(MAX_CONTENT);
+        let found = contents(vec![
+            content("a", " RStudio\u{1b}[2J\nServer "),
+            content("b", &format!("{long}ä")),
+            content("c", ""),
+            content("d", "\t"),
+        ]);
+        let found: Vec<_> = found
+            .iter()
+            .map(|(image, text)| (&**image, &**text))
+            .collect();
+        assert_eq!(found, [("a", "RStudio [2J Server"), ("b", &*long)]);
+        let many = |n: usize| (0..n).map(|n| content(&n.to_string(), "R")).collect();
+        assert_eq!(contents(many(MAX_CONTENTS)).len(), MAX_CONTENTS);
+        assert_eq!(contents(many(MAX_CONTENTS + 1)).len(), MAX_CONTENTS);
     }
 
     #[test]

@@ -122,6 +122,8 @@ pub struct Image {
 
 /// The label of an image in which an SSH server starts.
 const SSH: &str = "io.wharf.ssh";
+/// The label of an image with its content, for users.
+const CONTENT: &str = "io.wharf.content";
 /// The label of an image whose first start can be repeated on the disk of another instance.
 const CLONABLE: &str = "io.wharf.clonable";
 /// The label of a snapshot: the size of the image below it, in bytes.
@@ -188,6 +190,11 @@ impl Image {
     /// Whether it has the label of an SSH server.
     pub fn has_ssh(&self) -> bool {
         self.label(SSH).is_some()
+    }
+
+    /// The content, for users.
+    pub fn content(&self) -> Option<&str> {
+        self.label(CONTENT)
     }
 
     /// Whether instances can be made from its snapshots.

@@ -45,6 +45,15 @@ pub struct Image {
     pub uploaded_at: String,
     #[serde(deserialize_with = "or_default")]
     pub properties: BTreeMap<String, String>,
+    #[serde(deserialize_with = "or_default")]
+    pub aliases: Vec<ImageAlias>,
+}
+
+/// A name of an image.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ImageAlias {
+    pub name: String,
 }
 
 /// `GET /1.0/instances/NAME`

@@ -77,10 +77,9 @@ impl Api<'_> {
         self.get("pool-resources")
     }
 
-    /// Lists the names of the project's images.
-    pub fn aliases(&self) -> Result<Reply<Vec<String>>, Error> {
-        let listed = self.list::<String>(&NamedRequest::new("images"))?;
-        Ok(listed.map(|paths| paths.iter().map(|path| alias(path)).collect()))
+    /// Lists the project's images.
+    pub fn images(&self) -> Result<Reply<Vec<Image>>, Error> {
+        self.list(&NamedRequest::new("images"))
     }
 
     /// Lists the names of the instances whose disks are on this member, running or not.
@@ -477,11 +476,4 @@ fn sized(before_start: bool) -> NamedRequest {
 fn name(path: &str) -> String {
     let path = path.split('?').next().unwrap_or_default();
     path.rsplit('/').next().unwrap_or_default().to_owned()
-}
-
-/// The name in `/1.0/images/aliases/NAME?project=P`, whose slashes are encoded.
-fn alias(path: &str) -> String {
-    let path = path.split('?').next().unwrap_or_default();
-    let encoded = path.strip_prefix("/1.0/images/aliases/").unwrap_or(path);
-    encoded.replace("%2F", "/").replace("%3A", ":")
 }

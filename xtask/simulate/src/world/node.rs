@@ -2,7 +2,7 @@
 
 use super::machine::{MachineKey, Moment, Store, Unique};
 use super::{Answer, Request};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wharf_domain::capacity::{GpuDevice, Size};
 use wharf_domain::driver::{
     DiskGrow, Features, NodeHealth, Phase, PluginError, ResourceUsage, SnapshotKind, StoreMark,
@@ -235,6 +235,7 @@ fn surroundings() -> Surroundings {
         networks: Vec::new(),
         missing_images: Vec::new(),
         images_without_ssh: Vec::new(),
+        image_contents: BTreeMap::new(),
         own_view: None,
         machine: None,
     }

@@ -167,10 +167,14 @@ fn file(name: &str, content: &RootFileSystem) -> Result<PathBuf> {
 
 fn metadata(name: &str, content: &RootFileSystem) -> String {
     let architecture = std::env::consts::ARCH;
+    let shown = content.content.as_ref();
+    // A text of JSON is one of YAML too.
+    let shown = shown.map(|text| format!("  io.wharf.content: {}\n", json!(text)));
     let mut text = format!(
         "architecture: {architecture}\ncreation_date: 1\nproperties:\n  description: Wharf {name}\n  \
-         {INPUTS}: \"{}\"\n  io.wharf.clonable: \"1\"\ntemplates:\n",
-        content.hash
+         {INPUTS}: \"{}\"\n  io.wharf.clonable: \"1\"\n{}templates:\n",
+        content.hash,
+        shown.unwrap_or_default()
     );
     let environment = (
         "/etc/wharf/environment",

@@ -129,13 +129,19 @@ fn image(world: &World, name: &str, what: &str) -> Answer {
     } else {
         name
     };
+    if name.ends_with("@sha256:ab") {
+        return no(400, "invalid reference format");
+    }
     if !world.images.contains(name) {
         return no(404, &format!("No such image: {name}"));
     }
     let size = world.image_bytes / 2;
     match what {
         "json" => {
-            let labels = json!({ "io.wharf.ssh": "1", "io.wharf.clonable": "1" });
+            let content = format!("Tools of {name}");
+            let labels = json!({
+                "io.wharf.ssh": "1", "io.wharf.clonable": "1", "io.wharf.content": content,
+            });
             let labels = if name.contains("earlier") {
                 Value::Null
             } else {
