@@ -10,8 +10,10 @@ const MARIMO: &str = "const tile = [...document.querySelectorAll('.tile')]
     return tile && [tile.querySelector('input').disabled, tile.innerText];";
 
 #[test]
-fn a_flavor_without_an_image_cannot_be_chosen_and_says_why() {
-    let node = simulated_node("one", "missing_images = [\"localhost/wharf/marimo:1\"]");
+fn flavors_show_the_content_of_their_images_and_cannot_be_chosen_without_one() {
+    let images = "missing_images = [\"localhost/wharf/marimo:1\"], \
+                  image_contents = { \"localhost/wharf/rserver:1\" = \"RStudio Server 2026.01\" }";
+    let node = simulated_node("one", images);
     let settings = format!("{}{node}", Ports::take().settings());
     let Some(desk) = Desk::start_with(&settings).unwrap() else {
         return;
@@ -19,6 +21,9 @@ fn a_flavor_without_an_image_cannot_be_chosen_and_says_why() {
     desk.open("/instances/new", ".tile").unwrap();
     desk.browser
         .wait_for_text("No node has its image.")
+        .unwrap();
+    desk.browser
+        .wait_for_text("RStudio Server 2026.01")
         .unwrap();
     let tile = desk.browser.run(MARIMO).unwrap();
     assert_eq!(tile[0], json!(true), "{tile}");

@@ -198,3 +198,39 @@ fn a_node_with_the_image_is_chosen() {
     }
     server.finish().unwrap();
 }
+
+#[test]
+fn a_flavor_shows_the_contents_of_its_images() {
+    let image = |content: &str| {
+        format!("image_contents = {{ \"localhost/wharf/rserver:1\" = \"{content}\" }}")
+    };
+    let first = simulated_node("a", &image("RStudio Server 2026.01"));
+    let second =
+        simulated_node("b", &image("JupyterLab with R")).replace("203.0.113.0", "203.0.113.16");
+    let second = second.replace("settings", "lan_cidr = \"10.81.0.0/16\"\nsettings");
+    let (server, api) = start_on("", &format!("{first}{second}"));
+    let content = |name: &str| {
+        let flavors = api.get("/api/flavor/").is(200);
+        let mut flavors = flavors.as_array().unwrap().iter();
+        let flavor = flavors.find(|flavor| flavor["name"] == name).unwrap();
+        flavor["content"].clone()
+    };
+    let both = json!(["JupyterLab with R", "RStudio Server 2026.01"]);
+    wait_until("both nodes are surveyed", || {
+        Ok((content("rserver") == both).then_some(()))
+    });
+    assert_eq!(content("base"), json!([]));
+    // A check does not ask a simulated engine, and the server's start does.
+    until_logged(
+        &server,
+        "the flavor rserver is JupyterLab with R here, and RStudio Server 2026.01 on the node a",
+    );
+    let shell = Shell::signed_in(&server, "ann@example.com").unwrap();
+    let table = shell.ok(&["flavors"]).unwrap();
+    let header: Vec<_> = table.lines().next().unwrap().split_whitespace().collect();
+    assert!(header.ends_with(&["CONTENT", "DESCRIPTION"]), "{table}");
+    has(&table, "JupyterLab with R or RStudio Server 2026.01");
+    server.cli(&["node", "drain", "a"]).unwrap();
+    assert_eq!(content("rserver"), json!(["JupyterLab with R"]));
+    server.finish().unwrap();
+}

@@ -28,6 +28,7 @@ pub async fn flavors(connection: &Connection) -> Result<()> {
         "TYPES",
         "FEATURES",
         "MINIMUM",
+        "CONTENT",
         "DESCRIPTION",
     ]
     .map(Text);
@@ -36,7 +37,7 @@ pub async fn flavors(connection: &Connection) -> Result<()> {
     })
 }
 
-fn row(flavor: &Flavor) -> [String; 6] {
+fn row(flavor: &Flavor) -> [String; 7] {
     let features = [
         (flavor.ssh, "ssh"),
         (flavor.web, "web"),
@@ -59,6 +60,7 @@ fn row(flavor: &Flavor) -> [String; 6] {
             "{} vCPUs, {} GiB, {} GiB",
             minimum.n_vcpus, minimum.mem_gib, minimum.disk_size_gib
         ),
+        or_none(Some(flavor.content.join(" or ")).filter(|text| !text.is_empty())),
         flavor.description.clone(),
     ]
 }

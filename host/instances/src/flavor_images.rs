@@ -18,6 +18,14 @@ pub struct FlavorImages {
     pub has_private_ssh: bool,
 }
 
+impl FlavorImages {
+    /// The references of the images, for engines of all kinds.
+    pub fn references(&self) -> Vec<String> {
+        let images = self.images.iter();
+        images.map(|image| image.reference.clone()).collect()
+    }
+}
+
 /// The images of all flavors.
 pub async fn images(plugins: &Plugins, login_user: &str) -> Vec<FlavorImages> {
     let mut images = Vec::new();

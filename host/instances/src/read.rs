@@ -6,6 +6,7 @@ use super::flavor_images::FlavorImages;
 use super::host_keys::known_keys;
 use super::labels::label_of;
 use super::volumes::{MountedVolume, mounted};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use wharf_config::Config;
 use wharf_config::host::in_url;
@@ -174,17 +175,29 @@ impl App {
         let known = self.flavor_images.load();
         let mut kinds = known.iter().filter(|known| known.flavor == flavor.name);
         let lacks = |known: &FlavorImages| {
-            let images: Vec<_> = known.images.iter().map(|i| i.reference.clone()).collect();
+            let images = known.references();
             self.inventory.lacks_image(known.resource_type, &images)
         };
         kinds.clone().next().is_none() || kinds.any(|known| !lacks(known))
+    }
+
+    /// Returns the contents of a flavor's images on the nodes that take new instances and have them. It is
+    /// empty until nodes are surveyed, and for images without a content.
+    pub fn contents(&self, flavor: &Flavor) -> BTreeSet<String> {
+        let known = self.flavor_images.load();
+        let kinds = known.iter().filter(|known| known.flavor == flavor.name);
+        let contents = |known: &FlavorImages| {
+            let images = known.references();
+            self.inventory.contents(known.resource_type, &images)
+        };
+        kinds.flat_map(contents).collect()
     }
 
     /// Returns the GPU models of all nodes.
     pub fn gpu_models(&self) -> Vec<String> {
         let config = self.config();
         let gpus = config.node.iter().flat_map(|node| &node.gpus);
-        let models: std::collections::BTreeSet<_> = gpus.map(|gpu| gpu.model.clone()).collect();
+        let models: BTreeSet<_> = gpus.map(|gpu| gpu.model.clone()).collect();
         models.into_iter().collect()
     }
 

@@ -1492,6 +1492,12 @@ export type Flavor = {
      * A node that takes new instances has its image.
      */
     available: boolean;
+    /**
+     * The software in its images on the nodes that take new instances, in the words of the images, sorted.
+     * The list has a text for each kind of content, and is empty if the images name none.
+     *
+     */
+    content: Array<string>;
     minimum: Amounts;
 };
 

@@ -208,6 +208,7 @@ function Flavors({ flavors, form, set, errors }: PartProps & { flavors: Flavor[]
           />
           <b>{flavor.name}</b>
           <small class="clamp">{flavor.description}</small>
+          {flavor.content.length > 0 && <small>{flavor.content.join(" or ")}</small>}
           <small>{flavor.available ? traits(flavor) : NO_IMAGE}</small>
         </label>
       ))}

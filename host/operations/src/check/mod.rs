@@ -2,6 +2,7 @@
 
 mod books;
 mod clusters;
+mod contents;
 mod networks;
 mod nodes;
 mod private_ports;
@@ -139,6 +140,7 @@ pub async fn judge(
     findings.extend(private_ports::shortcomings(config));
     findings.extend(private_ports::without_ssh(&images, &surveys));
     findings.extend(registries::unused(config, drivers));
+    findings.extend(contents::differences(config, &images, &surveys));
     let machine = MachineNetworks::read(config, &surveys, false).ok();
     let is_here = |found: &Surroundings| machine.as_ref().is_some_and(|here| here.has(found));
     findings.extend(nodes::shortcomings(
