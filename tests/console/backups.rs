@@ -286,5 +286,4 @@ fn an_instance_is_backed_up_restored_planned_and_created_again() {
         .wait_for("the bucket is forgotten", forgotten)
         .unwrap();
     see("There are no buckets yet.");
-    offsite.desk.finish().unwrap();
 }

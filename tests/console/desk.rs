@@ -13,9 +13,10 @@ pub const PASSWORD: &str = "correct horse battery";
 /// One browser at a time: two would compete for the processor, and measure each other.
 static TURN: Mutex<()> = Mutex::new(());
 
+/// It ends the browser, and then the server.
 pub struct Desk {
-    pub server: Server,
     pub browser: Browser,
+    pub server: Server,
     pub api: Api,
     /// The address of the console. Its host is not that of instances' pages.
     pub console: String,
@@ -38,7 +39,7 @@ impl Desk {
             eprintln!("SKIPPED: {error:#}");
             return Ok(None);
         }
-        let server = Server::start(settings)?;
+        let server = Server::start(settings)?.checked_at_end();
         let api = server.user(EMAIL)?;
         let browser = Browser::start("console")?;
         browser.resize(1400, 900)?;
@@ -180,12 +181,6 @@ impl Desk {
         self.browser
             .wait_for(&format!("{name} is {state} in the list"), &script)
             .map(drop)
-    }
-
-    /// Ends the browser, and checks the server.
-    pub fn finish(self) -> Result<()> {
-        drop(self.browser);
-        self.server.finish()
     }
 }
 

@@ -73,5 +73,4 @@ fn dialogs_are_accessible() {
             axe::check(browser, &page).unwrap();
         }
     }
-    desk.finish().unwrap();
 }

@@ -55,5 +55,4 @@ fn the_explorer_has_no_errors_and_its_first_example_succeeds() {
     desk.browser.run(scroll).unwrap();
     desk.picture("explorer").unwrap();
     assert_eq!(status, "201");
-    desk.finish().unwrap();
 }

@@ -20,7 +20,6 @@ fn a_user_comes_by_invitation_makes_a_key_creates_watches_and_deletes() {
     opens_ports(&desk);
     deletes(&desk);
     signs_out(&desk);
-    desk.finish().unwrap();
 }
 
 /// An instance, as the interface shows it.

@@ -85,5 +85,4 @@ fn the_console_works_by_keyboard() {
         .unwrap();
     browser.type_keys("\u{E014}").unwrap();
     assert_eq!(focused("e.textContent"), "Events");
-    desk.finish().unwrap();
 }

@@ -33,7 +33,6 @@ fn changes_elsewhere_show_at_once_and_after_a_restart_of_the_server() {
     made.expect(201).unwrap();
     desk.wait_for_row("after-it", "Running").unwrap();
     assert!(!desk.browser.text().contains("The connection is lost"));
-    desk.finish().unwrap();
 }
 
 #[test]
@@ -71,5 +70,4 @@ fn a_move_to_a_larger_disk_shows_how_far_it_is_until_it_ends() {
     desk.browser
         .wait_for("the words are gone", &format!("return !{told}"))
         .unwrap();
-    desk.finish().unwrap();
 }

@@ -90,5 +90,4 @@ fn a_page_opens_from_the_console_with_one_click_and_no_page_uses_another_one() {
         .unwrap();
     desk.sign_in().unwrap();
     browser.wait_for_text("GET / HTTP/1.1").unwrap();
-    desk.finish().unwrap();
 }

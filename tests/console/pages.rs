@@ -130,7 +130,6 @@ fn every_page_is_accessible_and_fits_a_phone() {
             .with_context(|| command.clone())
             .unwrap();
     }
-    offsite.desk.finish().unwrap();
 }
 
 /// The commands that the page shows.

@@ -31,5 +31,4 @@ fn a_user_permits_moves_on_the_account_page() {
         shows(wanted);
     }
     desk.picture("account-moves").unwrap();
-    desk.finish().unwrap();
 }

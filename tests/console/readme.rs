@@ -63,5 +63,4 @@ fn the_picture_of_the_readme_shows_the_console_of_today() {
             .unwrap()
             .contains("(docs/console.png)")
     );
-    desk.finish().unwrap();
 }

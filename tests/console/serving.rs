@@ -26,7 +26,9 @@ const PAGES: [&str; 16] = [
 
 fn start() -> (Server, Api) {
     let ports = Ports::take().settings();
-    let server = Server::start(&format!("{ports}{}", simulated_node("one", ""))).unwrap();
+    let server = Server::start(&format!("{ports}{}", simulated_node("one", "")))
+        .unwrap()
+        .checked_at_end();
     let api = server.user("ann@example.com").unwrap();
     (server, api)
 }
@@ -89,7 +91,6 @@ fn every_address_of_the_console_has_its_page_and_a_strict_policy() {
         assert_eq!(inline, path.ends_with("/terminal"), "{path}: {policy}");
         assert!(!policy.contains("script-src"), "{path}: {policy}");
     }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -109,12 +110,11 @@ fn the_first_load_is_small_and_its_files_are_kept_by_browsers() {
     }
     println!("first load: {bytes} bytes");
     assert!(bytes <= FIRST_LOAD, "{bytes}");
-    server.finish().unwrap();
 }
 
 #[test]
 fn unknown_addresses_stay_404_for_programs() {
-    let (server, api) = start();
+    let (_server, api) = start();
     for path in [
         "/assets/none.js",
         "/assets/%2e%2e%2findex.html",
@@ -130,5 +130,4 @@ fn unknown_addresses_stay_404_for_programs() {
     }
     let answer = api.raw("POST", "/instances", None).unwrap();
     assert_eq!(answer.status, 405, "{answer:?}");
-    server.finish().unwrap();
 }

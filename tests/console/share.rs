@@ -62,5 +62,4 @@ fn a_page_is_shared_with_a_warning_and_taken_back() {
         .send("GET", path, &serde_json::Value::Null)
         .unwrap();
     assert_eq!(shares.expect(200).unwrap().as_array().unwrap().len(), 2);
-    desk.finish().unwrap();
 }

@@ -48,7 +48,6 @@ fn a_user_signs_in_with_a_passkey_and_sees_the_ways_to_sign_in() {
     removes(&desk);
     takes_the_objects_of_an_extension(&desk);
     accepts_an_invitation(&desk);
-    desk.finish().unwrap();
 }
 
 fn adds_and_renames(desk: &Desk) {

@@ -34,7 +34,6 @@ fn the_end_of_a_session_shows_the_sign_in_with_the_reason() {
     desk.sign_in().unwrap();
     desk.wait_for_title("Usage").unwrap();
     assert!(!browser.text().contains("Your session was ended"));
-    desk.finish().unwrap();
 }
 
 #[test]
@@ -66,5 +65,4 @@ fn the_pages_without_a_session_are_accessible_and_fit_a_phone() {
             assert!(wide.unwrap().as_u64().unwrap() <= width.into(), "{page}");
         }
     }
-    desk.finish().unwrap();
 }

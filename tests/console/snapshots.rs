@@ -111,7 +111,6 @@ fn a_snapshot_is_taken_restored_cloned_planned_and_counted() {
     desk.click("Delete box").unwrap();
     desk.wait_for_title("Instances").unwrap();
     assert_eq!(snapshots().len(), 0);
-    desk.finish().unwrap();
 }
 
 #[test]
@@ -127,5 +126,4 @@ fn a_machine_says_why_it_has_no_snapshots() {
     desk.browser
         .wait_for_text("Virtual machines have no snapshots.")
         .unwrap();
-    desk.finish().unwrap();
 }

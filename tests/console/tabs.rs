@@ -43,5 +43,4 @@ fn all_tabs_share_one_event_stream_and_sign_out_together() {
     );
     let none = || Ok((streams()? == 0.0).then_some(()));
     until("the stream has ended", none).unwrap();
-    desk.finish().unwrap();
 }

@@ -61,7 +61,6 @@ fn a_terminal_opens_in_the_page_and_comes_back_after_a_reload() {
     assert_eq!(status, 204);
     desk.wait_for_title("Sign in to Wharf").unwrap();
     wharf_tests::until("the shell has ended", || Ok((open() == 0).then_some(()))).unwrap();
-    desk.finish().unwrap();
 }
 
 #[test]
@@ -94,7 +93,6 @@ fn a_terminal_opens_again_after_a_restart_of_the_server() {
         .unwrap();
     desk.browser.type_keys(ENTER).unwrap();
     wait_for_output(&desk.browser, "you said after");
-    desk.finish().unwrap();
 }
 
 /// Sends a signal to the server.
@@ -131,5 +129,4 @@ fn a_size_that_changes_while_the_terminal_connects_is_not_lost() {
     browser.click_and_type(".xterm-screen", "size").unwrap();
     browser.type_keys(ENTER).unwrap();
     browser.wait_for("the narrow size", NARROW).unwrap();
-    desk.finish().unwrap();
 }

@@ -26,5 +26,4 @@ fn a_deleted_instance_keeps_its_name_flavor_and_size() {
     desk.browser.wait_for_text(name).unwrap();
     desk.browser.wait_for_text("base · ").unwrap();
     desk.browser.wait_for_text("Deleted").unwrap();
-    desk.finish().unwrap();
 }

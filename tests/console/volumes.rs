@@ -126,7 +126,6 @@ fn a_volume_is_created_attached_shared_renamed_and_deleted() {
     browser.wait_for("the volume is deleted", deleted).unwrap();
     desk.wait_for_title("Volumes").unwrap();
     see("There are no volumes yet.");
-    desk.finish().unwrap();
 }
 
 #[test]
@@ -173,7 +172,6 @@ fn a_volume_is_attached_to_an_instance_and_detached() {
     desk.click("Detach").unwrap();
     see("This instance has no volumes.");
     assert_eq!(get("/api/volume/genome/")["attached_to"], json!([]));
-    desk.finish().unwrap();
 }
 
 #[test]
@@ -218,5 +216,4 @@ fn a_shared_volume_is_its_readers_to_attach_alone() {
     desk.browser
         .wait_for_text("There are no volumes yet.")
         .unwrap();
-    desk.finish().unwrap();
 }

@@ -2,16 +2,15 @@
 
 use crate::{Expected, start, start_on, stores_none};
 use serde_json::json;
-use wharf_tests::{Api, Ports, Server, simulated_node, small};
+use wharf_tests::{Api, Ports, simulated_node, small};
 
 #[test]
 fn a_node_can_have_its_own_login_host() {
     let own = "ssh_host = \"login.example.org\"\nprobe_host = \"127.0.0.1\"\nsettings";
-    let (server, api) = start_on("", &simulated_node("one", "").replace("settings", own));
+    let (_server, api) = start_on("", &simulated_node("one", "").replace("settings", own));
     let created = api.small_container().unwrap();
     let expected = format!("ssh -p {} user@login.example.org", created["wan_ssh_port"]);
     assert_eq!(created["ssh_command"], expected);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -28,7 +27,7 @@ fn ipv6_hosts_are_written_as_urls_and_openssh_have_them() {
             .replace("settings", own)
             .replace("203.0.113.0", "203.0.113.16")
             .replace("n_vcpus = 16", "n_vcpus = 20");
-        let server = Server::start(&format!("{top}{}{second}", simulated_node("one", ""))).unwrap();
+        let server = crate::serve(&format!("{top}{}{second}", simulated_node("one", "")));
         let api = server.user("ann@example.com").unwrap();
         let body = json!({
             "resource_type": "container", "n_vcpus": 2, "mem_gib": 4, "disk_size_gib": 20,
@@ -49,7 +48,6 @@ fn ipv6_hosts_are_written_as_urls_and_openssh_have_them() {
             hosts.contains("2001:db8::1") && hosts.len() == 2,
             "{hosts:?}"
         );
-        server.finish().unwrap();
     }
 }
 
@@ -61,7 +59,7 @@ fn exhausted_login_ports_are_a_422() {
         from + 1
     );
     let node = simulated_node("one", "");
-    let server = Server::start(&format!("{ports}{node}")).unwrap();
+    let server = crate::serve(&format!("{ports}{node}"));
     let only = server.user("ann@example.com").unwrap().small_container();
     assert_eq!(only.unwrap()["wan_ssh_port"], from);
     // Ann has her whole quota.
@@ -72,7 +70,6 @@ fn exhausted_login_ports_are_a_422() {
         detail["detail"]["nearest_available"],
         json!({ "wan_ssh_port": 0 })
     );
-    server.finish().unwrap();
 }
 
 #[test]
@@ -89,7 +86,6 @@ fn exhausted_private_addresses_are_a_422() {
     let bob = server.user("bob@example.com").unwrap();
     let detail = bob.create(&small("container")).is(422);
     assert_eq!(detail["detail"]["bottleneck"], json!(["lan_ipv4"]));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -104,7 +100,6 @@ fn each_owner_has_a_subnet() {
     let (first, second) = (subnet(&ann), subnet(&bob));
     assert_eq!(first, subnet(&ann));
     assert_ne!(first, second);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -140,5 +135,4 @@ fn no_log_and_no_file_contains_a_secret() {
     assert_eq!(Api::new(server.base_url(), key).list().unwrap().len(), 2);
     let hidden = [secret, password, other, once, api.key(), key, s3[0], s3[1]];
     stores_none(&server, &hidden);
-    server.finish().unwrap();
 }

@@ -89,7 +89,6 @@ fn each_change_has_a_record_with_its_actor_and_request() {
     ] {
         assert!(!all.contains(secret));
     }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -111,7 +110,6 @@ fn records_are_paged() {
     assert_eq!(all("&order=oldest"), ids);
     ids.reverse();
     assert_eq!(all("&order=newest"), ids);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -134,7 +132,6 @@ fn verify_knows_an_earlier_end_also_after_kill_9() {
             "{wrong}"
         );
     }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -175,5 +172,4 @@ fn old_records_are_removed_and_the_chain_stays_verifiable() {
         .cli(&["audit", "verify", "--end", later.trim()])
         .unwrap();
     assert!(server.cli(&["audit"]).unwrap().contains("instance.create"));
-    server.finish().unwrap();
 }

@@ -67,7 +67,6 @@ fn a_node_known_to_be_away_answers_at_once() {
     node.off("unreachable");
     until_says(&node.server, &["events", id], "compute-released");
     node.api.act(&stopped, "restart").is(200);
-    node.server.finish().unwrap();
 }
 
 #[test]
@@ -91,7 +90,6 @@ fn a_start_that_the_engine_takes_too_late_is_undone() {
     );
     api.act(&id, "restart").is(200);
     assert_eq!(restarts(&server).last().unwrap(), "running");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -108,7 +106,6 @@ fn requests_for_one_start_get_one_answer() {
         answer.join().unwrap().is(200);
     }
     assert_eq!(restarts(&server), ["running"]);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -136,7 +133,6 @@ fn a_start_whose_client_went_away_is_withdrawn_at_its_bound() {
         restarts(&server),
         ["refused: the node did not take the start"]
     );
-    server.finish().unwrap();
 }
 
 #[test]
@@ -157,7 +153,6 @@ fn the_refusal_after_a_deletion_says_that_resources_are_being_freed() {
     wait_until("the resources are free", || {
         Ok((create().status == 201).then_some(()))
     });
-    node.server.finish().unwrap();
 }
 
 #[test]
@@ -171,5 +166,4 @@ fn a_start_that_fails_until_its_deadline_is_502_and_only_the_audit_log_has_it() 
     assert_eq!(server.cli(&["events", &id]).unwrap(), events);
     let refused = "refused: the node did not take the start";
     assert_eq!(restarts(&server), [refused]);
-    server.finish().unwrap();
 }

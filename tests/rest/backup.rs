@@ -85,7 +85,6 @@ fn a_backup_under_load_is_a_database_of_one_moment() {
         let field = "original_service_password";
         assert_eq!(one[field], instance[field]);
     }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -118,7 +117,6 @@ fn a_backup_that_is_killed_leaves_no_file_of_its_name() {
         }
     }
     assert_eq!(server.again(&api).list().unwrap().len(), 3);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -146,7 +144,6 @@ fn only_a_whole_backup_is_restored() {
     }
     server.cli(&["restore", file.to_str().unwrap()]).unwrap();
     server.run().unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -204,5 +201,4 @@ fn a_restore_says_which_access_it_brings_back_and_ends_it_when_asked() {
     server.terminate().unwrap();
     server.cli(&["fsck"]).unwrap();
     server.run().unwrap();
-    server.finish().unwrap();
 }

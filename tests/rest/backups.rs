@@ -243,12 +243,11 @@ fn a_backup_is_verified_and_recovered_on_another_node() {
 fn content_that_an_engine_has_taken_and_lost_is_offered_again() {
     let store = Store::start();
     let settings = "content = true, faults = [{ call = \"receive\", nth = 1, error = \"retry\", after_ms = 10 }]";
-    let (server, api) = start_on(LOOPBACK, &simulated_node("one", settings));
+    let (_server, api) = start_on(LOOPBACK, &simulated_node("one", settings));
     store.add(&api);
     let backup = done(&api, &crate::running(&api));
     let restored = restore(&api, &backup, &json!({ "name": "back" })).is(201);
     api.wait_for(uuid(&restored), "running").unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -303,10 +302,9 @@ fn what_is_wrong_with_a_bucket_is_said_at_its_field() {
     assert_eq!(added["n_backups"], 0);
     server.finish().unwrap();
 
-    let (server, api) = start();
+    let (_server, api) = start();
     let refused = api.send("POST", "/api/bucket/", &store.bucket()).is(400);
     has(refused["endpoint"][0].as_str().unwrap(), "https://");
-    server.finish().unwrap();
 }
 
 #[test]

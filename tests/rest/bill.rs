@@ -58,7 +58,6 @@ fn a_step_of_the_clock_is_not_billed_before_the_operator_adopts_it() {
     server.kill().unwrap();
     server.run().unwrap();
     assert!(!refused(&server) && total(&server) >= billed);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -75,7 +74,6 @@ fn the_future_is_not_billed() {
     assert!(total_of(&bill) < HOUR, "{bill}");
     let note = String::from_utf8(note).unwrap();
     assert!(note.contains("the bill ends now, at 20"), "{note}");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -131,17 +129,15 @@ fn the_operator_corrects_bills_of_living_and_deleted_instances() {
     let events = server.cli(&["events", id]).unwrap();
     has(events.lines().last().unwrap(), "bill-corrected");
     server.run().unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
 fn rates_of_the_configuration_are_exact_decimals() {
     let rates = "[rates.general-purpose]\nvcpu = 0.1\nram = \"0.000000001\"\nstorage = 0.3\n";
-    let (server, api) = start_under(rates, "");
+    let (_server, api) = start_under(rates, "");
     let created = api.small_container().unwrap();
     assert_eq!(created["vcpu_cost_hourly_usd"].to_string(), "0.1");
     assert_eq!(created["ram_cost_hourly_usd"].to_string(), "1e-9");
     assert_eq!(created["storage_cost_hourly_usd"].to_string(), "0.3");
     assert_eq!(created["gpu_cost_hourly_usd"], 0.0);
-    server.finish().unwrap();
 }

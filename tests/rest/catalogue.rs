@@ -28,7 +28,7 @@ fn the_offer_has_the_rates_of_new_instances_and_the_free_capacity() {
     let node = simulated_node("one", "").replace("settings", gpus);
     let retired = simulated_node("old", "").replace("driver =", "retired = true\ndriver =");
     let rates = "[rates.general-purpose]\nvcpu = 0.03\n";
-    let (server, api) = start_on(rates, &format!("{node}{retired}"));
+    let (_server, api) = start_on(rates, &format!("{node}{retired}"));
     let offered = offer(&api);
     let tier = &offered["cpu_tiers"][0];
     assert_eq!(tier["name"], "general-purpose");
@@ -52,13 +52,12 @@ fn the_offer_has_the_rates_of_new_instances_and_the_free_capacity() {
             "{field}"
         );
     }
-    server.finish().unwrap();
 }
 
 #[test]
 fn an_estimate_beyond_the_quota_says_so() {
     let quota = "[quota]\nn_vcpus = 2\n";
-    let (server, api) = start_under(quota, "");
+    let (_server, api) = start_under(quota, "");
     let body = with("container", json!({ "n_vcpus": 3 }));
     let estimated = estimate(&api, &body).is(200);
     let shortage = &estimated["shortage"];
@@ -66,5 +65,4 @@ fn an_estimate_beyond_the_quota_says_so() {
     assert!(shortage["message"].as_str().unwrap().contains("quota"));
     let refused = api.create(&body).is(422);
     assert_eq!(*shortage, refused["detail"]);
-    server.finish().unwrap();
 }

@@ -90,7 +90,6 @@ fn images_without_an_ssh_server_for_a_private_port_are_named() {
         &server,
         "no SSH server is in localhost/wharf/marimo:1, so users have no shell",
     );
-    server.finish().unwrap();
 }
 
 #[test]
@@ -157,7 +156,6 @@ fn contradictions_with_claims_name_the_setting_and_the_remedy() {
     let (status, text) = check(&server, &config.replace("listen", "listne"));
     assert!(status == Some(1) && text.contains("listne"), "{text}");
     server.run().unwrap();
-    server.finish().unwrap();
 }
 
 /// The answers of an Incus member without images, whose pool has no limits: one object with the fields of

@@ -28,7 +28,6 @@ fn a_client_of_a_proxy_uses_up_no_attempts_of_others() {
     assert_eq!(attempt("192.0.2.2, 192.0.2.1"), 429);
     assert_eq!(attempt("192.0.2.2"), 400);
     assert_eq!(attempt("2001:db8::1"), 400);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -48,7 +47,6 @@ fn the_forwarded_address_is_in_the_audit_log_and_the_access_log() {
             "203.0.113.9"
         };
         assert!(!server.log().contains(&format!("client={other}")));
-        server.finish().unwrap();
     }
 }
 
@@ -73,7 +71,6 @@ fn requests_of_a_proxy_count_as_connections_of_their_client() {
     crate::wait_until("the client has a free connection again", || {
         Ok((list("192.0.2.1") == 200).then_some(()))
     });
-    server.finish().unwrap();
 }
 
 #[test]
@@ -95,7 +92,6 @@ fn requests_of_programs_take_no_place_of_another_network() {
     let body = json!({ "device_code": waiting });
     let asked = program.send("POST", "/auth/device/token/", &body).is(400);
     assert_eq!(asked["error"], "authorization_pending");
-    server.finish().unwrap();
 }
 
 /// A browser of a client behind a proxy.
@@ -179,7 +175,6 @@ fn strangers_do_not_use_up_the_attempts_of_a_user_or_a_session() {
     let signed_in = other.sign_in(PASSWORD);
     other.browser.keep_cookie(signed_in);
     assert_eq!(other.send("/auth/password/", &wrong).status, 400);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -214,5 +209,4 @@ fn strangers_in_many_networks_do_not_lock_out_a_browser_that_was_signed_in_befor
     // A known browser guesses no more than others.
     let mut guesses = (0..20).map(|_| known.sign_in("not the password").status);
     assert!(guesses.any(|status| status == 429));
-    server.finish().unwrap();
 }

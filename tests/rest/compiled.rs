@@ -46,7 +46,9 @@ impl Installation {
     fn start(&self) -> Server {
         let node = simulated_node("one", "");
         let settings = format!("{}{node}", Ports::take().settings());
-        Server::start_program(&self.program(), &settings).unwrap()
+        Server::start_program(&self.program(), &settings)
+            .unwrap()
+            .checked_at_end()
     }
 }
 
@@ -90,7 +92,6 @@ fn a_start_compiles_no_plugin_that_came_with_the_program() {
     let kept = server.data_dir().join("plugins-cache");
     assert!(!server.log().contains(COMPILED), "{}", server.log());
     assert!(files(&kept).is_empty());
-    server.finish().unwrap();
 }
 
 #[test]
@@ -139,7 +140,6 @@ fn a_start_without_them_compiles_the_plugins_and_keeps_them_private_for_checks_t
     check(0, "does not answer");
     let written = file_of(&cache, "driver-docker-");
     assert_eq!(written, None, "the check wrote a file");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -155,7 +155,6 @@ fn a_file_that_is_damaged_or_that_others_can_change_is_not_used() {
         for reason in reasons {
             has(&log, reason);
         }
-        server.finish().unwrap();
     };
 
     let damaged = file("driver-docker-");

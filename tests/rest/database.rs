@@ -91,7 +91,6 @@ fn a_lost_foreign_or_newer_database_is_refused_and_never_replaced() {
     server.run().unwrap();
     let listed = server.again(&api).list().unwrap();
     assert_eq!(listed[0]["uuid"], created["uuid"]);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -103,5 +102,4 @@ fn a_directory_whose_content_was_moved_away_is_a_fresh_start() {
     server.run().unwrap();
     let key = server.user("ann@example.com").unwrap();
     assert_eq!(key.list().unwrap().len(), 0);
-    server.finish().unwrap();
 }

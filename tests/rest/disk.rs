@@ -52,7 +52,7 @@ impl Drop for Mount {
 }
 
 /// Starts a server whose data directory is a small file system; none without root.
-fn start(reserve_mib: u64) -> Option<(Server, Api, Mount)> {
+fn start(reserve_mib: u64) -> Option<(Mount, Server, Api)> {
     if !rustix::process::geteuid().is_root() {
         assert!(std::env::var_os("CI").is_none(), "this test needs root");
         eprintln!("SKIPPED: mounting needs root");
@@ -61,7 +61,7 @@ fn start(reserve_mib: u64) -> Option<(Server, Api, Mount)> {
     let node = simulated_node("one", "");
     let ports = Ports::take().settings();
     let settings = format!("{ports}[limits]\ndisk_reserve_mib = {reserve_mib}\n{node}");
-    let mut server = Server::start(&settings).unwrap();
+    let mut server = crate::serve(&settings);
     server.terminate().unwrap();
     let (data, aside) = (server.data_dir(), server.data_dir().with_file_name("aside"));
     fs::rename(&data, &aside).unwrap();
@@ -72,7 +72,7 @@ fn start(reserve_mib: u64) -> Option<(Server, Api, Mount)> {
     assert!(copied.unwrap().success());
     server.run().unwrap();
     let api = server.user("ann@example.com").unwrap();
-    Some((server, api, mount))
+    Some((mount, server, api))
 }
 
 fn ids(api: &Api) -> BTreeSet<String> {
@@ -82,7 +82,7 @@ fn ids(api: &Api) -> BTreeSet<String> {
 
 #[test]
 fn creations_are_refused_below_the_reserve_and_other_requests_are_served() {
-    let Some((server, api, mount)) = start(16) else {
+    let Some((mount, _server, api)) = start(16) else {
         return;
     };
     let refusals = || metric(&api, "wharf_disk_full_refusals_total ").unwrap();
@@ -116,12 +116,11 @@ fn creations_are_refused_below_the_reserve_and_other_requests_are_served() {
     });
     let ready = api.get("/readyz").is(200);
     assert_eq!(ready, serde_json::json!({ "status": "ready" }));
-    server.finish().unwrap();
 }
 
 #[test]
 fn below_the_reserve_only_changes_that_free_something_are_taken() {
-    let Some((server, api, mount)) = start(16) else {
+    let Some((mount, server, api)) = start(16) else {
         return;
     };
     let bob = server.user("bob@example.com").unwrap();
@@ -199,13 +198,12 @@ fn below_the_reserve_only_changes_that_free_something_are_taken() {
         200
     );
     mount.clear();
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_disk_without_any_room_loses_nothing_that_was_acknowledged() {
     // Without a reserve, writes go on to the last byte.
-    let Some((mut server, api, mount)) = start(0) else {
+    let Some((mount, mut server, api)) = start(0) else {
         return;
     };
     for _ in 0..6 {
@@ -251,5 +249,4 @@ fn a_disk_without_any_room_loses_nothing_that_was_acknowledged() {
         assert_eq!(row["name"], name.as_str());
     }
     api.small_container().unwrap();
-    server.finish().unwrap();
 }

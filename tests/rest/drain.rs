@@ -2,11 +2,10 @@
 
 use crate::{Expected, made, start_on, uuid, wait_until, with};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use wharf_tests::{Api, Server, lasting_node};
 
 /// Starts a server with two nodes, whose instances outlive it.
-fn start() -> (Server, Api, [TempDir; 2]) {
+fn start() -> (Server, Api) {
     let (one, first) = lasting_node("one", "").unwrap();
     let (two, second) = lasting_node("two", "").unwrap();
     let two = two.replace(
@@ -14,7 +13,7 @@ fn start() -> (Server, Api, [TempDir; 2]) {
         "public_ipv4 = [\"203.0.113.16/28\"]\nlan_cidr = \"10.81.0.0/16\"",
     );
     let (server, api) = start_on("", &format!("{one}{two}"));
-    (server, api, [first, second])
+    (server.keeping(first).keeping(second), api)
 }
 
 fn whole(n_vcpus: u32) -> Value {
@@ -34,7 +33,7 @@ fn listed(server: &Server, node: &str) -> String {
 
 #[test]
 fn a_drained_node_takes_no_new_instances_and_no_starts() {
-    let (mut server, api, _dirs) = start();
+    let (mut server, api) = start();
     // Ties go to the first name, so the nodes take turns.
     let (on_one, on_two) = (running(&api, 2), running(&api, 2));
     let left = server.cli(&["node", "drain", "one"]).unwrap();
@@ -78,12 +77,11 @@ fn a_drained_node_takes_no_new_instances_and_no_starts() {
         audit.contains("node.drain") && audit.contains("node.resume"),
         "{audit}"
     );
-    server.finish().unwrap();
 }
 
 #[test]
 fn the_estimate_of_a_shortage_leaves_a_drained_node_out() {
-    let (server, api, _dirs) = start();
+    let (server, api) = start();
     server.cli(&["node", "drain", "two"]).unwrap();
     running(&api, 10);
     // Node two would be nearer.
@@ -96,5 +94,4 @@ fn the_estimate_of_a_shortage_leaves_a_drained_node_out() {
     let refused = api.patch(&id, &json!({ "n_vcpus": 2 })).is(422);
     let available = &refused["detail"]["nearest_available"];
     assert_eq!(available, &json!({ "n_vcpus": 1 }), "{refused}");
-    server.finish().unwrap();
 }

@@ -3,7 +3,7 @@
 use flate2::read::GzDecoder;
 use std::fs;
 use std::path::Path;
-use wharf_tests::{Ports, Server, simulated_node, write_private};
+use wharf_tests::{Ports, simulated_node, write_private};
 
 /// Each format, and the passwords in its file.
 const FORMATS: [(u32, [&str; 2]); 3] = [
@@ -18,7 +18,7 @@ fn a_database_of_every_format_is_served_and_its_secrets_are_shown() {
     let key = fs::read(fixtures.join("secret.key")).unwrap();
     for (format, passwords) in FORMATS {
         let settings = format!("{}{}", Ports::take().settings(), simulated_node("one", ""));
-        let mut server = Server::start(&settings).unwrap();
+        let mut server = crate::serve(&settings);
         server.terminate().unwrap();
         let file = fs::File::open(fixtures.join(format!("format-{format}.redb.gz"))).unwrap();
         let mut database = Vec::new();
@@ -41,6 +41,5 @@ fn a_database_of_every_format_is_served_and_its_secrets_are_shown() {
             let shown = list.iter().map(|i| &i["original_service_password"]);
             assert!(shown.eq(&passwords), "format {format}, rotated: {rotated}");
         }
-        server.finish().unwrap();
     }
 }

@@ -78,7 +78,6 @@ fn indices_are_repaired_when_the_operator_says_so() {
     server.run().unwrap();
     let found = server.again(&api).instance(name).unwrap().expect(200);
     assert_eq!(found.unwrap()["uuid"], created["uuid"]);
-    server.finish().unwrap();
 }
 
 #[test]

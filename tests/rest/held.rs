@@ -42,8 +42,7 @@ impl Held {
                 "{ model = \"L4\", device = \"L4#0\" }, { model = \"L4\", device = \"L4#1\" }"
             ),
         );
-        let server =
-            Server::start(&format!("provisioning_deadline_s = 60\n{settings}{node}")).unwrap();
+        let server = crate::serve(&format!("provisioning_deadline_s = 60\n{settings}{node}"));
         let api = server.user("ann@example.com").unwrap();
         let held = Self {
             server,
@@ -93,7 +92,6 @@ fn another_port_is_taken_for_one_that_something_else_holds() {
     let (_, found) =
         crate::check::checked(&wharf_testkit::workspace::wharf_binary(), &other, &config);
     has(&found, format!("holds SSH port {first}"));
-    held.server.finish().unwrap();
 }
 
 #[test]
@@ -109,7 +107,6 @@ fn an_instance_without_any_free_port_fails_at_once_and_costs_nothing() {
     assert!(held.billed().abs() < 1e-12, "{}", held.billed());
     let refused = held.api.create(&small("container")).is(422);
     assert_eq!(refused["detail"]["bottleneck"], json!(["wan_ssh_port"]));
-    held.server.finish().unwrap();
 }
 
 #[test]
@@ -145,7 +142,6 @@ fn another_address_network_or_gpu_is_taken() {
             .unwrap()
             .starts_with(&format!("{network}."))
     );
-    held.server.finish().unwrap();
 }
 
 #[test]
@@ -167,5 +163,4 @@ fn a_start_without_its_port_is_422_at_once_and_is_not_billed() {
     fs::remove_file(&held.file).unwrap();
     held.api.act(uuid(&instance), "restart").is(200);
     held.api.wait_for(uuid(&instance), "running").unwrap();
-    held.server.finish().unwrap();
 }

@@ -34,7 +34,7 @@ fn send(server: &Server, key: &str, idempotency_key: &str, body: &Value) -> TcpS
 
 #[test]
 fn a_retry_after_kill_9_creates_nothing_twice() {
-    let (mut server, mut api, _dir) = start_lasting("");
+    let (mut server, mut api) = start_lasting("");
     for n in 0_u64..4 {
         let (key, body) = (format!("key-{n}"), small("container"));
         let unread = send(&server, api.key(), &key, &body);
@@ -64,7 +64,6 @@ fn a_retry_after_kill_9_creates_nothing_twice() {
         let again = create(&api, &key, &body);
         assert_eq!((again.status, &again.body), (201, &retried.body));
     }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -77,5 +76,4 @@ fn a_replay_shows_the_password_after_a_rotation_of_the_key_of_secrets() {
     server.cli(&["secrets", "rotate"]).unwrap();
     let again = create(&ann, "key", &named("one"));
     assert_eq!((again.status, &again.body), (201, &first.body));
-    server.finish().unwrap();
 }

@@ -71,7 +71,6 @@ fn a_user_beyond_the_budget_of_a_day_is_a_429_and_may_end_everything() {
     for id in [&running, &stopped] {
         ann.delete(id).is(204);
     }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -90,7 +89,6 @@ fn expired_keys_make_room_for_new_ones_and_are_gone() {
     assert_eq!(listed(&server), 2);
     let own = ann.get("/api/key/").is(200);
     assert_eq!(own.as_array().unwrap().len(), 2);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -129,5 +127,4 @@ fn dead_keys_are_removed_after_a_while_and_the_audit_log_has_them() {
     server.terminate().unwrap();
     server.cli(&["fsck"]).unwrap();
     server.run().unwrap();
-    server.finish().unwrap();
 }

@@ -37,7 +37,7 @@ pub fn stopped_server() -> Server {
              gpus = [{{ model = \"H100\", count = 4 }}]\npublic_ipv4 = [\"203.0.113.0/28\"]\n"
         )
     };
-    let mut server = Server::start(&format!("{PORTS}{KEPT}{}", node("simulated:"))).unwrap();
+    let mut server = crate::serve(&format!("{PORTS}{KEPT}{}", node("simulated:")));
     server.terminate().unwrap();
     let engine = server.data_dir().join("engine");
     write_private(&engine, &unpacked("engine.gz")).unwrap();
@@ -122,12 +122,11 @@ fn a_database_of_the_last_version_is_listed_and_billed_alike() {
         server.cli(&["fsck"]).unwrap();
     }
     server.run().unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_configuration_with_every_setting_of_the_last_version_is_served() {
-    let mut server = Server::start(&wharf_tests::simulated_node("one", "")).unwrap();
+    let mut server = crate::serve(&wharf_tests::simulated_node("one", ""));
     server.terminate().unwrap();
     let dir = server.config_path().parent().unwrap().to_owned();
     fs::create_dir(dir.join("plugins")).unwrap();
@@ -171,5 +170,4 @@ fn a_configuration_with_every_setting_of_the_last_version_is_served() {
         })
         .unwrap();
     }
-    server.finish().unwrap();
 }

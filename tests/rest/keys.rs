@@ -42,7 +42,6 @@ fn keys_are_made_listed_and_revoked_while_the_server_runs() {
     assert_eq!(api.list().unwrap().len(), 1);
     assert!(server.cli(&["key", "revoke", "0123456789abcdef"]).is_err());
     assert!(server.cli(&["key", "new", "not an address"]).is_err());
-    server.finish().unwrap();
 }
 
 #[test]
@@ -67,7 +66,6 @@ fn keys_are_made_while_the_server_does_not_run_and_survive_restarts() {
     let bob = Api::new(server.base_url(), offline.trim());
     assert!(bob.list().unwrap().is_empty());
     stores_none(&server, &[offline.trim()]);
-    server.finish().unwrap();
 }
 
 /// The line of `wharf key list` of a key with this name.
@@ -118,12 +116,11 @@ fn a_key_has_scopes_an_expiry_and_a_last_use() {
     assert_eq!(listed(&server, "writer")[7], used[7]);
     server.run().unwrap();
     assert_eq!(server.again(&ann).list().unwrap().len(), 1);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_user_has_at_most_100_keys_also_when_they_are_made_at_once() {
-    let (server, ann) = start();
+    let (_server, ann) = start();
     let make = |_| {
         let made = ann.send("POST", "/api/key/", &json!({})).unwrap();
         made.status
@@ -140,7 +137,6 @@ fn a_user_has_at_most_100_keys_also_when_they_are_made_at_once() {
     assert_eq!(statuses.iter().filter(|status| **status == 400).count(), 17);
     let list = ann.get("/api/key/").is(200);
     assert_eq!(list.as_array().unwrap().len(), 100);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -168,5 +164,4 @@ fn a_key_that_is_revoked_during_its_request_makes_no_other_key() {
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
     let list = server.cli(&["key", "list"]).unwrap();
     assert_eq!(list.lines().count(), 1, "{list}");
-    server.finish().unwrap();
 }

@@ -13,19 +13,19 @@ const WHY: &str =
     "A host takes nothing new at present, because it does not hold the sizes of disks.";
 
 /// Starts a server with a node whose limits are broken while the file exists.
-fn start(settings: &str) -> (Server, Api, tempfile::TempDir, std::path::PathBuf) {
+fn start(settings: &str) -> (Server, Api, std::path::PathBuf) {
     let (_, dir) = lasting_node("one", "").unwrap();
     let broken = dir.path().join("broken");
     fs::write(&broken, "").unwrap();
     let settings = format!("break_limits_while = \"{}\"{settings}", broken.display());
     let node = wharf_tests::simulated_node("one", &settings);
     let (server, api) = start_on("", &node);
-    (server, api, dir, broken)
+    (server.keeping(dir), api, broken)
 }
 
 #[test]
 fn a_node_that_does_not_hold_sizes_takes_nothing_new_until_it_does() {
-    let (mut server, api, _dir, broken) = start("");
+    let (mut server, api, broken) = start("");
     until_says(&server, &["node", "list"], "limits broken, reachable");
     let list = server.cli(&["node", "list"]).unwrap();
     has(
@@ -65,7 +65,6 @@ fn a_node_that_does_not_hold_sizes_takes_nothing_new_until_it_does() {
     made(&api, &with("container", json!({})));
     api.send("POST", "/api/volume/", &volume).unwrap().is(201);
     until_logged(&server, "the node holds the sizes of disks");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -128,7 +127,7 @@ fn a_node_that_does_not_hold_sizes_takes_snapshots_and_no_instance_from_elsewher
 #[test]
 fn a_breach_ends_when_the_node_can_prove_nothing_any_more() {
     let faults = ", faults = [{ call = \"prove_limits\", error = \"unsupported\", nth = 3 }]";
-    let (server, _api, _dir, _broken) = start(faults);
+    let (server, _api, _broken) = start(faults);
     until_says(&server, &["node", "list"], "limits broken, reachable");
     until_logged(
         &server,
@@ -137,13 +136,12 @@ fn a_breach_ends_when_the_node_can_prove_nothing_any_more() {
     wait_until("the node takes new things", || {
         Ok((!server.cli(&["node", "list"])?.contains("broken")).then_some(()))
     });
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_proof_without_a_result_says_nothing_of_the_limits() {
     let faults = ", faults = [{ call = \"prove_limits\", error = \"error\" }]";
-    let (server, api, _dir, _broken) = start(faults);
+    let (server, api, _broken) = start(faults);
     made(&api, &with("container", json!({})));
     assert!(!server.cli(&["node", "list"]).unwrap().contains("broken"));
     // The operator hears that nothing proves them.
@@ -153,7 +151,6 @@ fn a_proof_without_a_result_says_nothing_of_the_limits() {
         server.cli(&["check"]).unwrap(),
         "`node.one.endpoint`: nothing proves that the engine holds the sizes",
     );
-    server.finish().unwrap();
 }
 
 #[test]
@@ -163,7 +160,9 @@ fn a_node_proves_its_limits_each_day_and_after_a_restore() {
     let broken = dir.path().join("broken");
     let node = format!("break_limits_while = \"{}\"", broken.display());
     let settings = Ports::take().settings() + &wharf_tests::simulated_node("one", &node);
-    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let server = Server::start_in(&settings, &clock.environment())
+        .unwrap()
+        .checked_at_end();
     let api = server.user("ann@example.com").unwrap();
     let breaks = || until_says(&server, &["node", "list"], "limits broken");
     let proofs = "wharf_plugin_call_duration_seconds_count{function=\"prove-limits\"";
@@ -186,5 +185,4 @@ fn a_node_proves_its_limits_each_day_and_after_a_restore() {
     plans::pass(&server, &clock, 26);
     breaks();
     drop(clock);
-    server.finish().unwrap();
 }

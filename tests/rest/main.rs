@@ -214,6 +214,11 @@ fn with(kind: &str, fields: Value) -> Value {
     body
 }
 
+/// Starts a server with these settings. Its log and its database are checked at the end of the test.
+fn serve(settings: &str) -> Server {
+    Server::start(settings).unwrap().checked_at_end()
+}
+
 /// Starts a server with one simulated node, and creates a user.
 fn start() -> (Server, Api) {
     start_with("")
@@ -232,16 +237,16 @@ fn start_under(top: &str, settings: &str) -> (Server, Api) {
 /// Does what [`start_under`] does, on these nodes.
 fn start_on(top: &str, nodes: &str) -> (Server, Api) {
     let ports = Ports::take().settings();
-    let server = Server::start(&format!("{top}{ports}{nodes}")).unwrap();
+    let server = serve(&format!("{top}{ports}{nodes}"));
     let api = server.user("ann@example.com").unwrap();
     (server, api)
 }
 
 /// Does what [`start_with`] does, on an engine whose instances outlive the server.
-fn start_lasting(settings: &str) -> (Server, Api, tempfile::TempDir) {
+fn start_lasting(settings: &str) -> (Server, Api) {
     let (node, dir) = lasting_node("one", settings).unwrap();
     let (server, api) = start_on("", &node);
-    (server, api, dir)
+    (server.keeping(dir), api)
 }
 
 /// Creates an instance, and waits until it runs.

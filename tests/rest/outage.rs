@@ -116,7 +116,6 @@ fn an_empty_store_is_an_outage_until_the_own_store_returns() {
     wait_until("the vCPUs of the deleted instance are free", || {
         Ok((node.api.create(&large)?.status == 201).then_some(()))
     });
-    node.server.finish().unwrap();
 }
 
 #[test]
@@ -146,7 +145,6 @@ fn another_store_does_not_make_a_node_forget_its_images() {
     wait_until("the image is missing", || {
         Ok((node.api.create(&marimo)?.status == 422).then_some(()))
     });
-    node.server.finish().unwrap();
 }
 
 #[test]
@@ -170,7 +168,6 @@ fn a_creation_out_of_reach_past_its_deadline_is_carried_out_later_and_a_start_is
     let events = node.server.cli(&["events", id]).unwrap();
     assert!(!events.contains("restart"), "{events}");
     node.api.act(id, "restart").is(200);
-    node.server.finish().unwrap();
 }
 
 #[test]
@@ -196,7 +193,6 @@ fn the_operator_accepts_an_engine_and_absent_instances_have_ended() {
     // The earlier store is another one now.
     node.off("other-store");
     node.listed("outage: the engine has another store");
-    node.server.finish().unwrap();
 }
 
 #[test]
@@ -214,5 +210,4 @@ fn a_resize_waits_for_the_nodes_own_store() {
     node.off("other-store");
     node.listed("reachable");
     assert_eq!(resize().status, 200);
-    node.server.finish().unwrap();
 }

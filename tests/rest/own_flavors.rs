@@ -16,7 +16,7 @@ fn settings(more: &str) -> String {
 
 #[test]
 fn a_flavor_of_the_operators_is_created_and_listed_as_others_are() {
-    let server = Server::start(&settings(&format!("{TOOLS}{REPORTS}"))).unwrap();
+    let server = crate::serve(&settings(&format!("{TOOLS}{REPORTS}")));
     let api = server.user("ann@example.com").unwrap();
     let flavors = api.get("/api/flavor/").is(200);
     let named = |name: &str| {
@@ -44,7 +44,6 @@ fn a_flavor_of_the_operators_is_created_and_listed_as_others_are() {
     let created = with("reports", 1, 1).is(201);
     let running = api.wait_for(uuid(&created), "running").unwrap();
     assert!(running["ssh_command"].is_null() && running["webapp_url"].is_string());
-    server.finish().unwrap();
 }
 
 #[test]
@@ -180,7 +179,6 @@ fn an_image_that_no_node_has_is_known_before_a_create() {
     });
     api.wait_for(uuid(&created), "running").unwrap();
     assert_eq!(available("marimo"), Some(true));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -196,7 +194,6 @@ fn a_node_with_the_image_is_chosen() {
         let address = running["lan_ipv4"].as_str().unwrap();
         assert!(address.starts_with("10.81."), "{address}");
     }
-    server.finish().unwrap();
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn start() -> (Server, Api, Ports) {
 fn start_on(node: &str) -> (Server, Api, Ports) {
     let ports = Ports::take();
     let settings = format!("{PAGES}{}{node}", ports.settings());
-    let server = Server::start(&settings).unwrap();
+    let server = crate::serve(&settings);
     let api = server.user("ann@example.com").unwrap();
     (server, api, ports)
 }

@@ -10,12 +10,11 @@ fn the_422_is_about_the_node_with_the_least_shortfall() {
         simulated_node("a-small", "").replace("n_vcpus = 16", "n_vcpus = 4"),
         simulated_node("b-large", "").replace("mem_gib = 32", "mem_gib = 30"),
     );
-    let (server, api) = start_on("", &format!("{small_node}{large}"));
+    let (_server, api) = start_on("", &format!("{small_node}{large}"));
     let body = with("container", json!({ "n_vcpus": 8, "mem_gib": 31 }));
     let detail = api.create(&body).is(422)["detail"].clone();
     assert_eq!(detail["bottleneck"], json!(["mem_gib"]));
     assert_eq!(detail["nearest_available"], json!({ "mem_gib": 30 }));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -49,18 +48,16 @@ fn a_gpu_that_left_the_configuration_is_not_given_out_by_a_restart() {
     wait_until("the node is back", || {
         Ok((api.act(id, "restart")?.status == 200).then_some(()))
     });
-    server.finish().unwrap();
 }
 
 #[test]
 fn instances_run_on_nodes_of_their_cpu_tier() {
     let tier = "cpu_tiers = [\"high-performance\"]\nsettings";
-    let (server, api) = start_on("", &simulated_node("one", "").replace("settings", tier));
+    let (_server, api) = start_on("", &simulated_node("one", "").replace("settings", tier));
     assert_eq!(api.create(&small("container")).unwrap().status, 422);
     let body = with("container", json!({ "cpu_tier": "high-performance" }));
     let created = api.create(&body).is(201);
     assert_eq!(created["cpu_tier"], "high-performance");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -93,5 +90,4 @@ fn overcommitted_vcpus_are_shared_and_none_has_more_than_the_node() {
     assert_eq!(refused(1), json!({ "n_vcpus": 0 }));
     let list = server.cli(&["node", "list"]).unwrap();
     assert!(list.contains(" 5/5 "), "{list}");
-    server.finish().unwrap();
 }

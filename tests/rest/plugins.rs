@@ -4,7 +4,7 @@ use crate::running;
 use std::fs;
 use std::path::{Path, PathBuf};
 use wharf_testkit::workspace::root;
-use wharf_tests::{Ports, Server, simulated_node};
+use wharf_tests::{Ports, simulated_node};
 
 fn built(component: &str) -> PathBuf {
     root()
@@ -29,8 +29,7 @@ fn a_driver_from_the_directory_has_the_name_of_its_file() {
     )
     .unwrap();
     let node = simulated_node("one", "").replace("driver = \"simulated\"", "driver = \"mine\"");
-    let server = Server::start(&settings(dir.path(), &node)).unwrap();
+    let server = crate::serve(&settings(dir.path(), &node));
     let api = server.user("ann@example.com").unwrap();
     running(&api);
-    server.finish().unwrap();
 }

@@ -44,7 +44,7 @@ fn the_default_leaves_a_tenth_of_the_configured_ports_to_others() {
         from + 9,
         from + 10,
     );
-    let server = Server::start(&format!("{ports}{}", simulated_node("one", ""))).unwrap();
+    let server = crate::serve(&format!("{ports}{}", simulated_node("one", "")));
     let ann = server.user(ANN).unwrap();
     for _ in 0..9 {
         ann.small_container().unwrap();
@@ -55,7 +55,6 @@ fn the_default_leaves_a_tenth_of_the_configured_ports_to_others() {
     assert_over(over, &[("n_ports", 1, 0)]);
     let bob = server.user("bob@example.com").unwrap();
     bob.small_container().unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -66,7 +65,7 @@ fn a_limit_on_ports_leaves_a_tenth_of_the_web_ports_to_others() {
         to - 10,
         to - 9,
     );
-    let server = Server::start(&format!("{ports}{}", simulated_node("one", ""))).unwrap();
+    let server = crate::serve(&format!("{ports}{}", simulated_node("one", "")));
     let (ann, bob) = (
         server.user(ANN).unwrap(),
         server.user("bob@example.com").unwrap(),
@@ -86,7 +85,6 @@ fn a_limit_on_ports_leaves_a_tenth_of_the_web_ports_to_others() {
         .unwrap();
     let full = ann.create(&page).is(422)["detail"].clone();
     assert_eq!(full["bottleneck"], json!(["webapp_url"]), "{full}");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -162,12 +160,11 @@ fn each_quantity_is_limited_on_create() {
                 .then_some(()))
         });
     }
-    server.finish().unwrap();
 }
 
 #[test]
 fn nearest_available_is_within_quota_and_node() {
-    let (server, api) = start("n_vcpus = 20\nmem_gib = 20");
+    let (_server, api) = start("n_vcpus = 20\nmem_gib = 20");
     let answer = api.create(&of("container", 30, 25, 600)).unwrap();
     // The node has 16 vCPUs and 500 GiB of disk.
     let over = [
@@ -177,12 +174,11 @@ fn nearest_available_is_within_quota_and_node() {
     ];
     assert_over(answer, &over);
     api.create(&of("container", 16, 20, 500)).is(201);
-    server.finish().unwrap();
 }
 
 #[test]
 fn concurrent_creates_stop_exactly_at_the_limit() {
-    let (server, api) = start("n_instances = 5\nn_ports = 100");
+    let (_server, api) = start("n_instances = 5\nn_ports = 100");
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let create = || api.create(&small("container")).unwrap().status;
         let threads: Vec<_> = (0..16).map(|_| scope.spawn(create)).collect();
@@ -192,7 +188,6 @@ fn concurrent_creates_stop_exactly_at_the_limit() {
     let refused = statuses.iter().filter(|status| **status == 422).count();
     assert_eq!((made, refused), (5, 11), "{statuses:?}");
     assert_eq!(used(&api, "n_instances"), 5);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -213,12 +208,11 @@ fn a_deleted_instance_counts_until_its_node_was_seen_without_it() {
     // Usage is derived again at a start.
     let api = kill(&mut server, &api);
     assert_eq!(used(&api, "n_instances"), 1);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_stopped_instance_holds_its_disk_and_its_restart_claims_compute_again() {
-    let (server, api) = start("n_vcpus = 4");
+    let (_server, api) = start("n_vcpus = 4");
     let first = api.create(&of("container", 3, 2, 20)).is(201);
     api.wait_for(uuid(&first), "running").unwrap();
     api.act(uuid(&first), "stop").is(200);
@@ -235,7 +229,6 @@ fn a_stopped_instance_holds_its_disk_and_its_restart_claims_compute_again() {
     wait_until("the quota allows the restart", || {
         Ok((api.act(uuid(&first), "restart")?.status == 200).then_some(()))
     });
-    server.finish().unwrap();
 }
 
 #[test]
@@ -266,7 +259,6 @@ fn resizes_and_ports_are_limited_and_survive_a_restart_of_the_server() {
     assert_over(add(&api, 81), &[("n_ports", 1, 0)]);
     api.delete(uuid(&vm)).is(204);
     until_used(&api, "n_ports", 1);
-    server.finish().unwrap();
 }
 
 #[test]

@@ -49,7 +49,6 @@ fn a_key_beyond_its_burst_is_429_and_other_keys_are_not() {
     wait_until("the key may send requests again", || {
         Ok((ann.get("/api/instance/")?.status == 200).then_some(()))
     });
-    server.finish().unwrap();
 }
 
 #[test]
@@ -78,7 +77,6 @@ fn all_keys_and_sessions_of_a_user_share_one_rate() {
     let revoked = keys[0].send("DELETE", &format!("/api/key/{id}/"), &Value::Null);
     revoked.unwrap().is(204);
     assert_eq!(bob.get("/api/instance/").unwrap().status, 200);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -94,7 +92,6 @@ fn a_user_has_a_rate_without_any_setting() {
         threads.map(|thread| thread.join().unwrap())
     });
     assert!(refused.contains(&true));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -104,5 +101,4 @@ fn zero_is_no_limit() {
     for _ in 0..50 {
         assert_eq!(api.get("/api/instance/").unwrap().status, 200);
     }
-    server.finish().unwrap();
 }

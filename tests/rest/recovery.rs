@@ -33,7 +33,7 @@ impl KilledEngine for Simulated {
 #[test]
 fn operations_complete_after_kills() {
     let settings = "ready_after_ms = 100, latency_ms = 30, disk_grow = \"stopped\"";
-    let (mut server, api, _dir) = start_lasting(settings);
+    let (mut server, api) = start_lasting(settings);
     let plan = Plan {
         points: &[0.5],
         in_stop: false,
@@ -42,12 +42,11 @@ fn operations_complete_after_kills() {
     };
     let engine = Simulated(server.config_path());
     converge(&mut server, api, &engine, plan).unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
 fn acknowledged_changes_survive_kill_9() {
-    let (mut server, mut api, _dir) = start_lasting("ready_after_ms = 200");
+    let (mut server, mut api) = start_lasting("ready_after_ms = 200");
     let mut made: Vec<Value> = Vec::new();
     for n in 0..6 {
         made.push(api.small_container().unwrap());
@@ -79,5 +78,4 @@ fn acknowledged_changes_survive_kill_9() {
             assert_eq!(running[field], instance[field], "{field}");
         }
     }
-    server.finish().unwrap();
 }

@@ -100,7 +100,7 @@ fn a_file_that_others_read_or_without_a_password_is_refused() {
 fn a_reload_reads_the_passwords_again_and_keeps_the_earlier_ones_if_one_is_wrong() {
     let (_dir, file) = password();
     let accounts = account("host = \"registry.example\"", "wharf", &file);
-    let server = Server::start(&settings(&accounts)).unwrap();
+    let server = crate::serve(&settings(&accounts));
     write_private(&file, b"another-password").unwrap();
     server.hang_up().unwrap();
     until_logged(&server, "the configuration is reloaded");
@@ -115,7 +115,6 @@ fn a_reload_reads_the_passwords_again_and_keeps_the_earlier_ones_if_one_is_wrong
     server.hang_up().unwrap();
     until_logged(&server, "changed=[\"registry\"]");
     stores_none(&server, &[PASSWORD, "another-password"]);
-    server.finish().unwrap();
 }
 
 #[test]

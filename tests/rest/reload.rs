@@ -24,7 +24,6 @@ fn a_rate_changes_for_new_instances_only() {
         instance["vcpu_cost_hourly_usd"].clone()
     };
     assert_eq!((rate(&first), rate(&second)), (json!(0.5), json!(0.75)));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -45,7 +44,6 @@ fn a_setting_that_needs_a_restart_is_named_and_nothing_changes() {
         "listne = \"127.0.0.1:1\"",
         "listen = \"127.0.0.1:0\"",
     );
-    server.finish().unwrap();
 }
 
 #[test]
@@ -66,7 +64,7 @@ fn a_new_certificate_is_served_and_a_broken_one_is_not() {
         Ports::take().settings(),
         simulated_node("one", "")
     );
-    let server = Server::start(&settings).unwrap();
+    let server = crate::serve(&settings);
     let trusts = |authority: &Path| {
         let mut curl = Command::new("curl");
         curl.args(["-sS", "--cacert"]).arg(authority);
@@ -86,5 +84,4 @@ fn a_new_certificate_is_served_and_a_broken_one_is_not() {
         "the configuration stays as it was: setting `tls.cert`",
     );
     assert!(trusts(&authority));
-    server.finish().unwrap();
 }

@@ -52,7 +52,7 @@ fn requests_serve_once_the_hash_of_their_file_is_approved() {
     let message = refusal(dir.path(), "");
     has(&message, "driver-mine.requests.toml is not approved");
     let pin = approval(&message);
-    let server = Server::start(&settings(dir.path(), &pin)).unwrap();
+    let server = crate::serve(&settings(dir.path(), &pin));
     let api = server.user("ann@example.com").unwrap();
     running(&api);
     server.finish().unwrap();
@@ -72,14 +72,13 @@ fn a_driver_gets_no_request_that_its_file_lacks() {
     let (_, after) = rest.split_once("[request.resize]").unwrap();
     let dir = directory(&format!("{before}[request.resize]{after}"));
     let pin = approval(&refusal(dir.path(), ""));
-    let server = Server::start(&settings(dir.path(), &pin)).unwrap();
+    let server = crate::serve(&settings(dir.path(), &pin));
     let api = server.user("ann@example.com").unwrap();
     let created = api.small_container().unwrap();
     api.wait_for(uuid(&created), "error").unwrap();
     let log = server.log();
     let refused = "there is no request \\\"create\\\"";
     has(&log, refused);
-    server.finish().unwrap();
 }
 
 #[test]

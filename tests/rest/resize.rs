@@ -7,7 +7,7 @@ use wharf_tests::Shell;
 
 #[test]
 fn all_wrong_fields_are_reported_at_once_even_if_disks_cannot_grow() {
-    let (server, api) = start_with("disk_grow = 'no'");
+    let (_server, api) = start_with("disk_grow = 'no'");
     let taken = api.small_container().unwrap();
     let created = running(&api);
     let wrong = |body: Value| {
@@ -24,12 +24,11 @@ fn all_wrong_fields_are_reported_at_once_even_if_disks_cannot_grow() {
     assert_eq!(wrong(all), "disk_size_gib mem_gib name");
     let same = json!({ "disk_size_gib": created["disk_size_gib"], "n_vcpus": 2 });
     api.patch(uuid(&created), &same).is(200);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_running_instance_must_be_stopped_before_its_disk_grows() {
-    let (server, api) = start_with("disk_grow = 'stopped'");
+    let (_server, api) = start_with("disk_grow = 'stopped'");
     let created = running(&api);
     let id = uuid(&created);
     let larger = json!({ "disk_size_gib": 20, "n_vcpus": 2 });
@@ -54,12 +53,11 @@ fn a_running_instance_must_be_stopped_before_its_disk_grows() {
     // The node has applied the size: a simulated machine uses a tenth of its disk.
     let stats = api.get(&format!("/api/instance/{id}/stats/")).is(200);
     assert_eq!(stats["disk_used_gib"], 2.0);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_node_without_live_resize_requires_a_stop() {
-    let (server, api) = start_with("fixed_while_running = true");
+    let (_server, api) = start_with("fixed_while_running = true");
     let created = running(&api);
     let id = uuid(&created);
     let larger = json!({ "n_vcpus": 2, "mem_gib": 2 });
@@ -75,14 +73,13 @@ fn a_node_without_live_resize_requires_a_stop() {
     api.act(id, "restart").is(200);
     let running = api.wait_for(id, "running").unwrap();
     assert_eq!(running["n_vcpus"], 2);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_restart_does_not_wait_for_a_slow_disk_growth() {
     let slow = "disk_grow = 'stopped', faults = [{ call = 'grow', every = 1, error = 'retry', after_ms = 100 }]";
     let limits = "[limits]\nanswer_wait_ms = 400\n";
-    let (server, api) = start_under(limits, slow);
+    let (_server, api) = start_under(limits, slow);
     let created = stopped(&api);
     let id = uuid(&created);
     api.patch(id, &json!({ "disk_size_gib": 20 })).is(200);
@@ -98,7 +95,6 @@ fn a_restart_does_not_wait_for_a_slow_disk_growth() {
     let stop = api.act(id, "stop").is(200);
     assert_eq!(stop["state"], "shut_off");
     api.delete(id).is(204);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -135,13 +131,12 @@ fn a_move_to_a_larger_disk_is_told_everywhere() {
     });
     assert_eq!(restart["state"], "running");
     api.get(&format!("/api/instance/{id}/stats/")).is(200);
-    server.finish().unwrap();
 }
 
 #[test]
 fn content_that_does_not_fit_stays_on_the_old_disk() {
     let faults = "disk_grow = 'stopped', faults = [{ call = 'grow', nth = 1, error = 'full' }]";
-    let (server, api) = start_with(faults);
+    let (_server, api) = start_with(faults);
     let created = stopped(&api);
     let id = uuid(&created);
     api.patch(id, &json!({ "disk_size_gib": 20 })).is(200);
@@ -153,7 +148,6 @@ fn content_that_does_not_fit_stays_on_the_old_disk() {
     assert_eq!(shown["disk_size_gib"], 10);
     let restarted = api.act(id, "restart").is(200);
     assert_eq!(restarted["state"], "running");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -165,7 +159,7 @@ fn a_failed_disk_growth_is_retried_and_then_abandoned() {
         (every("nth = 1, "), 200, "running"),
         (every(""), 0, "exited"),
     ] {
-        let (server, api) = start_with(&faults);
+        let (_server, api) = start_with(&faults);
         let created = stopped(&api);
         let id = uuid(&created);
         api.patch(id, &json!({ "disk_size_gib": 20 })).is(200);
@@ -176,6 +170,5 @@ fn a_failed_disk_growth_is_retried_and_then_abandoned() {
         );
         let shown = api.wait_for(id, state).unwrap();
         assert_eq!(shown["disk_size_gib"], 20);
-        server.finish().unwrap();
     }
 }

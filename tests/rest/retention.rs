@@ -15,7 +15,9 @@ fn a_closed_month_is_exact_and_its_records_are_gone() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-70d").unwrap();
     let settings = roomy(&simulated_node("one", ""));
-    let mut server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let mut server = Server::start_in(&settings, &clock.environment())
+        .unwrap()
+        .checked_at_end();
     let mut api = server.user(ANN).unwrap();
     let kept = api.small_container().unwrap()["uuid"]
         .as_str()
@@ -114,7 +116,6 @@ fn a_closed_month_is_exact_and_its_records_are_gone() {
     assert!(after < before * 3 / 4, "{before} {after}");
     assert_eq!(bill(&server), exact);
     server.run().unwrap();
-    server.finish().unwrap();
 }
 
 /// A time within the month of an instance's first event, which is not its start.

@@ -6,10 +6,10 @@ use wharf_tests::{Api, Server, lasting_node, simulated_node};
 
 const BRIEF: &str = "[limits]\nobserve_every_ms = 100\n";
 
-fn start() -> (Server, Api, String, tempfile::TempDir) {
+fn start() -> (Server, Api, String) {
     let (node, dir) = lasting_node("old", "").unwrap();
     let (server, api) = start_on("", &format!("{BRIEF}{node}"));
-    (server, api, node, dir)
+    (server.keeping(dir), api, node)
 }
 
 /// The first columns of a node in `wharf node list`.
@@ -21,7 +21,7 @@ fn cells(list: &str, node: &str) -> Vec<String> {
 
 #[test]
 fn a_start_without_a_node_that_has_instances_is_refused_with_the_list() {
-    let (mut server, mut api, node, _dir) = start();
+    let (mut server, mut api, node) = start();
     let kept = running(&api);
     server.terminate().unwrap();
     edit(&server, &node, &simulated_node("new", ""));
@@ -39,12 +39,11 @@ fn a_start_without_a_node_that_has_instances_is_refused_with_the_list() {
     let events = server.cli(&["events", uuid(&kept)]).unwrap();
     assert!(events.contains("forgotten"), "{events}");
     running(&api);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_retired_node_takes_no_new_instances_and_keeps_the_others() {
-    let (mut server, mut api, node, _dir) = start();
+    let (mut server, mut api, node) = start();
     let kept = running(&api);
     server.terminate().unwrap();
     let retired = node.replace("driver =", "retired = true\ndriver =");
@@ -71,12 +70,11 @@ fn a_retired_node_takes_no_new_instances_and_keeps_the_others() {
         let list = server.cli(&["node", "list"])?;
         Ok((cells(&list, "old")[3] == "0").then_some(()))
     });
-    server.finish().unwrap();
 }
 
 #[test]
 fn an_instance_is_forgotten_only_if_its_node_cannot_delete_it_or_by_force() {
-    let (mut server, api, _, _dir) = start();
+    let (mut server, api, _) = start();
     let instance = running(&api);
     let all = with("container", json!({ "n_vcpus": 16 }));
     let refused = server.cli(&["forget", uuid(&instance)]).unwrap_err();
@@ -101,5 +99,4 @@ fn an_instance_is_forgotten_only_if_its_node_cannot_delete_it_or_by_force() {
     let refused = server.cli(&["forget", uuid(&created)]).unwrap_err();
     assert!(refused.to_string().contains("--force"), "{refused}");
     server.run().unwrap();
-    server.finish().unwrap();
 }

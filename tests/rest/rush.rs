@@ -2,7 +2,7 @@
 
 use crate::{Expected, start_under, until_says, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use wharf_tests::{Server, roomy, simulated_node, small};
+use wharf_tests::{roomy, simulated_node, small};
 
 /// Most creates. The first instances run long before the last create.
 const MOST: usize = 9_000;
@@ -11,7 +11,7 @@ const SOME: usize = 30;
 
 #[test]
 fn a_burst_of_creates_is_provisioned_during_and_after_it() {
-    let server = Server::start(&roomy(&simulated_node("one", ""))).unwrap();
+    let server = crate::serve(&roomy(&simulated_node("one", "")));
     let api = server.user("ann@example.com").unwrap();
     let (made, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let running = || {
@@ -40,7 +40,6 @@ fn a_burst_of_creates_is_provisioned_during_and_after_it() {
     wait_until("all are running", || {
         Ok((running() == made.load(Ordering::Relaxed)).then_some(()))
     });
-    server.finish().unwrap();
 }
 
 #[test]
@@ -54,5 +53,4 @@ fn a_deletion_does_not_wait_behind_new_instances() {
     let waiting = api.list().unwrap();
     let waiting = waiting.iter().filter(|i| i["state"] == "provisioning");
     assert!(waiting.count() > 2, "it waited");
-    server.finish().unwrap();
 }

@@ -66,7 +66,6 @@ fn a_reader_sees_no_password_and_no_cache_keeps_one() {
     };
     rename(&tag, "renamed").is(200);
     rename(&tag, "again").is(412);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -103,7 +102,6 @@ fn a_writer_without_read_sees_the_id_and_the_state_of_its_changes_only() {
     let hook = json!({ "url": "https://example.com/hook" });
     let answer = writer.send("POST", "/api/webhook/", &hook).is(403);
     assert_eq!(answer["detail"], "This API key lacks the scope `read`.");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -127,7 +125,6 @@ fn a_writer_without_read_sees_the_id_of_a_share_that_it_changes_only() {
     assert_eq!(shown["users"], json!(["bob@example.com"]));
     assert_eq!(ann.get(&shares).unwrap().is(200), json!([shown]));
     writer.send("DELETE", &page, &Value::Null).is(204);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -171,5 +168,4 @@ fn only_the_operator_gives_the_scope_of_metrics() {
         let made = Api::new(server.base_url(), made["key"].as_str().unwrap());
         assert_eq!(made.get("/metrics").unwrap().status, 403);
     }
-    server.finish().unwrap();
 }

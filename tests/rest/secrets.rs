@@ -65,7 +65,6 @@ fn a_missing_or_wrong_key_file_is_refused_and_never_replaced() {
         server.terminate().unwrap();
     }
     server.run().unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -121,7 +120,6 @@ fn an_instance_whose_secret_cannot_be_decrypted_is_shown_without_it() {
     server.terminate().unwrap();
     server.cli(&["fsck"]).unwrap();
     server.run().unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -149,7 +147,6 @@ fn a_rotation_replaces_the_key_while_the_server_serves() {
     wharf_tests::write_private(&key_file(&server), &current).unwrap();
     server.run().unwrap();
     assert_eq!(passwords(&server.again(&api)), shown);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -201,5 +198,4 @@ fn a_rotation_that_is_killed_leaves_every_secret_readable_and_is_completed() {
     assert_eq!(fs::read(key_file(&server)).unwrap(), [9; 32]);
     server.run().unwrap();
     assert_eq!(passwords(&server.again(&api)), shown);
-    server.finish().unwrap();
 }

@@ -37,12 +37,11 @@ fn a_resize_is_422_with_the_available_sizes() {
     assert_eq!(after["name"], "larger");
     let events = server.cli(&["events", "larger"]).unwrap();
     assert!(events.contains("n_vcpus: the node has 3 of 8"), "{events}");
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_restart_is_422_and_the_instance_stays_stopped_until_it_fits() {
-    let (server, api) = start();
+    let (_server, api) = start();
     let first = running(&api, 3);
     api.act(uuid(&first), "stop").is(200);
     let second = running(&api, 3);
@@ -59,5 +58,4 @@ fn a_restart_is_422_and_the_instance_stays_stopped_until_it_fits() {
     api.act(uuid(&first), "restart").is(200);
     api.wait_for(uuid(&first), "running").unwrap();
     api.wait_for(uuid(&second), "running").unwrap();
-    server.finish().unwrap();
 }

@@ -56,7 +56,6 @@ fn an_invitation_is_accepted_once_and_begins_a_session() {
     assert!(!browser.is_signed_in() && !other.is_signed_in());
     other.keep_cookie(answer);
     assert!(other.is_signed_in());
-    server.finish().unwrap();
 }
 
 #[test]
@@ -97,7 +96,6 @@ fn an_unknown_user_and_a_wrong_password_are_refused_alike_and_the_rate_is_limite
         stranger.send("POST", "/auth/invite/", &body).status
     });
     assert!(tries.any(|status| status == 429));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -184,7 +182,6 @@ fn a_session_does_what_a_key_does_if_the_request_comes_from_the_console() {
         ["session.begin", "instance.create", "key.new"].map(by_session),
         [1, 3, 1]
     );
-    server.finish().unwrap();
 }
 
 #[test]
@@ -218,7 +215,6 @@ fn sessions_end_by_sign_out_a_new_password_and_their_number() {
     let everywhere = others[2].send("POST", "/auth/sign-out-everywhere/", &Value::Null);
     everywhere.is(204);
     assert!(others.iter().all(|browser| !browser.is_signed_in()));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -232,7 +228,6 @@ fn the_oldest_session_makes_room_for_the_eleventh() {
     }
     assert!(!first.is_signed_in());
     assert!(others.iter().all(ConsoleBrowser::is_signed_in));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -266,7 +261,6 @@ fn tokens_and_passwords_are_not_on_disk_and_sessions_survive_a_kill() {
     let cookie = answer.header("set-cookie").unwrap().to_owned();
     assert!(cookie.starts_with("__Host-wharf="), "{cookie}");
     assert!(cookie.ends_with("; Secure"), "{cookie}");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -298,12 +292,11 @@ fn sessions_and_invitations_expire() {
     }
     to("-21d");
     assert!(!browser.is_signed_in(), "signed in 31 days ago");
-    server.finish().unwrap();
 }
 
 #[test]
 fn keys_and_sessions_of_a_disabled_user_are_refused() {
-    let (mut server, key, _dir) = start_lasting("");
+    let (mut server, key) = start_lasting("");
     key.small_container().unwrap();
     let browser = ConsoleBrowser::accepted(&server, ANN);
     let token = invitation(&server, ANN);
@@ -339,7 +332,6 @@ fn keys_and_sessions_of_a_disabled_user_are_refused() {
         let mut records = recorded(&key, operation).into_iter();
         assert!(records.any(|r| r["actor"] == "operator"), "{operation}");
     }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -367,7 +359,6 @@ fn a_console_on_the_host_of_pages_is_refused_unless_sign_in_is_off() {
     let refused = server.cli(&["user", "invite", ANN]).unwrap_err();
     has(refused.to_string(), "session.enabled");
     assert!(server.again(&api).list().unwrap().is_empty());
-    server.finish().unwrap();
 }
 
 #[test]
@@ -396,5 +387,4 @@ fn hashes_of_passwords_are_bounded() {
         let answer = ConsoleBrowser::new(&server).send("POST", "/auth/sign-in/", &body);
         Ok((answer.status == 400).then_some(()))
     });
-    server.finish().unwrap();
 }

@@ -31,7 +31,6 @@ fn keys_are_durable_and_each_change_has_an_audit_record() {
     let deleted = recorded(&ann, "ssh-key.delete");
     assert_eq!(deleted.len(), 1);
     assert_eq!(deleted[0]["subject"], first["id"]);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -49,5 +48,4 @@ fn a_user_saves_fifty_keys_at_most_and_a_reader_none() {
     let reader = Api::new(server.base_url(), reader.trim());
     assert_eq!(list(&reader).len(), 50);
     assert_eq!(save(&reader, "mine", KEY).status, 403);
-    server.finish().unwrap();
 }

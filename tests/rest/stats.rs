@@ -19,19 +19,18 @@ fn away(dir: &tempfile::TempDir) -> PathBuf {
 
 #[test]
 fn a_second_look_is_answered_without_the_engine() {
-    let (server, api, dir) = sampled_once();
+    let (_server, api, dir) = sampled_once();
     let created = running(&api);
     let path = format!("/api/instance/{}/stats/", uuid(&created));
     let first = api.get(&path).is(200);
     std::fs::write(away(&dir), "").unwrap();
     assert_eq!(api.get(&path).is(200), first);
     std::fs::remove_file(away(&dir)).unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_sample_from_before_a_restart_is_not_shown() {
-    let (server, api, dir) = sampled_once();
+    let (_server, api, dir) = sampled_once();
     let created = running(&api);
     let id = uuid(&created);
     let path = format!("/api/instance/{id}/stats/");
@@ -42,5 +41,4 @@ fn a_sample_from_before_a_restart_is_not_shown() {
     std::fs::write(away(&dir), "").unwrap();
     assert_eq!(api.get(&path).unwrap().status, 502);
     std::fs::remove_file(away(&dir)).unwrap();
-    server.finish().unwrap();
 }

@@ -9,7 +9,7 @@ use wharf_tests::{Answer, Api, Server, until};
 
 /// A server with a running container, whose node has this fault and a switch that silences its engine.
 struct Watched {
-    server: Server,
+    _server: Server,
     api: Api,
     path: String,
     dir: TempDir,
@@ -28,7 +28,7 @@ impl Watched {
         let created = running(&api);
         let path = format!("/api/instance/{}/stats/", uuid(&created));
         Self {
-            server,
+            _server: server,
             api,
             path,
             dir,
@@ -61,7 +61,6 @@ fn a_busy_engine_leaves_the_newest_sample_which_is_shown_with_its_age() {
         Ok((age(&answer) >= 5).then_some(answer))
     });
     assert_eq!(aged.unwrap().body, first.body);
-    watched.server.finish().unwrap();
 }
 
 #[test]
@@ -69,7 +68,6 @@ fn a_first_look_waits_for_a_busy_engine() {
     let late = "{ call = \"stats\", error = \"late\", after_ms = 3500 }";
     let watched = Watched::start(late);
     assert!(age(&watched.look()) < 5);
-    watched.server.finish().unwrap();
 }
 
 #[test]
@@ -93,5 +91,4 @@ fn an_engine_that_answers_nothing_for_three_seconds_is_out_of_reach() {
     answers(502);
     fs::remove_file(watched.silent()).unwrap();
     answers(200);
-    watched.server.finish().unwrap();
 }

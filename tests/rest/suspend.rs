@@ -81,12 +81,11 @@ fn a_suspended_instance_stops_and_its_owner_can_only_delete_it() {
     }
     let own = ann.get("/api/audit/").is(200);
     assert!(own.to_string().contains("instance.suspend"), "{own}");
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_suspended_user_has_nothing_running_and_creates_nothing() {
-    let (mut server, ann, _dir) = start_lasting("");
+    let (mut server, ann) = start_lasting("");
     let bob = server.user("bob@example.com").unwrap();
     let theirs = running(&bob, "container");
     let (first, second) = (running(&ann, "container"), running(&ann, "vm"));
@@ -116,5 +115,4 @@ fn a_suspended_user_has_nothing_running_and_creates_nothing() {
     running(&ann, "container");
     // The instance that was suspended alone still is.
     assert_refused(ann.act(uuid(&second), "restart").unwrap(), "alone");
-    server.finish().unwrap();
 }

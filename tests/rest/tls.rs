@@ -27,7 +27,7 @@ fn with_a_certificate_the_interface_is_https() {
         Ports::take().settings(),
         simulated_node("one", "")
     );
-    let server = Server::start(&settings).unwrap();
+    let server = crate::serve(&settings);
     assert!(server.base_url().starts_with("https://127.0.0.1:"));
     let wharf_key = server.cli(&["key", "new", "ann@example.com"]).unwrap();
     let get = |protocol: &str| {
@@ -53,7 +53,6 @@ fn with_a_certificate_the_interface_is_https() {
     };
     assert_eq!(get("--http1.1"), "[] 200 1.1");
     assert_eq!(get("--http2"), "[] 200 2");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -80,7 +79,7 @@ fn images_are_those_of_the_address_whatever_the_name_of_its_certificate() {
     let tls = format!("[tls]\ncert = \"{cert}\"\nkey = \"{key}\"\n");
     let (ports, node) = (Ports::take().settings(), simulated_node("one", ""));
     // A server of Wharf speaks TLS as an engine does, and has none of its paths.
-    let engine = Server::start(&format!("{tls}{ports}{node}")).unwrap();
+    let engine = crate::serve(&format!("{tls}{ports}{node}"));
     let own = authority.issue("wharf", &[]).unwrap();
     let own = own.node_tls(&authority.ca());
     for (name, words) in [("127.0.0.2", "missing"), ("127.0.0.3", "certificate")] {

@@ -12,7 +12,9 @@ const REQUEST_ID: &str = "some-token";
 fn a_request_id_is_on_the_attempts_the_driver_calls_and_the_engine_requests() {
     let node = simulated_node("one", "");
     let settings = format!("{}{node}", Ports::take().settings());
-    let server = Server::start_with_json_log(&settings).unwrap();
+    let server = Server::start_with_json_log(&settings)
+        .unwrap()
+        .checked_at_end();
     let api = server.user("ann@example.com").unwrap();
     let uuid = create(&server, api.key());
     api.wait_for(&uuid, "running").unwrap();
@@ -73,7 +75,6 @@ fn a_request_id_is_on_the_attempts_the_driver_calls_and_the_engine_requests() {
         !stops.is_empty() && !stops.iter().any(of_attempt),
         "{stops:?}"
     );
-    server.finish().unwrap();
 }
 
 /// Creates a container with the request id; its uuid.

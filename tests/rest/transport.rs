@@ -33,7 +33,6 @@ fn the_log_has_requests_of_clients_that_disconnect() {
     });
     // The restart completes without the client.
     api.wait_for(id, "running").unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -58,5 +57,4 @@ fn requests_in_progress_complete_at_shutdown() {
     let answer = restart.join().unwrap().unwrap();
     assert_eq!(answer.status, 200, "{answer:?}");
     server.run().unwrap();
-    server.finish().unwrap();
 }

@@ -25,7 +25,7 @@ fn refused(server: &mut Server) -> String {
 
 #[test]
 fn open_modes_are_refused_with_their_remedy() {
-    let mut server = Server::start(&settings("")).unwrap();
+    let mut server = crate::serve(&settings(""));
     server.terminate().unwrap();
     let data = server.data_dir();
     for (path, bad, good, remedy) in [
@@ -42,7 +42,6 @@ fn open_modes_are_refused_with_their_remedy() {
         set_mode(&path, good);
     }
     server.run().unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -51,7 +50,7 @@ fn a_data_directory_of_another_account_is_refused() {
         println!("SKIPPED: needs root");
         return;
     }
-    let mut server = Server::start(&settings("")).unwrap();
+    let mut server = crate::serve(&settings(""));
     server.terminate().unwrap();
     let data = server.data_dir();
     std::os::unix::fs::chown(&data, Some(4321), None).unwrap();
@@ -59,7 +58,6 @@ fn a_data_directory_of_another_account_is_refused() {
     assert!(message.contains("belongs to user 4321"), "{message}");
     std::os::unix::fs::chown(&data, Some(0), None).unwrap();
     server.run().unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -127,7 +125,7 @@ fn a_pinned_plugin_has_its_hash_or_does_not_load() {
 #[test]
 fn plain_http_on_an_address_for_other_machines_is_warned_about() {
     const WARNING: &str = "plain HTTP on an address that other machines reach";
-    let mut server = Server::start(&settings("")).unwrap();
+    let mut server = crate::serve(&settings(""));
     assert!(!server.log().contains(WARNING), "on loopback");
     server.terminate().unwrap();
     edit(&server, "127.0.0.1:0", "0.0.0.0:0");

@@ -14,7 +14,7 @@ fn brief(faults: &str) -> (Server, Api) {
 #[test]
 fn stats_of_a_node_that_cannot_be_reached_or_is_too_slow_are_502() {
     for fault in ["unreachable", "error", "timeout"] {
-        let (server, api) = brief(&format!("{{ call = \"stats\", error = \"{fault}\" }}"));
+        let (_server, api) = brief(&format!("{{ call = \"stats\", error = \"{fault}\" }}"));
         let created = running(&api);
         let begin = Instant::now();
         let path = format!("/api/instance/{}/stats/", uuid(&created));
@@ -23,25 +23,23 @@ fn stats_of_a_node_that_cannot_be_reached_or_is_too_slow_are_502() {
         assert!(body["detail"].is_string(), "{fault}: {body}");
         // Internal details stay in the log.
         assert!(!body.to_string().contains("simulated"), "{fault}: {body}");
-        server.finish().unwrap();
     }
 }
 
 #[test]
 fn a_failed_resize_leaves_the_old_sizes_and_the_old_name() {
-    let (server, api) = brief("{ call = \"resize\", error = \"timeout\" }");
+    let (_server, api) = brief("{ call = \"resize\", error = \"timeout\" }");
     let before = running(&api);
     let body = json!({ "n_vcpus": 4, "name": "larger" });
     api.patch(uuid(&before), &body).is(502);
     assert_eq!(api.instance(uuid(&before)).is(200), before);
-    server.finish().unwrap();
 }
 
 /// A rename arrives while the resize of another request is in progress.
 #[test]
 fn a_rename_survives_a_concurrent_resize_that_fails() {
     let limits = "[limits]\nanswer_wait_ms = 2000\n";
-    let (server, api) = start_under(
+    let (_server, api) = start_under(
         limits,
         "faults = [{ call = \"resize\", error = \"timeout\" }]",
     );
@@ -72,14 +70,13 @@ fn a_rename_survives_a_concurrent_resize_that_fails() {
     assert_eq!(after["n_vcpus"], before["n_vcpus"]);
     // The name of the failed resize is free again.
     api.create(&other).is(201);
-    server.finish().unwrap();
 }
 
 #[test]
 fn delete_is_204_at_once_and_frees_resources_after_the_removal() {
     let faults =
         (1..=3).map(|nth| format!("{{ call = \"delete\", nth = {nth}, error = \"unreachable\" }}"));
-    let (server, api) = brief(&faults.collect::<Vec<_>>().join(", "));
+    let (_server, api) = brief(&faults.collect::<Vec<_>>().join(", "));
     let body = with("container", json!({ "n_vcpus": 16, "name": "all-of-it" }));
     made(&api, &body);
     api.delete("all-of-it").is(204);
@@ -95,14 +92,13 @@ fn delete_is_204_at_once_and_frees_resources_after_the_removal() {
         Ok((answer.status == 201).then_some(answer.body))
     });
     api.wait_for(uuid(&again.unwrap()), "running").unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_restart_during_the_stop_reuses_the_claim() {
     let faults =
         (1..=2).map(|nth| format!("{{ call = \"stop\", nth = {nth}, error = \"unreachable\" }}"));
-    let (server, api) = brief(&faults.collect::<Vec<_>>().join(", "));
+    let (_server, api) = brief(&faults.collect::<Vec<_>>().join(", "));
     let body = with("container", json!({ "n_vcpus": 16 }));
     let created = made(&api, &body);
     let stopped = api.act(uuid(&created), "stop").is(200);
@@ -110,5 +106,4 @@ fn a_restart_during_the_stop_reuses_the_claim() {
     let restarted = api.act(uuid(&created), "restart").is(200);
     assert_eq!(restarted["state"], "running");
     api.wait_for(uuid(&created), "running").unwrap();
-    server.finish().unwrap();
 }

@@ -83,7 +83,6 @@ fn costs_are_those_of_the_bill_by_month_and_instance() {
     // Another user sees none of it.
     let bob = server.user("bob@example.com").unwrap();
     assert_eq!(usage(&bob, "?from=2020-01-01")["instances"], json!([]));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -94,7 +93,9 @@ fn a_month_of_all_kinds_costs_what_the_times_of_their_events_say() {
     let gpus = "gpus = [{ model = \"H100\", count = 1 }]\nsettings";
     let node = simulated_node("one", "").replace("settings", gpus);
     let settings = format!("{rates}{}{node}", Ports::take().settings());
-    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let server = Server::start_in(&settings, &clock.environment())
+        .unwrap()
+        .checked_at_end();
     let api = server.user(ANN).unwrap();
     let create = |fields: Value| {
         let created = api.create(&with("container", fields)).is(201);
@@ -190,7 +191,6 @@ fn a_month_of_all_kinds_costs_what_the_times_of_their_events_say() {
     }
     let billed = bill(&server, "2020-01-01");
     assert!((billed - usage["total_usd"].as_f64().unwrap()).abs() < 1e-6);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -240,17 +240,15 @@ fn purged_instances_and_closed_months_are_billed_on() {
     for part in [name, "base", "1 vCPU, 1 GiB, 10 GiB"] {
         has(line, part);
     }
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_bare_plus_sign_in_a_time_gets_a_hint() {
-    let (server, api) = crate::start();
+    let (_server, api) = crate::start();
     let refused =
         |query: &str| api.get(&format!("/api/usage/?from={query}")).is(400)["from"].clone();
     has(refused("2026-01-01T00:00:00+01:00").to_string(), "%2B");
     assert!(!refused("2026-01-01%20later").to_string().contains("%2B"));
     api.get("/api/usage/?from=2026-01-01T00:00:00%2B01:00")
         .is(200);
-    server.finish().unwrap();
 }

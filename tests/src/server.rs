@@ -1,7 +1,7 @@
 //! A server on a free port, with its own data directory.
 
 use crate::api::Api;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use std::cell::RefCell;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read};
@@ -49,9 +49,12 @@ pub(crate) fn print_warnings() {
     }
 }
 
-/// A server process. Dropping it kills it.
+/// A server process. Dropping it kills it, or ends it with the checks of [`Self::finish`].
 pub struct Server {
     dir: TempDir,
+    /// Directories that the server needs until its end.
+    kept: Vec<TempDir>,
+    is_checked_at_end: bool,
     program: PathBuf,
     environment: Vec<(String, String)>,
     json_log: bool,
@@ -99,6 +102,20 @@ impl Server {
         Ok(server)
     }
 
+    /// Has the checks of [`Self::finish`] made when a running server is dropped, unless its test has failed.
+    #[must_use]
+    pub fn checked_at_end(mut self) -> Self {
+        self.is_checked_at_end = true;
+        self
+    }
+
+    /// Keeps a directory until the end of the server.
+    #[must_use]
+    pub fn keeping(mut self, dir: TempDir) -> Self {
+        self.kept.push(dir);
+        self
+    }
+
     fn new(settings: &str, environment: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("wharf-test-").tempdir()?;
         let config = format!("listen = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{settings}");
@@ -106,6 +123,8 @@ impl Server {
         LOGS.with_borrow_mut(|logs| logs.push(dir.path().join(LOG)));
         Ok(Self {
             dir,
+            kept: Vec::new(),
+            is_checked_at_end: false,
             program: wharf_binary(),
             environment: environment
                 .iter()
@@ -247,6 +266,10 @@ impl Server {
 
     /// Stops the server and checks its log and database. Any test can end with it.
     pub fn finish(mut self) -> Result<()> {
+        self.check()
+    }
+
+    fn check(&mut self) -> Result<()> {
         let status = self.terminate()?;
         if !status.success() {
             bail!("the server ended with {status}:\n{}", self.log());
@@ -277,12 +300,19 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        let runs = self.process.is_some() && !std::thread::panicking();
+        let checked = if self.is_checked_at_end && runs {
+            self.check()
+        } else {
+            Ok(())
+        };
         let _ = self.kill();
         let own = self.log_path();
         LOGS.with_borrow_mut(|logs| logs.retain(|log| *log != own));
         if std::thread::panicking() || std::env::var_os("WHARF_TEST_LOG").is_some() {
             eprintln!("{}", self.log());
         }
+        assert!(checked.is_ok(), "{checked:?}");
     }
 }
 

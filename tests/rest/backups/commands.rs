@@ -61,7 +61,6 @@ fn the_commands_print_documented_objects() {
     let forget = ["bucket", "forget", "offsite", "-o", "json"];
     let forgotten = wait_until("the bucket is forgotten", || Ok(shell.ok(&forget).ok()));
     assert_eq!(forgotten, "");
-    server.finish().unwrap();
 }
 
 fn keys(passphrase: &str) -> [(&str, &str); 3] {

@@ -26,7 +26,9 @@ impl Planned {
         let clock = fake_clock()?;
         let (node, engine) = lasting_node("one", AT_REST).unwrap();
         let settings = format!("{}{LOOPBACK}{node}", Ports::take().settings());
-        let server = Server::start_in(&settings, &clock.environment()).unwrap();
+        let server = Server::start_in(&settings, &clock.environment())
+            .unwrap()
+            .checked_at_end();
         let api = server.user("ann@example.com").unwrap();
         let store = Store::start();
         store.add(&api);
@@ -104,7 +106,6 @@ fn a_backup_that_is_late_is_made_once_also_after_a_kill() {
     assert_eq!(planned.count("backup-plan-failed"), 0);
     let created = until_event(&planned.api, &planned.instance, "backup-created");
     assert_eq!(created["actor"]["kind"], "system");
-    planned.server.finish().unwrap();
 }
 
 #[test]
@@ -150,7 +151,6 @@ fn the_oldest_backup_goes_once_the_new_one_is_done() {
     interval(WHILE);
     assert_eq!(planned.count("backup-created"), 5);
     assert_eq!(planned.count("backup-plan-failed"), 0);
-    planned.server.finish().unwrap();
 }
 
 #[test]
@@ -207,7 +207,6 @@ fn failures_are_told_once_and_a_plan_keeps_its_bucket() {
     );
     forget(api);
     assert!(!planned.store.s3.file(&object).exists());
-    planned.server.finish().unwrap();
 }
 
 #[test]
@@ -289,5 +288,4 @@ fn a_plan_of_a_volume_makes_backups_while_nothing_writes_it() {
     api.send("PUT", plan, &body).is(200);
     delete(api, "data").is(204);
     forget(api);
-    planned.server.finish().unwrap();
 }

@@ -7,7 +7,7 @@ use wharf_tests::KeyPair;
 
 #[test]
 fn flavors_costs_and_the_user() {
-    let (server, api, shell) = signed_in("");
+    let (_server, api, shell) = signed_in("");
     let flavors = shell
         .json(&["flavors"], "GET", "/api/flavor/", 200)
         .unwrap();
@@ -52,12 +52,11 @@ fn flavors_costs_and_the_user() {
     assert_eq!(who["kind"], "key");
     assert!(shell.ok(&["whoami"]).unwrap().contains("ann@example.com"));
     assert_eq!(api.list().unwrap().len(), 1);
-    server.finish().unwrap();
 }
 
 #[test]
 fn saved_ssh_keys_are_listed_used_and_removed() {
-    let (server, _, shell) = signed_in("");
+    let (_server, _, shell) = signed_in("");
     let pair = KeyPair::new().unwrap();
     std::fs::write(shell.home().join("key.pub"), &pair.public).unwrap();
     let add = ["ssh-keys", "add", "laptop", "key.pub"];
@@ -87,5 +86,4 @@ fn saved_ssh_keys_are_listed_used_and_removed() {
     shell.ok(&["ssh-keys", "rm", "laptop"]).unwrap();
     let keys = shell.json(&["ssh-keys", "ls"], "GET", "/api/ssh-key/", 200);
     assert_eq!(keys.unwrap(), json!([]));
-    server.finish().unwrap();
 }

@@ -48,7 +48,7 @@ impl Agent {
 
 #[test]
 fn many_keys_of_an_agent_leave_the_password_its_turn() {
-    let (server, api, shell) = signed_in("");
+    let (_server, api, shell) = signed_in("");
     shell.ok(&["create", "box", "--wait"]).unwrap();
     let instance = api.instance("box").is(200);
     let ssh = SshServer::of(&instance).unwrap();
@@ -87,5 +87,4 @@ fn many_keys_of_an_agent_leave_the_password_its_turn() {
         ended.stdout.contains("identitiesonly yes")
     };
     assert!(offers_files_only(variables[0].1) && !offers_files_only("/nowhere"));
-    server.finish().unwrap();
 }

@@ -18,7 +18,7 @@ fn completed(shell: &Shell, words: &str, number: usize) -> String {
 
 #[test]
 fn bash_completes_commands_and_the_names_of_instances() {
-    let (server, _, shell) = signed_in("");
+    let (_server, _, shell) = signed_in("");
     for name in ["first-box", "second-box"] {
         shell.ok(&["create", name]).unwrap();
     }
@@ -63,7 +63,6 @@ fn bash_completes_commands_and_the_names_of_instances() {
         assert!(answer.starts_with("second-box"), "{other}: {answer}");
         assert_eq!(answer.trim().lines().count(), 1, "{other}: {answer}");
     }
-    server.finish().unwrap();
 }
 
 #[test]

@@ -70,12 +70,11 @@ fn openssh_knows_the_instances_until_they_are_removed() {
         fs::read_to_string(&config).unwrap(),
         "Host other\n    User someone\n"
     );
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_configuration_that_people_live_in_stays_theirs() {
-    let (server, _, shell) = signed_in("");
+    let (_server, _, shell) = signed_in("");
     shell.ok(&["create", "box"]).unwrap();
     let directory = shell.home().join(".ssh");
     fs::create_dir(&directory).unwrap();
@@ -104,5 +103,4 @@ fn a_configuration_that_people_live_in_stays_theirs() {
         .output()
         .unwrap();
     assert!(read.status.success(), "{read:?}");
-    server.finish().unwrap();
 }

@@ -76,7 +76,7 @@ fn ends(mut console: OnTerminal, code: u8) {
 
 #[test]
 fn a_console_passes_keys_and_sizes_and_ends_with_the_code_of_the_shell() {
-    let (server, api, shell) = signed_in("");
+    let (_server, api, shell) = signed_in("");
     let ssh = create(&shell, &api);
 
     let mut console = open(&shell, &format!("stty cols 101 rows 37; {CONSOLE}"));
@@ -96,7 +96,6 @@ fn a_console_passes_keys_and_sizes_and_ends_with_the_code_of_the_shell() {
     let mut stopped = shell.on_terminal(CONSOLE).unwrap();
     stopped.wait_for("wharf: ").unwrap();
     ends(stopped, 1);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -122,7 +121,6 @@ fn a_console_attaches_again_after_a_lost_connection() {
     assert!(!output.contains("a new one"), "{output}");
     console.type_in("exit 3\r").unwrap();
     ends(console, 3);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -144,7 +142,6 @@ fn a_console_opens_a_new_terminal_after_a_restart_of_the_server() {
     console.wait_for("ready> ").unwrap();
     console.type_in("exit 5\r").unwrap();
     ends(console, 5);
-    server.finish().unwrap();
 }
 
 #[test]

@@ -60,13 +60,12 @@ fn each_kind_of_failure_has_its_code() {
         shell.run(&["show", "nothing", "-o", "xml"]).unwrap().code,
         Some(2)
     );
-    server.finish().unwrap();
 }
 
 /// The shell runs the command that the message of the first one shows.
 #[test]
 fn a_shortage_shows_the_command_that_fits() {
-    let (server, api, shell) = signed_in("");
+    let (_server, api, shell) = signed_in("");
     let create = [
         "create", "large", "--vcpus", "2", "--mem", "512", "--disk", "600",
     ];
@@ -92,7 +91,6 @@ fn a_shortage_shows_the_command_that_fits() {
         5,
         "This would fit: wharf resize large --vcpus 16",
     );
-    server.finish().unwrap();
 }
 
 #[test]
@@ -105,16 +103,14 @@ fn a_wait_ends_when_the_instance_fails() {
         1,
         "wharf events box",
     );
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_reader_that_closes_early_is_no_failure() {
-    let (server, _, shell) = signed_in("");
+    let (_server, _, shell) = signed_in("");
     let script = "set -o pipefail; \"$0\" ls | true";
     let wharf = wharf_tests::wharf_binary();
     let mut bash = shell.own("bash".as_ref(), &["-c", script, wharf.to_str().unwrap()]);
     let ended = end(&mut bash, "").unwrap().succeeded().unwrap();
     assert_eq!(ended.stderr, "");
-    server.finish().unwrap();
 }

@@ -75,12 +75,11 @@ fn events_are_shown_and_followed_across_a_restart_of_the_server() {
     assert_eq!(text.lines().count(), page.as_array().unwrap().len());
     assert!(text.lines().all(|line| line.contains("  box  ")), "{text}");
     drop(following);
-    server.finish().unwrap();
 }
 
 #[test]
 fn stats_are_watched_one_object_in_each_line() {
-    let (server, _, shell) = signed_in("");
+    let (_server, _, shell) = signed_in("");
     shell.ok(&["create", "box", "--wait"]).unwrap();
     let watch = ["stats", "box", "--watch", "-o", "json"];
     let mut watching = Following::start(shell.command(&watch));
@@ -89,5 +88,4 @@ fn stats_are_watched_one_object_in_each_line() {
         body_agrees("GET", "/api/instance/box/stats/", 200, &stats).unwrap();
     }
     drop(watching);
-    server.finish().unwrap();
 }

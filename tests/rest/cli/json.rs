@@ -152,5 +152,4 @@ fn every_command_prints_a_documented_object() {
         let words = [&words(name, arguments)[..], &["-o", "json"]].concat();
         assert_eq!(shell.ok(&words).unwrap(), "", "{name}");
     }
-    server.finish().unwrap();
 }

@@ -36,7 +36,6 @@ fn a_key_is_read_from_stdin_checked_and_kept_for_the_owner_only() {
 
     fs::set_permissions(shell.config(), Permissions::from_mode(0o644)).unwrap();
     refused(&shell, &["ls"], 1, "chmod 0600");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -96,7 +95,6 @@ fn profiles_are_chosen_by_option_variable_and_last_login() {
         Some(4)
     );
     first.finish().unwrap();
-    second.finish().unwrap();
 }
 
 #[test]
@@ -167,5 +165,4 @@ fn a_sign_in_with_a_browser_waits_for_the_confirmation() {
     assert_eq!(who["email"], "bob@example.com");
     shell.ok(&["create", "box"]).unwrap();
     shell.ok(&["logout", "--revoke"]).unwrap();
-    server.finish().unwrap();
 }

@@ -19,7 +19,7 @@ fn looked(server: &Server) {
 
 #[test]
 fn an_unknown_name_does_not_keep_the_others() {
-    let (server, api, shell) = signed_in("");
+    let (_server, api, shell) = signed_in("");
     for name in ["one", "two"] {
         shell.ok(&["create", name]).unwrap();
     }
@@ -31,7 +31,6 @@ fn an_unknown_name_does_not_keep_the_others() {
     has(&removed.stderr, "no-such: Instance not found.");
     has(&removed.stderr, "there is no instance no-such");
     has(&removed.stderr, "two is deleted.");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -54,7 +53,6 @@ fn a_wait_follows_the_instance_and_not_its_name() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         has(&ended.stdout, "crate");
     });
-    server.finish().unwrap();
 }
 
 #[test]
@@ -72,12 +70,11 @@ fn a_creation_waits_for_its_own_instance() {
         assert_eq!(ended.code, Some(3), "{ended:?}");
         has(&ended.stderr, "box was deleted");
     });
-    server.finish().unwrap();
 }
 
 #[test]
 fn the_name_is_printed_before_the_wait() {
-    let (server, api, shell) = signed_in("ready_after_ms = 60000");
+    let (_server, api, shell) = signed_in("ready_after_ms = 60000");
     let mut create = shell.command(&["create", "--wait", "-o", "json"]);
     let mut child = create
         .stdout(std::process::Stdio::null())
@@ -98,5 +95,4 @@ fn the_name_is_printed_before_the_wait() {
         .unwrap()
         .expect(204)
         .unwrap();
-    server.finish().unwrap();
 }

@@ -108,7 +108,6 @@ fn the_configuration_is_that_of_the_environment_or_the_default() {
         let default = shell.run(&["user", "list"]).unwrap();
         has(&default.stderr, "/etc/wharf/wharf.toml");
     }
-    server.finish().unwrap();
 }
 
 #[test]

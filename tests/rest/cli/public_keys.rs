@@ -8,7 +8,7 @@ const DATA: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIFIkGWuBbBTx9nTEHwsrBJV4jF7lFQyMDmE6
 
 #[test]
 fn tabs_are_taken_and_other_forms_are_refused_with_the_way_to_the_right_one() {
-    let (server, api, shell) = signed_in("");
+    let (_server, api, shell) = signed_in("");
     let add = |name: &str, bytes: &[u8]| {
         std::fs::write(shell.home().join("key"), bytes).unwrap();
         shell.run(&["ssh-keys", "add", name, "key"]).unwrap()
@@ -42,12 +42,11 @@ fn tabs_are_taken_and_other_forms_are_refused_with_the_way_to_the_right_one() {
         assert!([Some(1), Some(2)].contains(&refused.code), "{refused:?}");
         has(&refused.stderr, remedy);
     }
-    server.finish().unwrap();
 }
 
 #[test]
 fn no_color_wins() {
-    let (server, _, shell) = signed_in("");
+    let (_server, _, shell) = signed_in("");
     let forced = [("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")];
     let colours = |variables: &[(&str, &str)]| {
         let listed = shell.run_with(&["ls"], variables, "").unwrap();
@@ -55,5 +54,4 @@ fn no_color_wins() {
     };
     assert!(colours(&forced[..1]));
     assert!(!colours(&forced));
-    server.finish().unwrap();
 }

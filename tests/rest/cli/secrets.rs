@@ -14,7 +14,7 @@ env >"$HOME/variables"
 
 #[test]
 fn openssh_gets_the_password_through_a_pipe_only() {
-    let (server, api, shell) = signed_in("");
+    let (_server, api, shell) = signed_in("");
     shell.ok(&["create", "box", "--wait"]).unwrap();
     let instance = api.instance("box").is(200);
     let programs = shell.home().join("bin");
@@ -59,12 +59,11 @@ fn openssh_gets_the_password_through_a_pipe_only() {
     let stopped = shell.run_with(&ssh, &[("PATH", &path)], "").unwrap();
     assert_eq!(stopped.code, Some(1));
     assert!(stopped.stderr.contains("wharf restart box"), "{stopped:?}");
-    server.finish().unwrap();
 }
 
 #[test]
 fn secrets_of_an_instance_come_from_variables_and_stdin() {
-    let (server, api, shell) = signed_in("");
+    let (_server, api, shell) = signed_in("");
     let s3 = [
         "create",
         "box",
@@ -117,5 +116,4 @@ fn secrets_of_an_instance_come_from_variables_and_stdin() {
     for option in ["--s3-secret", "--s3-access", "--ai-key ", "--password"] {
         assert!(!help.contains(option), "{help}");
     }
-    server.finish().unwrap();
 }

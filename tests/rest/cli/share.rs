@@ -71,5 +71,4 @@ fn pages_and_ports_are_shared_listed_opened_and_taken_back() {
     has(shell.run(&public).unwrap().stderr, "public = true");
     let both = ["share", "add", "demo", "--public", "--signed-in"];
     assert_eq!(shell.run(&both).unwrap().code, Some(2));
-    server.finish().unwrap();
 }

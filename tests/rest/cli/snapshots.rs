@@ -11,7 +11,7 @@ fn refused(ended: &Ended, code: i32, text: &str) {
 
 #[test]
 fn a_snapshot_is_taken_restored_cloned_and_removed() {
-    let (server, _, shell) = signed_in("");
+    let (_server, _, shell) = signed_in("");
     let run = |words: &str| shell.run(&words.split(' ').collect::<Vec<_>>()).unwrap();
     let ok = |words: &str| run(words).succeeded().unwrap();
     ok("create box --vcpus 2 --wait");
@@ -97,12 +97,11 @@ fn a_snapshot_is_taken_restored_cloned_and_removed() {
     terminal.wait_for("box is deleted.").unwrap();
     terminal.end().unwrap();
     assert_eq!(ok("snapshot ls").stdout.lines().count(), 1);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_plan_is_set_shown_and_ended() {
-    let (server, _, shell) = signed_in("");
+    let (_server, _, shell) = signed_in("");
     let run = |words: &str| shell.run(&words.split(' ').collect::<Vec<_>>()).unwrap();
     let ok = |words: &str| run(words).succeeded().unwrap();
     ok("create box --wait");
@@ -115,12 +114,11 @@ fn a_plan_is_set_shown_and_ended() {
     has(&wrong.stderr, "--keep (keep) must be between 1 and 32");
     has(&ok("snapshot plan rm box").stderr, "its snapshots stay");
     refused(&run("snapshot plan rm box"), 3, "not found");
-    server.finish().unwrap();
 }
 
 #[test]
 fn the_time_of_a_copy_is_listed() {
-    let (server, _, shell) = signed_in("snapshots = \"copied\", snapshot_ms = 100000");
+    let (_server, _, shell) = signed_in("snapshots = \"copied\", snapshot_ms = 100000");
     shell.ok(&["create", "box", "--wait"]).unwrap();
     shell
         .ok(&["snapshot", "create", "box", "--no-wait"])
@@ -130,7 +128,6 @@ fn the_time_of_a_copy_is_listed() {
         Ok(list.contains(" s of about 6 s").then_some(()))
     })
     .unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -140,9 +137,8 @@ fn a_copied_snapshot_says_that_the_instance_stands_still() {
     let taken = shell.run(&["snapshot", "create", "box"]).unwrap();
     has(&taken.stderr, "and box stands still meanwhile");
     server.finish().unwrap();
-    let (server, _, shell) = signed_in("snapshots = \"none\"");
+    let (_server, _, shell) = signed_in("snapshots = \"none\"");
     shell.ok(&["create", "box", "--wait"]).unwrap();
     let none = shell.run(&["snapshot", "create", "box"]).unwrap();
     refused(&none, 1, "snapshots");
-    server.finish().unwrap();
 }

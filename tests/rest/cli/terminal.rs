@@ -5,7 +5,7 @@ use crate::has;
 
 #[test]
 fn a_deletion_asks_for_the_name_on_a_terminal() {
-    let (server, api, shell) = signed_in("");
+    let (_server, api, shell) = signed_in("");
     shell.ok(&["create", "box", "--wait"]).unwrap();
     let mut refused = shell
         .on_terminal("wharf rm box; echo ended with $?")
@@ -26,12 +26,11 @@ fn a_deletion_asks_for_the_name_on_a_terminal() {
     confirmed.wait_for("ended with 0").unwrap();
     confirmed.end().unwrap();
     assert!(api.list().unwrap().is_empty());
-    server.finish().unwrap();
 }
 
 #[test]
 fn progress_is_shown_on_a_terminal_only() {
-    let (server, _, shell) = signed_in("");
+    let (_server, _, shell) = signed_in("");
     let mut create = shell
         .on_terminal("wharf create box --wait >shown; echo ended with $?")
         .unwrap();
@@ -46,5 +45,4 @@ fn progress_is_shown_on_a_terminal_only() {
     let piped = shell.run(&["create", "second", "--wait"]).unwrap();
     let noted = piped.succeeded().unwrap().stderr;
     assert_eq!(noted, "second is created and starting.\n");
-    server.finish().unwrap();
 }

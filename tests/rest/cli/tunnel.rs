@@ -41,7 +41,7 @@ fn server_inside() -> u16 {
 
 #[test]
 fn a_port_is_on_stdin_and_stdout_or_a_port_of_this_computer() {
-    let (server, _api, shell, instance) = with_instance();
+    let (_server, _api, shell, instance) = with_instance();
     let _ssh = SshServer::of(&instance).unwrap();
     let (inside, local) = (server_inside(), free_port());
     let port = inside.to_string();
@@ -81,12 +81,11 @@ fn a_port_is_on_stdin_and_stdout_or_a_port_of_this_computer() {
         1,
         "it must be running",
     );
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_lost_connection_is_no_end_of_the_bytes() {
-    let (server, _api, shell, instance) = with_instance();
+    let (_server, _api, shell, instance) = with_instance();
     let ssh = SshServer::of(&instance).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
@@ -102,12 +101,11 @@ fn a_lost_connection_is_no_end_of_the_bytes() {
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
     let words = String::from_utf8(ended.stderr).unwrap();
     assert!(words.contains("has broken its connection"), "{words}");
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_port_is_served_again_after_too_many_open_files() {
-    let (server, _api, shell, instance) = with_instance();
+    let (_server, _api, shell, instance) = with_instance();
     let _ssh = SshServer::of(&instance).unwrap();
     let (inside, local) = (server_inside(), free_port());
     let ports = [local, free_port()].map(|local| format!("{local}:{inside}"));
@@ -145,7 +143,6 @@ fn a_port_is_served_again_after_too_many_open_files() {
         Ok((answered.is_ok() && answer == "1 bytes").then_some(()))
     });
     drop(forward);
-    server.finish().unwrap();
 }
 
 /// OpenSSH with the entry, which connects to a port inside and gets the password of the instance.
@@ -170,7 +167,7 @@ fn openssh(shell: &Shell, instance: &Value, port: u16) -> Command {
 
 #[test]
 fn openssh_reaches_instances_by_one_entry_and_verifies_their_host_keys() {
-    let (server, api, shell, instance) = with_instance();
+    let (_server, api, shell, instance) = with_instance();
     let ssh = SshServer::of(&instance).unwrap();
     shell.ok(&["config-ssh"]).unwrap();
     let port = server_inside();
@@ -200,12 +197,11 @@ fn openssh_reaches_instances_by_one_entry_and_verifies_their_host_keys() {
     );
     let ended = end(&mut openssh(&shell, &instance, port), "hello").unwrap();
     assert_eq!(ended.succeeded().unwrap().stdout, "5 bytes");
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_link_leads_to_the_page_or_to_the_editor() {
-    let (server, _api, shell, _instance) = with_instance();
+    let (_server, _api, shell, _instance) = with_instance();
     refused(&shell, &["open", "box"], 2, "box has no page");
     let ended = shell.run(&["open", "--code", "box"]).unwrap();
     let ended = ended.succeeded().unwrap();
@@ -217,12 +213,11 @@ fn a_link_leads_to_the_page_or_to_the_editor() {
         .unwrap();
     let shown = shell.ok(&["open", "notebook"]).unwrap();
     assert!(shown.starts_with("http://"), "{shown}");
-    server.finish().unwrap();
 }
 
 #[test]
 fn the_key_of_the_entry_is_made_once_and_given_to_new_instances() {
-    let (server, api, shell, _instance) = with_instance();
+    let (_server, api, shell, _instance) = with_instance();
     shell.ok(&["create", "second", "--wait"]).unwrap();
     for _ in 0..2 {
         let ended = shell.run(&["config-ssh"]).unwrap().succeeded().unwrap();
@@ -260,5 +255,4 @@ fn the_key_of_the_entry_is_made_once_and_given_to_new_instances() {
     for name in ["box", "second", "later"] {
         has(&ended.stderr, format!("{name} did not get the key"));
     }
-    server.finish().unwrap();
 }

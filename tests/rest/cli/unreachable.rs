@@ -30,7 +30,7 @@ fn proxy(status: &'static str) -> (String, Arc<Mutex<Vec<u8>>>) {
 
 #[test]
 fn a_server_on_this_machine_is_reached_without_a_proxy() {
-    let (server, _, shell) = signed_in("");
+    let (_server, _, shell) = signed_in("");
     let (url, seen) = proxy("502 Bad Gateway");
     for variable in ["http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"] {
         let listed = shell.run_with(&["ls"], &[(variable, &url)], "").unwrap();
@@ -38,7 +38,6 @@ fn a_server_on_this_machine_is_reached_without_a_proxy() {
     }
     let seen = String::from_utf8_lossy(&seen.lock().unwrap()).into_owned();
     assert_eq!(seen, "", "the proxy saw a request");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -75,7 +74,7 @@ fn with_tls(cert: &Path, key: &Path) -> Server {
         Ports::take().settings(),
         simulated_node("one", "")
     );
-    Server::start(&settings).unwrap()
+    crate::serve(&settings)
 }
 
 #[test]
@@ -128,7 +127,6 @@ fn each_failure_names_the_server_and_what_is_wrong() {
         Some(&cert),
         "its certificate is that of an authority",
     );
-    server.finish().unwrap();
 }
 
 #[test]
@@ -156,12 +154,11 @@ fn a_command_waits_for_as_long_as_a_busy_server_asks() {
     });
     // A command that comes back too early is refused again.
     assert_eq!(met.unwrap(), 1.0);
-    server.finish().unwrap();
 }
 
 #[test]
 fn commands_of_the_operator_need_no_trusted_certificates() {
-    let server = Server::start(&simulated_node("one", "")).unwrap();
+    let server = crate::serve(&simulated_node("one", ""));
     let listed = Command::new(wharf_binary())
         .args(["key", "list", "--config"])
         .arg(server.config_path())
@@ -173,5 +170,4 @@ fn commands_of_the_operator_need_no_trusted_certificates() {
         .unwrap();
     let said = String::from_utf8_lossy(&listed.stderr);
     assert!(listed.status.success(), "{said}");
-    server.finish().unwrap();
 }

@@ -14,7 +14,7 @@ fn of(name: &str) -> String {
 
 #[test]
 fn the_life_of_a_container() {
-    let (server, api, shell) = signed_in("");
+    let (_server, api, shell) = signed_in("");
     let pair = KeyPair::new().unwrap();
     std::fs::write(shell.home().join("key.pub"), format!("{}\n", pair.public)).unwrap();
 
@@ -115,12 +115,11 @@ fn the_life_of_a_container() {
     assert_eq!((removed.code, removed.stdout.as_str()), (Some(0), ""));
     assert!(api.list().unwrap().is_empty());
     shell.ok(&["wait", "crate", "--for", "deleted"]).unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
 fn ports_of_a_virtual_machine() {
-    let (server, _, shell) = signed_in("");
+    let (_server, _, shell) = signed_in("");
     shell
         .ok(&["create", "machine", "--type", "vm", "--wait"])
         .unwrap();
@@ -140,7 +139,6 @@ fn ports_of_a_virtual_machine() {
     );
     assert_eq!(removed.unwrap()["wan_ports"], json!([22]));
     refused(&shell, &["port", "rm", "machine", "22"], 1, "PORT (port)");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -176,7 +174,6 @@ fn keys_are_created_listed_and_revoked() {
         table.contains("plain") && !table.contains(plain.trim()),
         "{table}"
     );
-    server.finish().unwrap();
 }
 
 #[test]
@@ -215,12 +212,11 @@ fn a_key_of_write_alone_is_shown_the_id_and_the_state_of_its_changes() {
     assert_eq!(waited.code, Some(1), "{waited:?}");
     has(&waited.stderr, uuid(&api.instance("other").is(200)));
     has(&waited.stderr, "scope `read`");
-    server.finish().unwrap();
 }
 
 #[test]
 fn requests_of_any_kind() {
-    let (server, api, shell) = signed_in("");
+    let (_server, api, shell) = signed_in("");
     let body =
         r#"{"resource_type":"container","n_vcpus":1,"mem_gib":1,"disk_size_gib":10,"name":"raw"}"#;
     let created = shell.ok(&["api", "POST", LIST, "--data", body]).unwrap();
@@ -259,7 +255,6 @@ fn requests_of_any_kind() {
             .code,
         Some(2)
     );
-    server.finish().unwrap();
 }
 
 #[test]
@@ -274,7 +269,6 @@ fn the_operators_events_stay_the_operators() {
         "the operator names an instance"
     );
     assert!(server.cli(&["events", name, "--follow"]).is_err());
-    server.finish().unwrap();
 }
 
 #[test]
@@ -292,5 +286,4 @@ fn an_instance_in_error_shows_the_reason() {
     shell.ok(&["rename", "box", "crate"]).unwrap();
     let events = shell.ok(&["events", "crate"]).unwrap();
     assert!(events.contains("is now called crate"), "{events}");
-    server.finish().unwrap();
 }

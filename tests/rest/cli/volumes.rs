@@ -121,12 +121,11 @@ fn a_volume_is_shared_read_and_removed() {
         3,
         "there is no volume none",
     );
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_deletion_asks_for_the_name_of_the_volume() {
-    let (server, api, shell) = signed_in("");
+    let (_server, api, shell) = signed_in("");
     shell
         .ok(&["volume", "create", "genome", "--size", "1"])
         .unwrap();
@@ -145,12 +144,11 @@ fn a_deletion_asks_for_the_name_of_the_volume() {
         api.send("GET", "/api/volume/", &Value::Null).is(200),
         json!([])
     );
-    server.finish().unwrap();
 }
 
 #[test]
 fn volumes_are_attached_and_detached_later() {
-    let (server, _, shell) = signed_in("late_attach = true");
+    let (_server, _, shell) = signed_in("late_attach = true");
     shell
         .ok(&["volume", "create", "genome", "--size", "1"])
         .unwrap();
@@ -168,5 +166,4 @@ fn volumes_are_attached_and_detached_later() {
         shell.ok(&["detach", "box", "genome"]).unwrap(),
         "Volume genome is detached.",
     );
-    server.finish().unwrap();
 }

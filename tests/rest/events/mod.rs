@@ -107,9 +107,9 @@ fn ids(events: &[Value]) -> Vec<u64> {
     events.iter().map(|e| e["id"].as_u64().unwrap()).collect()
 }
 
-/// Starts a server with room for many instances. They outlive it, in the directory.
-fn start_roomy(environment: &[(String, String)]) -> (Server, tempfile::TempDir) {
+/// Starts a server with room for many instances, which outlive it.
+fn start_roomy(environment: &[(String, String)]) -> Server {
     let (node, dir) = lasting_node("one", "").unwrap();
     let server = Server::start_in(&roomy(&node), environment).unwrap();
-    (server, dir)
+    server.checked_at_end().keeping(dir)
 }

@@ -80,7 +80,6 @@ fn the_events_of_all_instances_are_one_sequence_with_actors_and_names() {
     assert!(page(&bob, "").is_empty());
     let operator = server.cli(&["events", uuid(&created)]).unwrap();
     assert!(operator.contains(&format!("\tkey:{key}\t")), "{operator}");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -97,14 +96,13 @@ fn an_event_says_why_in_words_and_not_in_those_of_the_engine() {
     let why = line.split('\t').next_back().unwrap();
     assert!(why.len() > 3 && !message.contains(why), "{line}");
     assert!(!shown.contains(why), "{shown}");
-    server.finish().unwrap();
 }
 
 #[test]
 fn events_beyond_retention_are_a_reset() {
     let Some(clock) = fake_clock() else { return };
     clock.set("-100d").unwrap();
-    let (mut server, _dir) = super::start_roomy(&clock.environment());
+    let mut server = super::start_roomy(&clock.environment());
     let mut api = server.user("ann@example.com").unwrap();
     let created = running(&api);
     let old = page(&api, "").len() as u64;
@@ -143,5 +141,4 @@ fn events_beyond_retention_are_a_reset() {
     assert_eq!(data, json!({ "oldest": old + 1 }));
     assert_eq!(stream.event()["type"], "stopped");
     drop(stream);
-    server.finish().unwrap();
 }

@@ -83,7 +83,7 @@ fn or_kill(server: &mut Server, over: &AtomicBool, body: impl FnOnce(&mut Server
 
 #[test]
 fn a_hundred_clients_miss_no_event_of_an_hour() {
-    let (mut server, _dir) = start_roomy(&[]);
+    let mut server = start_roomy(&[]);
     let ann = server.user("ann@example.com").unwrap();
     let (over, end) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -125,12 +125,11 @@ fn a_hundred_clients_miss_no_event_of_an_hour() {
             assert!(now < before + MORE_MIB, "{before} MiB, then {now} MiB");
         })
     });
-    server.finish().unwrap();
 }
 
 #[test]
 fn clients_that_come_back_get_each_event_once_although_the_server_is_killed() {
-    let (mut server, _dir) = start_roomy(&[]);
+    let mut server = start_roomy(&[]);
     let ann = server.user("ann@example.com").unwrap();
     let base_url = std::sync::Mutex::new(server.base_url().to_owned());
     let address = || base_url.lock().unwrap().clone();
@@ -184,5 +183,4 @@ fn clients_that_come_back_get_each_event_once_although_the_server_is_killed() {
             }
         })
     });
-    server.finish().unwrap();
 }

@@ -53,7 +53,6 @@ fn a_stream_begins_now_or_after_a_number_and_has_only_its_owners_events() {
         assert!(refused.is(400)["Last-Event-ID"].is_array(), "{id:?}");
     }
     drop((all, now, others, of_first, again));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -76,7 +75,6 @@ fn the_end_of_a_session_ends_its_streams_and_no_other() {
     ann.delete(uuid(&created)).is(204);
     while of_key.event()["type"] != "deleted" {}
     drop(of_key);
-    server.finish().unwrap();
 }
 
 /// The lists that the next message names.
@@ -130,7 +128,6 @@ fn a_stream_names_other_lists_that_change() {
     ann.small_container().unwrap();
     assert_eq!(plain.event()["type"], "created");
     drop((plain, all));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -167,7 +164,6 @@ fn the_last_message_of_a_stream_has_the_reason_of_its_end() {
     let (_, mut disabled) = follow(Value::Null);
     server.cli(&["user", "disable", "ann@example.com"]).unwrap();
     assert_eq!(end(&mut disabled), "disabled");
-    server.finish().unwrap();
 }
 
 /// A stream ends within this time. Requests in progress at a shutdown get 20 seconds.
@@ -183,7 +179,6 @@ fn a_stop_of_the_server_ends_streams() {
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     while kept.next().is_some() {}
     server.run().unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -207,7 +202,6 @@ fn streams_of_one_user_are_bounded_and_hold_no_place_of_requests() {
             .ok()
             .map(drop))
     });
-    server.finish().unwrap();
 }
 
 /// Bytes that the client grants which does not read.
@@ -241,7 +235,6 @@ fn a_client_that_does_not_read_is_ended_and_others_go_on() {
         page(&ann, &format!("?after={began}&limit=1000")).len(),
         RENAMES
     );
-    server.finish().unwrap();
 }
 
 /// Opens a stream over HTTP/2 and grants it no more than a small window. Returns the bytes that
@@ -293,5 +286,4 @@ fn a_quiet_stream_has_a_heartbeat() {
         begun.elapsed()
     );
     drop(stream);
-    server.finish().unwrap();
 }

@@ -51,7 +51,6 @@ fn five_thousand_idle_connections() {
     assert!(asked < Duration::from_secs(5), "{asked:?}");
     drop(streams);
     assert_eq!(api.get("/healthz").unwrap().status, 200);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -73,7 +72,6 @@ fn pipelined_requests_are_answered_in_order() {
         .map(|n| text.find(&format!("x-request-id: n-{n}\r\n")))
         .collect();
     assert!(at.is_sorted() && at[0].is_some());
-    server.finish().unwrap();
 }
 
 #[test]
@@ -108,5 +106,4 @@ fn a_body_without_end_costs_no_memory() {
     let after = resident_kib(process);
     println!("20 bodies without end: {before} KiB before, {after} KiB after");
     assert!(after < before + 40 * 1024, "{before} -> {after} KiB");
-    server.finish().unwrap();
 }

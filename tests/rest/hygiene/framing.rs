@@ -120,7 +120,6 @@ fn a_body_of_ambiguous_length_is_400_and_ends_the_connection() {
         [400]
     );
     assert!(api.list().unwrap().is_empty());
-    server.finish().unwrap();
 }
 
 #[test]
@@ -194,7 +193,6 @@ fn invalid_requests_are_refused() {
             assert_eq!(heard.statuses, [status], "{name}");
         }
     }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -216,5 +214,4 @@ fn expect_100_continue_gets_it_or_the_refusal() {
         (refused.statuses.as_slice(), refused.closed),
         (&[401][..], true)
     );
-    server.finish().unwrap();
 }

@@ -80,7 +80,6 @@ fn requests_share_a_connection() {
         assert_eq!(answer.status, status, "{path}: {answer:?}");
         assert_eq!(answer.body.is_array(), path == paths[0], "{answer:?}");
     }
-    server.finish().unwrap();
 }
 
 /// Sends all requests before it reads the first answer.
@@ -158,7 +157,6 @@ fn an_extended_connect_is_refused_and_its_connection_serves_on() {
     assert_eq!(answers[0].status, 426, "{answers:?}");
     assert_eq!(answers[0].header("upgrade"), None);
     drop((runtime, stream));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -177,7 +175,6 @@ fn a_silent_peer_does_not_hold_up_the_shutdown() {
     // Requests in progress get 20 seconds.
     assert!(took < Duration::from_secs(15), "{took:?}");
     server.run().unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -240,5 +237,4 @@ fn broken_frames_end_only_their_connection() {
         );
         assert_eq!(api.get("/healthz").unwrap().status, 200, "{name}");
     }
-    server.finish().unwrap();
 }

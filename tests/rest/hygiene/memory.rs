@@ -123,7 +123,6 @@ fn unfinished_bodies_of_strangers_are_bounded_and_refuse_no_other_network() {
     api.send("POST", "/api/instance/", &crate::small("container"))
         .is(201);
     unfinished.end();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -144,7 +143,6 @@ fn unfinished_bodies_of_one_user_refuse_no_other() {
     assert!(ann.list().unwrap().is_empty());
     more.into_iter().for_each(Unfinished::end);
     unfinished.end();
-    server.finish().unwrap();
 }
 
 fn post(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
@@ -176,7 +174,6 @@ fn a_body_under_auth_has_at_most_16_kib_and_none_is_compressed() {
     let text = heard.text();
     has(&text, "uncompressed, without Content-Encoding");
     has(text.to_lowercase(), "accept-encoding: identity");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -193,7 +190,6 @@ fn a_rate_without_attempts_left_is_told_before_the_body() {
     assert_eq!(send(&server, begun.as_bytes()).statuses, [429]);
     // The body has 20 s.
     assert!(begin.elapsed() < Duration::from_secs(15));
-    server.finish().unwrap();
 }
 
 /// Sends a request on a connection that ends with its response.
@@ -241,7 +237,6 @@ fn unread_responses_of_one_user_refuse_no_other() {
     crate::wait_until("the responses are given up", || {
         Ok((ann.get("/api/instance/")?.status == 200).then_some(()))
     });
-    server.finish().unwrap();
 }
 
 #[test]
@@ -282,7 +277,6 @@ fn unread_responses_on_one_connection_refuse_no_other_of_the_user() {
         ann.get("/api/instance/").is(200);
     }
     runtime.shutdown_timeout(Duration::from_secs(1));
-    server.finish().unwrap();
 }
 
 /// The responses to strangers have heads and states, and cost memory although their bodies are small.
@@ -306,5 +300,4 @@ fn unread_responses_of_strangers_end_their_streams_and_refuse_no_user() {
     assert!(ann.list().unwrap().is_empty());
     // A shutdown would wait for them.
     drop((first, second));
-    server.finish().unwrap();
 }

@@ -41,7 +41,6 @@ fn a_connection_ends_after_an_unread_body() {
     let _ = stream.write_all(request.repeat(50).as_bytes());
     let heard = listen(&mut stream, Duration::from_secs(5));
     assert_eq!((heard.statuses, heard.closed), (vec![401], true));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -59,7 +58,6 @@ fn open_streams_do_not_block_health_checks() {
     assert_eq!(api.get("/readyz").unwrap().status, 200);
     assert!(api.list().unwrap().is_empty());
     drop(streams);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -79,7 +77,6 @@ fn endless_bodies_do_not_count_as_in_flight_and_unused_ones_are_not_read() {
     assert!(begin.elapsed() < Duration::from_secs(15));
     // A shutdown would wait for them.
     drop((waiting, ignored));
-    server.finish().unwrap();
 }
 
 const HEADERS: u8 = 1;
@@ -101,7 +98,6 @@ fn a_peer_has_a_bounded_number_of_connections() {
     wait_until("the peer has a free connection again", || {
         Ok(api.get("/healthz").ok())
     });
-    server.finish().unwrap();
 }
 
 /// Settings with an initial window of zero, so the server cannot send a body.
@@ -135,7 +131,6 @@ fn an_http2_client_that_reads_no_body_loses_its_connection() {
         assert!(begin.elapsed() < Duration::from_secs(60));
     }
     assert!(begin.elapsed() >= Duration::from_secs(1));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -161,5 +156,4 @@ fn unsent_responses_are_bounded_in_all() {
     wait_until("the connections are closed", || {
         Ok((api.get("/api/instance/")?.status == 200).then_some(()))
     });
-    server.finish().unwrap();
 }

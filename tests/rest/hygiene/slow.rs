@@ -86,5 +86,4 @@ fn slow_clients_end_in_time_and_delay_no_others() {
             );
         }
     });
-    server.finish().unwrap();
 }

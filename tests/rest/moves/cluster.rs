@@ -162,7 +162,6 @@ impl Cluster {
         }
         let on_nodes: usize = all.iter().map(BTreeMap::len).sum();
         assert_eq!(on_nodes, instances.len(), "{all:?}");
-        self.server.finish().unwrap();
     }
 }
 

@@ -55,7 +55,6 @@ fn claims_are_accepted_as_the_large_providers_send_them() {
         setup.provider.set(account);
         let signed_in = setup.sign_in();
         assert!(signed_in.is_ok(), "{shown}: {:?}", signed_in.err());
-        setup.server.finish().unwrap();
     }
 }
 
@@ -97,7 +96,6 @@ fn claims_that_are_false_or_of_another_account_sign_nobody_in() {
     ] {
         assert_eq!(setup.refusal(thin(userinfo.clone())), reason, "{userinfo}");
     }
-    setup.server.finish().unwrap();
 }
 
 #[test]
@@ -154,7 +152,6 @@ fn each_failure_of_a_provider_has_its_own_word() {
             "{error}"
         );
     }
-    setup.server.finish().unwrap();
 }
 
 /// The reason for which a sign-in does not begin.
@@ -162,7 +159,7 @@ fn begun(issuer: &str) -> String {
     let secrets = tempfile::tempdir().unwrap();
     let secret = secrets.path().join("secret");
     write_private(&secret, b"secret").unwrap();
-    let server = Server::start(&settings(issuer, &secret, EXAMPLE_COM)).unwrap();
+    let server = crate::serve(&settings(issuer, &secret, EXAMPLE_COM));
     let page = SignInPage::get(&format!("{}/auth/oidc/", server.base_url()), "");
     let logged = || {
         Ok(server
@@ -206,8 +203,7 @@ fn a_provider_with_an_unknown_certificate_is_not_trusted() {
     // Another Wharf stands for a provider with TLS.
     let ports = wharf_tests::Ports::take().settings();
     let node = wharf_tests::simulated_node("one", "");
-    let other = Server::start(&format!("{ports}{tls}{node}")).unwrap();
+    let other = crate::serve(&format!("{ports}{tls}{node}"));
     has(other.base_url(), "https://");
     assert_eq!(begun(other.base_url()), "untrusted");
-    other.finish().unwrap();
 }

@@ -38,7 +38,6 @@ fn a_shared_secret_signs_no_token() {
     }
     setup.provider.set(Account::new("ann-1", ANN));
     setup.sign_in().unwrap();
-    setup.server.finish().unwrap();
 }
 
 #[test]
@@ -93,5 +92,4 @@ fn a_signed_token_needs_a_header_and_claims_of_the_standard_for_this_attempt() {
         });
         setup.sign_in().unwrap();
     }
-    setup.server.finish().unwrap();
 }

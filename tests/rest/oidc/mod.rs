@@ -39,7 +39,7 @@ fn setup(more: &str) -> ProviderSetup {
     let secrets = tempfile::tempdir().unwrap();
     let secret = secrets.path().join("secret");
     write_private(&secret, format!("{SECRET}\n").as_bytes()).unwrap();
-    let server = Server::start(&settings(&provider.issuer(), &secret, more)).unwrap();
+    let server = crate::serve(&settings(&provider.issuer(), &secret, more));
     ProviderSetup {
         server,
         provider,
@@ -207,7 +207,6 @@ fn a_verified_account_is_linked_to_the_user_with_its_address() {
     assert_eq!(count("session.begin", "oidc"), 3);
     assert_eq!(count("identity.link", &setup.provider.issuer()), 2);
     assert_eq!(count("identity.unlink", "removed"), 1);
-    setup.server.finish().unwrap();
 }
 
 #[test]
@@ -242,7 +241,6 @@ fn accounts_without_a_verified_allowed_address_of_a_user_are_refused() {
     setup.server.cli(&["user", "disable", ANN]).unwrap();
     assert!(!browser.is_signed_in());
     assert_eq!(setup.refusal(account()), "disabled");
-    setup.server.finish().unwrap();
 }
 
 #[test]
@@ -258,7 +256,6 @@ fn an_allowed_account_creates_its_user_if_the_configuration_says_so() {
     let records = browser.get("/api/audit/").is(200);
     let operations = records.as_array().unwrap().iter();
     assert!(operations.clone().any(|r| r["operation"] == "user.create"));
-    setup.server.finish().unwrap();
 }
 
 #[test]
@@ -291,7 +288,6 @@ fn an_answer_is_of_one_attempt_in_one_browser() {
     let back = format!("{}&iss=https%3A%2F%2Fevil.example", fourth.back);
     let refused = setup.finish_attempt(&back, &fourth.cookie).err();
     assert_eq!(refused.as_deref(), Some("other-issuer"));
-    setup.server.finish().unwrap();
 }
 
 #[test]
@@ -318,5 +314,4 @@ fn a_token_must_be_signed_by_the_provider_for_this_attempt() {
     assert_eq!(setup.provider.documents(), before + 1);
     setup.sign_in().unwrap();
     assert_eq!(setup.provider.documents(), before + 1);
-    setup.server.finish().unwrap();
 }

@@ -39,7 +39,7 @@ fn a_provider_out_of_reach_fails_neither_the_start_nor_other_ways_to_sign_in() {
     let secret = secrets.path().join("secret");
     write_private(&secret, SECRET.as_bytes()).unwrap();
     let issuer = format!("http://{address}");
-    let server = Server::start(&settings(&issuer, &secret, EXAMPLE_COM)).unwrap();
+    let server = crate::serve(&settings(&issuer, &secret, EXAMPLE_COM));
     let page = || SignInPage::get(&format!("{}/auth/oidc/", server.base_url()), "");
     let refused = page();
     assert_eq!(
@@ -69,5 +69,4 @@ fn without_a_provider_there_is_no_way_to_one() {
     for path in ["/auth/oidc/", "/auth/oidc/callback/?state=x&code=y"] {
         assert_eq!(browser.get(path).status, 404, "{path}");
     }
-    server.finish().unwrap();
 }

@@ -22,7 +22,9 @@ fn settings(pebble: &Pebble) -> String {
 }
 
 fn start(pebble: &Pebble) -> Server {
-    Server::start_in(&settings(pebble), &pebble.environment()).unwrap()
+    Server::start_in(&settings(pebble), &pebble.environment())
+        .unwrap()
+        .checked_at_end()
 }
 
 fn file(server: &Server, name: &str) -> PathBuf {
@@ -144,7 +146,6 @@ fn a_certificate_is_ordered_kept_taken_and_renewed() {
     until_shown(&server, &pebble, pages);
     let ends = "wharf_certificate_expiry_timestamp_seconds{listener=\"pages\"}";
     assert!(metric(&ann, ends).unwrap() > 1.9e9);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -192,7 +193,6 @@ fn a_failure_is_told_and_a_restart_does_not_order_again() {
     until_shown(&server, &pebble, pages);
     assert_eq!(pebble.orders(), 2);
     assert!(!server.cli(&["check"]).unwrap().contains("pages.acme"));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -241,7 +241,6 @@ fn a_server_that_is_killed_goes_on_with_its_order_later() {
     let again = || Ok((count(&server, ISSUED) == 2).then_some(()));
     until("the certificate is there again", again).unwrap();
     assert_eq!((kept(&server), pebble.orders()), (issued, 1));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -271,7 +270,6 @@ fn a_change_of_the_authority_orders_at_once() {
     server.terminate().unwrap();
     run_and_look(&mut server);
     assert_eq!(pebble.orders(), 3);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -295,7 +293,6 @@ fn the_authority_is_asked_when_to_renew() {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
     assert!(now < at("from=") && at("from=") < at("to="), "{said}");
     assert_eq!(pebble.orders(), 1);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -315,7 +312,6 @@ fn a_change_of_the_domain_orders_at_once_and_removes_the_earlier_record() {
     assert_eq!(calls[1], record.replace("present", "cleanup"));
     let of_other = |call: &String| call.contains("_acme-challenge.other.example");
     assert!(calls[2..].iter().all(of_other), "{calls:?}");
-    server.finish().unwrap();
 }
 
 fn set_mode(path: &str, mode: u32) {
@@ -361,5 +357,4 @@ fn a_reload_refuses_files_that_others_could_use() {
     server.hang_up().unwrap();
     let taken = || Ok((pebble.orders() == 2).then_some(()));
     until("the settings are taken", taken).unwrap();
-    server.finish().unwrap();
 }

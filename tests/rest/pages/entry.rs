@@ -42,7 +42,6 @@ fn the_owner_comes_in_without_a_second_password() {
         .unwrap();
     has(line, "page=\"demo\" status=200");
     has(line, "user=1 client=127.0.0.1");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -55,7 +54,6 @@ fn each_flavor_gets_the_credential_that_it_takes() {
     let (_, token) = seen.split_once("Bearer ").unwrap();
     let password = made["original_service_password"].as_str().unwrap();
     assert!(token.lines().next().unwrap().len() >= 32 && !seen.contains(password));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -83,7 +81,6 @@ fn an_image_of_the_operators_gets_the_credential_of_its_setting() {
             scheme => format!("{scheme} {password}"),
         });
         assert_eq!(given.map(|(_, value)| value.to_owned()), expected);
-        server.finish().unwrap();
     }
 }
 
@@ -107,7 +104,6 @@ fn only_the_owner_comes_in_and_nobody_learns_which_pages_exist() {
     enter(&stranger, &asked).is(401);
     let key = format!("Authorization: Bearer {}\r\n", ann.key());
     assert_eq!(get(port, &host, "/", &key).status, 401);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -125,12 +121,11 @@ fn a_person_is_sent_to_a_path_of_the_page_only() {
         let refused = browser.send("POST", "/auth/page/", &body).is(400);
         assert!(refused["to"].is_array(), "{refused}");
     }
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_program_comes_in_with_the_password_of_the_instance() {
-    let (server, ann, ports) = start();
+    let (_server, ann, ports) = start();
     let made = page(&ann, "marimo", "demo");
     let _page = serve(ports);
     let (port, host) = (port(&made), format!("demo.{DOMAIN}"));
@@ -153,7 +148,6 @@ fn a_program_comes_in_with_the_password_of_the_instance() {
         .find(|status| *status == 429);
     assert_eq!(limited, Some(429));
     assert_eq!(with(password), 200);
-    server.finish().unwrap();
 }
 
 /// The console and the interface answer at no host that instances have.
@@ -196,7 +190,6 @@ fn the_console_never_answers_below_the_domain_of_pages() {
             "{host}: {refused:?}"
         );
     }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -217,7 +210,6 @@ fn a_renamed_page_leads_to_its_new_address() {
     // A browser that was not there before goes there at once.
     let asked = get(visit.port, &visit.host, "/lab?x=1", NAVIGATION);
     assert_eq!(enter(&browser, &asked).is(200)["url"], Value::from(to));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -235,7 +227,6 @@ fn a_page_that_does_not_run_says_so_to_its_owner() {
     has(&stopped.body, format!("/instances/{}", uuid(&made)));
     ann.delete(uuid(&made)).is(204);
     assert_eq!(visit.get("/").status, 303);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -254,5 +245,4 @@ fn a_session_opens_its_pages_after_a_restart_of_the_server() {
     // The key of the cookies follows the key of the secrets.
     server.cli(&["secrets", "rotate"]).unwrap();
     assert_eq!(visit.get("/").status, 303);
-    server.finish().unwrap();
 }

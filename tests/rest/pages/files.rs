@@ -3,7 +3,7 @@
 use crate::{Expected, until_logged};
 use std::path::Path;
 use std::process::Command;
-use wharf_tests::{Authority, Certificate, Ports, Server, simulated_node};
+use wharf_tests::{Authority, Certificate, Ports, simulated_node};
 
 /// The subject of the certificate that the pages show.
 fn shown(port: u16, ca: &Path) -> String {
@@ -37,7 +37,7 @@ fn pages_have_a_certificate_of_their_own_which_follows_its_files() {
          key = \"{files}/pages.key\"\n{ports}{}",
         simulated_node("one", "")
     );
-    let server = Server::start(&settings).unwrap();
+    let server = crate::serve(&settings);
     let ann = server.user("ann@example.com").unwrap();
     let body = crate::with(
         "container",
@@ -61,5 +61,4 @@ fn pages_have_a_certificate_of_their_own_which_follows_its_files() {
     server.hang_up().unwrap();
     until_logged(&server, "the configuration is reloaded");
     assert!(shown(port, &ca).contains("CN=third"));
-    server.finish().unwrap();
 }

@@ -13,7 +13,7 @@ fn rename(api: &Api, instance: &serde_json::Value, name: &str) -> serde_json::Va
 
 #[test]
 fn a_page_has_its_name_as_its_address_unless_that_would_mislead() {
-    let (server, ann, _) = start();
+    let (_server, ann, _) = start();
     assert_eq!(label(&page(&ann, "marimo", "demo")), "demo");
     assert_eq!(label(&page(&ann, "marimo", "demo-8000")), "demo-8000");
     for (name, stem) in [
@@ -27,7 +27,6 @@ fn a_page_has_its_name_as_its_address_unless_that_would_mislead() {
     }
     let machine = ann.small_container().unwrap();
     assert!(machine["webapp_url"].is_null());
-    server.finish().unwrap();
 }
 
 /// Browsers keep programs and data of a page for its host name.
@@ -45,12 +44,11 @@ fn a_label_stays_with_its_owner_when_its_instance_is_gone() {
     rename(&bob, &theirs, "other");
     // The name is free again, and the label still is the first owner's.
     assert_eq!(label(&page(&ann, "marimo", "demo")), "demo");
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_rename_gives_the_page_another_label_and_the_way_back() {
-    let (server, ann, _) = start();
+    let (_server, ann, _) = start();
     let made = page(&ann, "marimo", "demo");
     let renamed = rename(&ann, &made, "other");
     assert_eq!(label(&renamed), "other");
@@ -61,7 +59,6 @@ fn a_rename_gives_the_page_another_label_and_the_way_back() {
     assert_eq!(label(&page(&ann, "marimo", "other")), "other");
     let resized = json!({ "n_vcpus": 2, "name": "third" });
     assert_eq!(label(&ann.patch(uuid(&made), &resized).is(200)), "third");
-    server.finish().unwrap();
 }
 
 /// A loop of renames must not take all names.
@@ -75,7 +72,7 @@ fn a_user_has_a_thousand_labels_and_then_the_ids_of_instances() {
         wharf_tests::WITHOUT_RATES,
         wharf_tests::simulated_node("one", "")
     );
-    let server = wharf_tests::Server::start(&settings).unwrap();
+    let server = crate::serve(&settings);
     let [ann, bob] = ["ann@example.com", "bob@example.com"].map(|user| server.user(user).unwrap());
     let made = page(&ann, "marimo", "name-1");
     for number in 2..=MOST {
@@ -91,7 +88,6 @@ fn a_user_has_a_thousand_labels_and_then_the_ids_of_instances() {
     assert_eq!(label(&page(&bob, "marimo", "two-more")), "two-more");
     // Earlier labels of her own stay hers.
     assert_eq!(label(&rename(&ann, &made, "name-7")), "name-7");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -110,17 +106,15 @@ fn a_lost_entry_of_a_label_is_repaired() {
     let done = server.cli(&["fsck", "--repair", "--yes"]).unwrap();
     assert!(done.contains("repaired 1"), "{done}");
     server.run().unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
 fn without_pages_an_address_has_the_port_as_before() {
-    let (server, ann) = crate::start();
+    let (_server, ann) = crate::start();
     let body = with("container", json!({ "flavor": "marimo", "name": "demo" }));
     let made = ann.create(&body).is(201);
     let url = made["webapp_url"].as_str().unwrap();
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
-    server.finish().unwrap();
 }
 
 /// The database had no labels then. The page has no token that the gateway could add.
@@ -145,5 +139,4 @@ fn an_instance_of_an_earlier_version_has_its_page_by_name() {
         }
     }
     assert!(!pages.is_empty());
-    server.finish().unwrap();
 }

@@ -160,7 +160,6 @@ fn a_check_warns_of_two_users_with_pages_over_plain_http() {
     assert!(!warns());
     server.user("bob@example.com").unwrap();
     assert!(warns());
-    server.finish().unwrap();
 }
 
 #[test]
@@ -172,7 +171,7 @@ fn behind_a_proxy_pages_have_addresses_of_its_port_and_visitors_those_that_it_na
         Ports::take().settings(),
         simulated_node("one", "")
     );
-    let server = Server::start(&top).unwrap();
+    let server = crate::serve(&top);
     let ann = server.user("ann@example.com").unwrap();
     let made = page(&ann, "marimo", "demo");
     assert_eq!(made["webapp_url"], format!("https://demo.{DOMAIN}/"));
@@ -185,5 +184,4 @@ fn behind_a_proxy_pages_have_addresses_of_its_port_and_visitors_those_that_it_na
     assert!(cookies.contains("Secure"), "{cookies}");
     // The proxy adds the last one, and a visitor may have sent the others.
     has(server.log(), "client=192.0.2.9");
-    server.finish().unwrap();
 }

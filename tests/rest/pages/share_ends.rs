@@ -70,7 +70,6 @@ fn each_end_of_a_right_ends_a_web_socket() {
         let path = format!("{}{}/", shares(&one.instance), one.port);
         drop(one.ann.send("DELETE", &path, &Value::Null));
     }
-    one.server.finish().unwrap();
 }
 
 /// A WebSocket of a visitor that stays open.

@@ -95,7 +95,6 @@ fn visitors_of_a_port_share_no_connection_with_the_tunnels_of_its_owner() {
     assert_eq!(one.ssh.logins(), logins + 1);
     drop(Tunnel::open(&one.ann, uuid(&one.instance), one.port).unwrap());
     assert_eq!(one.ssh.logins(), logins + 1);
-    one.server.finish().unwrap();
 }
 
 #[test]
@@ -117,7 +116,6 @@ fn a_lost_connection_to_a_port_is_no_end_of_its_answer() {
     let answer = String::from_utf8_lossy(&answer);
     has(answer.to_lowercase(), "transfer-encoding: chunked");
     assert!(!answer.ends_with("\r\n0\r\n\r\n"), "{answer}");
-    one.server.finish().unwrap();
 }
 
 #[test]
@@ -166,7 +164,6 @@ fn a_page_is_shared_with_named_users_or_all_of_them() {
     );
     // Nobody without an account comes in.
     assert_eq!(get(visit.port, &visit.host, "/", "").status, 401);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -213,7 +210,6 @@ fn a_port_inside_has_a_page_of_its_own_for_its_owner_and_others() {
     let to = format!("{}x", listed[0]["url"].as_str().unwrap());
     assert_eq!((moved.status, moved.header("location")), (303, Some(&*to)));
     assert_eq!(Visit::begin(&bob, &at(&listed[0])).get("/").status, 200);
-    one.server.finish().unwrap();
 }
 
 #[test]
@@ -262,7 +258,6 @@ fn a_share_goes_on_after_a_stop_a_move_a_resize_and_a_kill_and_ends_with_its_ins
     assert_eq!(get(now, &visit.host, "/", &visit.headers()).status, 200);
     ann.delete(uuid(&one.instance)).is(204);
     assert_eq!(get(now, &visit.host, "/", &visit.headers()).status, 303);
-    one.server.finish().unwrap();
 }
 
 #[test]
@@ -276,7 +271,6 @@ fn a_virtual_machine_shares_a_port() {
     let shared = share(&one.ann, &one.instance, &body).is(201);
     let bob = signed_in(&one.server, "bob@example.com");
     assert_eq!(Visit::begin(&bob, &at(&shared)).get("/").status, 200);
-    one.server.finish().unwrap();
 }
 
 #[test]
@@ -317,7 +311,6 @@ fn only_a_port_is_public_and_only_where_the_operator_allows_it() {
         NAVIGATION,
     );
     assert_eq!(asked.status, 303, "{asked:?}");
-    one.server.finish().unwrap();
 }
 
 #[test]
@@ -362,7 +355,6 @@ fn an_owner_learns_of_each_session_once_and_of_few_in_a_day() {
         assert!(comes_in(&other, &made));
     }
     assert_eq!(visits().len(), 20);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -455,15 +447,13 @@ fn what_cannot_be_shared_is_refused_with_a_reason() {
         (&audit[0]["operation"], &audit[0]["subject"]),
         (&json!("share.remove"), &json!("1000"))
     );
-    server.finish().unwrap();
 }
 
 #[test]
 fn without_pages_nothing_is_shared() {
-    let (server, ann) = crate::start();
+    let (_server, ann) = crate::start();
     let made = ann.small_container().unwrap();
     let body = json!({ "port": 8000, "access": "owner" });
     let refused = share(&ann, &made, &body).is(400);
     has(refused.to_string(), "`[pages]`");
-    server.finish().unwrap();
 }

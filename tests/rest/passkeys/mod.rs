@@ -111,7 +111,6 @@ fn an_invitation_becomes_a_passkey_that_signs_in() {
     assert_eq!(count("passkey.add", "by invitation"), 1);
     assert_eq!(count("session.begin", "invitation"), 1);
     assert_eq!(count("session.begin", "passkey"), 1);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -189,7 +188,6 @@ fn a_user_adds_names_and_removes_passkeys_but_not_the_last_way_in() {
         .filter_map(|r| r["operation"].as_str()?.strip_prefix("passkey."))
         .collect();
     assert_eq!(of_passkeys, ["add", "add", "rename", "remove", "remove"]);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -240,7 +238,6 @@ fn ways_to_sign_in_keys_and_programs_need_a_recent_sign_in() {
     post(&browser, approve, &program).is(204);
     post(&browser, "/api/key/", &json!({})).is(201);
     post(&browser, &rotate, &Value::Null).is(200);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -257,7 +254,6 @@ fn a_passkey_signs_in_while_its_account_is_closed_to_passwords() {
     let signed_in = sign_in(&other, &mut passkey);
     other.keep_cookie(signed_in);
     assert!(other.is_signed_in());
-    server.finish().unwrap();
 }
 
 #[test]
@@ -278,7 +274,6 @@ fn a_disabled_user_has_no_way_in_and_passkeys_survive_a_kill() {
     // The counter was kept, too.
     passkey.counter -= 1;
     assert_refused(sign_in(&browser, &mut passkey));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -291,12 +286,11 @@ fn a_console_without_a_host_name_offers_no_passkeys() {
     ] {
         let ports = Ports::take().settings();
         let settings = format!("base_url = \"{url}\"\n{ports}{node}");
-        let server = Server::start(&settings).unwrap();
+        let server = crate::serve(&settings);
         let browser = ConsoleBrowser::new(&server);
         let options = browser.get("/auth/options/").is(200);
         assert_eq!(options["passkey"], offered, "{url}");
         let status = if offered { 200 } else { 404 };
         assert_eq!(post(&browser, BEGIN, &Value::Null).status, status, "{url}");
-        server.finish().unwrap();
     }
 }

@@ -78,7 +78,6 @@ fn a_challenge_is_answered_once_by_the_passkey_itself_on_the_console() {
             &json!({ "credential": credential }),
         ));
     }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -116,7 +115,6 @@ fn a_passkey_with_unknown_or_no_transports_is_accepted() {
         .unwrap()
         .remove("transports");
     post(&browser, PASSKEYS, &json!({ "credential": made })).is(201);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -183,5 +181,4 @@ fn every_damaged_credential_is_a_wrong_field_and_no_fault() {
     }
     let log = server.log();
     assert!(!log.contains("panicked"), "{log}");
-    server.finish().unwrap();
 }

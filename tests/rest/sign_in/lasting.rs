@@ -49,7 +49,6 @@ fn keys_of_a_session_expire_after_90_days_unless_their_user_says_otherwise() {
         let newest = keys.last().unwrap();
         assert_eq!(newest["expires_at"].is_string(), expires, "{newest}");
     }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -78,5 +77,4 @@ fn signing_out_everywhere_revokes_the_keys_made_since_a_time() {
         .map(|key| key.get("/api/instance/").unwrap().status);
     assert_eq!(statuses, [200, 200, 401, 401, 401]);
     assert_eq!(recorded(&operators, "key.revoke").len(), 3);
-    server.finish().unwrap();
 }

@@ -5,7 +5,7 @@ use super::{ANN, ConsoleBrowser, PASSWORD};
 use crate::{Expected, start};
 use serde_json::{Value, json};
 use wharf_testkit::workspace::wharf_binary;
-use wharf_tests::{Ports, Server, simulated_node};
+use wharf_tests::{Ports, simulated_node};
 
 const SAME_ORIGIN: (&str, &str) = ("Sec-Fetch-Site", "same-origin");
 const STREAM: (&str, &str) = ("Accept", "text/event-stream");
@@ -64,7 +64,6 @@ fn over_plain_http_the_cookie_alone_opens_nothing() {
     browser
         .send("POST", "/auth/sign-out/", &Value::Null)
         .is(204);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -88,7 +87,7 @@ fn the_origin_of_the_console_is_exactly_that_of_base_url() {
     let node = simulated_node("one", "");
     let ports = Ports::take().settings();
     let base_url = "base_url = \"https://wharf.example.org\"";
-    let server = Server::start(&format!("{base_url}\n{ports}{node}")).unwrap();
+    let server = crate::serve(&format!("{base_url}\n{ports}{node}"));
     let link = server.cli(&["user", "invite", ANN]).unwrap();
     let (_, token) = link.trim().split_once('#').unwrap();
     let own = ("Origin", "https://wharf.example.org");
@@ -128,7 +127,6 @@ fn the_origin_of_the_console_is_exactly_that_of_base_url() {
     browser
         .send_from("POST", "/api/instance/", &from(&[own]), &create)
         .is(201);
-    server.finish().unwrap();
 }
 
 #[test]

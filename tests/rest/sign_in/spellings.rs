@@ -58,5 +58,4 @@ fn spellings_of_an_address_are_one_user_at_every_door() {
             has(&refused, "ann@example.org, with");
         }
     }
-    server.finish().unwrap();
 }

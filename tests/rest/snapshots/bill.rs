@@ -61,13 +61,12 @@ fn the_bill_of_a_snapshot_begins_when_it_is_ready() {
     has(&bill, taken["id"].as_str().unwrap());
     let total = usage["total_usd"].as_f64().unwrap();
     assert!((total_of(&bill) - total).abs() < 1e-6, "{bill}");
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_snapshot_that_was_not_taken_is_free() {
     let node = simulated_node("one", "refuse_snapshots = \"the disk is full\"");
-    let (server, api) = start_on(RATES, &node);
+    let (_server, api) = start_on(RATES, &node);
     let instance = running(&api);
     let taken = take(&api, &instance, "before").is(201);
     let failed = until_state(&api, &taken, "error");
@@ -77,7 +76,6 @@ fn a_snapshot_that_was_not_taken_is_free() {
     assert_eq!(usage["snapshots"], json!([]));
     delete(&api, &failed).is(204);
     super::until_free(&api);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -95,5 +93,4 @@ fn corrections_of_snapshots_are_shown() {
     let event = until_event(&api, &instance, "bill-corrected");
     assert_eq!(event["snapshot"], taken["id"]);
     assert_eq!(event["state"], "deleting");
-    server.finish().unwrap();
 }

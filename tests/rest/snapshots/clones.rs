@@ -26,7 +26,7 @@ fn without_source(kind: &str, failures: u32) -> (Server, Api, Value, Value) {
 #[test]
 fn a_clone_is_made_although_its_snapshot_and_its_source_are_deleted() {
     for kind in ["shared", "copied"] {
-        let (server, api, source, created) = without_source(kind, 6);
+        let (_server, api, source, created) = without_source(kind, 6);
         let made = api.wait_for(uuid(&created), "running").unwrap();
         assert_eq!(super::count(&api, &source, "failed"), 0);
         until_event(&api, &source, "purged");
@@ -35,7 +35,6 @@ fn a_clone_is_made_although_its_snapshot_and_its_source_are_deleted() {
             api.delete(uuid(&made)).is(204);
         }
         until_free(&api);
-        server.finish().unwrap();
     }
 }
 
@@ -53,14 +52,13 @@ fn a_clone_that_is_suspended_before_it_is_made_frees_its_source() {
         until_free(&api);
         api.delete(uuid(&created)).is(204);
         until_event(&api, &created, "purged");
-        server.finish().unwrap();
     }
 }
 
 #[test]
 fn a_clone_that_cannot_be_made_frees_its_snapshot() {
     let faults = "faults = [{ call = \"ensure\", error = \"failed\", nth = 2 }]";
-    let (server, api) = start_with(faults);
+    let (_server, api) = start_with(faults);
     let source = running(&api);
     let taken = ready(&api, &source, "before");
     let created = clone(&api, &taken).is(201);
@@ -69,7 +67,6 @@ fn a_clone_that_cannot_be_made_frees_its_snapshot() {
     until_free(&api);
     api.delete(uuid(&source)).is(204);
     until_event(&api, &source, "purged");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -97,5 +94,4 @@ fn a_snapshot_below_clones_goes_after_the_last_of_them() {
     assert!(asked() <= before + 1, "{} after {before}", asked());
     api.delete(uuid(&clones[1])).is(204);
     until_used(&api, "n_snapshots", 0);
-    server.finish().unwrap();
 }

@@ -18,7 +18,7 @@ use wharf_tests::{Api, Server};
 #[test]
 fn snapshots_are_taken_and_removed_after_kills() {
     let settings = "snapshots = \"copied\", snapshot_ms = 150, latency_ms = 20";
-    let (mut server, mut api, _dir) = start_lasting(settings);
+    let (mut server, mut api) = start_lasting(settings);
     let instance = running(&api);
     for pause in [0, 60] {
         let taken = take(&api, &instance, "before").is(201);
@@ -34,7 +34,6 @@ fn snapshots_are_taken_and_removed_after_kills() {
     let log = server.log();
     assert!(!log.contains("cannot be made"), "{log}");
     assert!(!log.contains("without a row"), "{log}");
-    server.finish().unwrap();
 }
 
 /// Fails a snapshot, and looks at what is left of it.
@@ -65,7 +64,6 @@ fn fails(settings: &str) {
     );
     delete(&api, &taken).is(204);
     until_free(&api);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -92,7 +90,6 @@ fn snapshots_that_are_absent_from_an_accepted_engine_are_in_error() {
     node.server.cli(&["node", "accept", "one"]).unwrap();
     until_state(&node.api, &kept, "ready");
     delete(&node.api, &kept).is(204);
-    node.server.finish().unwrap();
 }
 
 #[test]
@@ -144,7 +141,7 @@ fn an_instance_that_is_created_again_does_not_wait_for_a_lost_copy() {
 
 #[test]
 fn a_snapshot_without_a_row_is_removed() {
-    let (mut server, api, _dir) = start_lasting("");
+    let (mut server, api) = start_lasting("");
     let instance = running(&api);
     let taken = ready(&api, &instance, "before");
     server.terminate().unwrap();
@@ -165,6 +162,8 @@ fn a_snapshot_without_a_row_is_removed() {
             .then_some(()))
     };
     wait_until("the engine is asked to remove it", asked);
+    // `fsck` goes on to miss the row.
+    server.kill().unwrap();
 }
 
 #[test]
@@ -173,7 +172,7 @@ fn a_snapshot_that_its_engine_has_no_more_is_in_error_and_comes_back() {
     let lost = dir.path().join("lost");
     let settings = format!("lose_snapshots_while = \"{}\"", lost.display());
     let node = wharf_tests::simulated_node("one", &settings);
-    let (server, api) = crate::start_on("[limits]\nobserve_every_ms = 100\n", &node);
+    let (_server, api) = crate::start_on("[limits]\nobserve_every_ms = 100\n", &node);
     let instance = stopped(&api);
     let taken = ready(&api, &instance, "before");
     std::fs::write(&lost, "").unwrap();
@@ -190,7 +189,6 @@ fn a_snapshot_that_its_engine_has_no_more_is_in_error_and_comes_back() {
     let kinds = events(&api, &instance);
     let failed = kinds.iter().filter(|kind| *kind == "snapshot-failed");
     assert_eq!(failed.count(), 1, "{kinds:?}");
-    server.finish().unwrap();
 }
 
 /// The ids in the requests for snapshots to the engine, by the log.
@@ -231,7 +229,6 @@ fn one_snapshot_is_taken_at_a_time_on_a_node() {
     };
     let order: Vec<_> = taken.iter().map(at).collect();
     assert!(order.is_sorted(), "{order:?}");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -248,7 +245,6 @@ fn a_deleted_snapshot_that_cannot_go_holds_up_no_other() {
     // Nor does a stop wait for it.
     stop(&api, &first);
     until_event(&api, &first, "released");
-    server.finish().unwrap();
 }
 
 /// The number of a request in the log.
@@ -291,7 +287,6 @@ fn a_stop_and_a_restart_wait_for_the_snapshot_that_is_being_taken() {
     wait_until("the instance was started", || {
         Ok((asked(&server, "start") > before).then_some(()))
     });
-    server.finish().unwrap();
 }
 
 #[test]
@@ -308,7 +303,6 @@ fn a_deletion_does_not_wait_for_the_snapshot_that_is_being_taken() {
         until_event(&api, &instance, "purged");
         until_free(&api);
         assert_eq!(super::count(&api, &instance, "snapshot-deleted"), 1);
-        server.finish().unwrap();
     }
 }
 
@@ -322,7 +316,6 @@ fn an_instance_that_was_stopped_in_its_first_start_has_no_snapshot() {
     server.cli(&["resume", id]).unwrap();
     let refused = take(&api, &instance, "early").is(400);
     has(refused["detail"].as_str().unwrap(), "first start");
-    server.finish().unwrap();
 }
 
 /// A node whose copies, restores and volumes take a while.
@@ -364,7 +357,6 @@ fn a_suspension_of_the_owner_leaves_a_copy_and_a_restore_to_be_done() {
     api.act(uuid(&instance), "restart").is(200);
     api.wait_for(uuid(&instance), "running").unwrap();
     assert_eq!(super::count(api, &instance, "restore-failed"), 0);
-    node.server.finish().unwrap();
 }
 
 #[test]
@@ -403,5 +395,4 @@ fn a_limit_that_is_lowered_leaves_what_has_begun_to_be_done() {
     api.send("DELETE", "/api/volume/data/", &Value::Null)
         .is(204);
     until_used(api, "n_volumes", 0);
-    node.server.finish().unwrap();
 }

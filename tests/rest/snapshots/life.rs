@@ -54,12 +54,11 @@ fn events_of_snapshots_have_both_ids_and_their_own_state() {
     for operation in ["snapshot.create", "snapshot.delete"] {
         has(&log, operation);
     }
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_snapshot_without_a_name_has_the_time() {
-    let (server, api) = start();
+    let (_server, api) = start();
     let instance = running(&api);
     let take = || {
         let path = format!("/api/instance/{}/snapshot/", uuid(&instance));
@@ -70,12 +69,11 @@ fn a_snapshot_without_a_name_has_the_time() {
     assert_eq!(name.len(), "snapshot-20261127-184512".len(), "{name}");
     has(name, "snapshot-2");
     assert_ne!(first["name"], second["name"]);
-    server.finish().unwrap();
 }
 
 #[test]
 fn an_engine_without_snapshots_is_named() {
-    let (server, api) = start_with("snapshots = \"none\"");
+    let (_server, api) = start_with("snapshots = \"none\"");
     let instance = running(&api);
     let refused = take(&api, &instance, "before").is(400);
     has(refused["detail"].as_str().unwrap(), "simulated");
@@ -85,12 +83,11 @@ fn an_engine_without_snapshots_is_named() {
     let vm = api.wait_for(uuid(&vm), "running").unwrap();
     let refused = take(&api, &vm, "vm").is(400);
     has(refused["detail"].as_str().unwrap(), "VM");
-    server.finish().unwrap();
 }
 
 #[test]
 fn the_estimate_of_a_stopped_instance_is_the_whole_disk_without_a_freeze() {
-    let (server, api) = start_with("snapshots = \"copied\"");
+    let (_server, api) = start_with("snapshots = \"copied\"");
     let instance = running(&api);
     let estimate = format!("/api/instance/{}/snapshot-estimate/", uuid(&instance));
     let told = || api.get(&estimate).is(200);
@@ -99,13 +96,12 @@ fn the_estimate_of_a_stopped_instance_is_the_whole_disk_without_a_freeze() {
     stop(&api, &instance);
     assert_eq!(told()["frozen"], false);
     assert_eq!(told()["size_gib"], instance["disk_size_gib"]);
-    server.finish().unwrap();
 }
 
 #[test]
 fn the_progress_of_a_copy_is_its_time_beside_the_estimate() {
     let settings = "snapshots = \"copied\", snapshot_ms = 100000";
-    let (mut server, api, _dir) = start_lasting(settings);
+    let (mut server, api) = start_lasting(settings);
     let instance = running(&api);
     let estimate = format!("/api/instance/{}/snapshot-estimate/", uuid(&instance));
     // A tenth of the disk is in use.
@@ -127,12 +123,11 @@ fn the_progress_of_a_copy_is_its_time_beside_the_estimate() {
     says(&api, "about 60 s in all");
     delete(&api, &taken).is(204);
     until_free(&api);
-    server.finish().unwrap();
 }
 
 #[test]
 fn an_idempotency_key_belongs_to_one_instance() {
-    let (server, api) = start();
+    let (_server, api) = start();
     let (instance, other) = (running(&api), running(&api));
     let send = |instance: &Value| {
         let path = format!("/api/instance/{}/snapshot/", uuid(instance));
@@ -143,12 +138,11 @@ fn an_idempotency_key_belongs_to_one_instance() {
     assert_eq!(send(&instance).is(201)["state"], "creating");
     send(&other).is(422);
     assert_eq!(all(&api).len(), 1);
-    server.finish().unwrap();
 }
 
 #[test]
 fn the_snapshots_of_one_instance_have_pages_of_their_own() {
-    let (server, api) = start();
+    let (_server, api) = start();
     let (instance, other) = (running(&api), running(&api));
     let names: Vec<_> = (0..5).map(|n| format!("snapshot-{n}")).collect();
     for name in &names {
@@ -158,7 +152,6 @@ fn the_snapshots_of_one_instance_have_pages_of_their_own() {
     let of = format!("/api/snapshot/?instance={}&limit=2", uuid(&instance));
     let found = walk(&api, &of);
     assert!(found.iter().map(|row| &row["name"]).eq(&names));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -185,7 +178,6 @@ fn quotas_limit_snapshots() {
         .unwrap();
     take(&api, &instance, "third").is(201);
     delete(&api, &first).is(204);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -208,19 +200,17 @@ fn a_snapshot_claims_the_disk_until_its_size_is_known() {
     // Neither does a clone find room there.
     let short = clone(&api, &taken).is(422)["detail"].clone();
     assert_eq!(short["bottleneck"], json!(["disk_size_gib"]));
-    server.finish().unwrap();
 }
 
 #[test]
 fn an_instance_has_at_most_32_snapshots() {
-    let (server, api) = start();
+    let (_server, api) = start();
     let instance = running(&api);
     for n in 0..32 {
         take(&api, &instance, &format!("before-{n}")).is(201);
     }
     let refused = take(&api, &instance, "one-more").is(400);
     has(refused["detail"].as_str().unwrap(), "32");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -277,7 +267,7 @@ fn fsck_names_restores_and_snapshots_that_contradict_their_instances() {
 
 #[test]
 fn an_old_image_is_restored_and_not_cloned() {
-    let (server, api) = start_with("snapshots_clonable = false");
+    let (_server, api) = start_with("snapshots_clonable = false");
     let instance = stopped(&api);
     let taken = ready(&api, &instance, "before");
     assert_eq!(taken["clonable"], false);
@@ -287,12 +277,11 @@ fn an_old_image_is_restored_and_not_cloned() {
     );
     restore(&api, &taken, false).is(200);
     until_event(&api, &instance, "restored");
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_disk_that_is_restored_changes_in_no_other_way() {
-    let (server, api) = start_with("restore_ms = 100000");
+    let (_server, api) = start_with("restore_ms = 100000");
     let instance = stopped(&api);
     let taken = ready(&api, &instance, "before");
     restore(&api, &taken, false).is(200);
@@ -306,12 +295,11 @@ fn a_disk_that_is_restored_changes_in_no_other_way() {
         has(refused["detail"].as_str().unwrap(), "restored");
     }
     api.delete(uuid(&instance)).is(204);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_plan_is_set_shown_and_ended() {
-    let (server, api) = start();
+    let (_server, api) = start();
     let instance = running(&api);
     let path = format!("/api/instance/{}/snapshot-plan/", uuid(&instance));
     api.get(&path).is(404);
@@ -333,7 +321,6 @@ fn a_plan_is_set_shown_and_ended() {
     assert_eq!(count(&api, &instance, "snapshot-plan-removed"), 1);
     let log = api.get("/api/audit/").is(200).to_string();
     has(&log, "instance.plan-snapshots");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -353,5 +340,4 @@ fn a_suspended_user_takes_no_snapshot_and_keeps_those_there_are() {
         Ok((one(&api, &taken).is(200)["state"] == "ready").then_some(()))
     });
     delete(&api, &taken).is(204);
-    server.finish().unwrap();
 }

@@ -47,7 +47,6 @@ fn a_snapshot_that_is_late_is_taken_once_by_the_own_clock() {
     wharf_tests::interval(WHILE);
     assert_eq!(count(&api, &instance, "snapshot-created"), 1);
     drop(clock);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -79,7 +78,6 @@ fn the_oldest_goes_once_the_new_one_is_complete() {
         }
     }
     assert_eq!(least, 3, "{kinds:?}");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -109,7 +107,6 @@ fn old_ones_go_by_their_age_except_for_the_newest() {
     api.wait_for(uuid(&instance), "running").unwrap();
     pass(&server, &clock, 221);
     until_count(&api, &instance, "snapshot-ready", 3);
-    server.finish().unwrap();
 }
 
 /// Limits the user's snapshots.
@@ -142,7 +139,6 @@ fn a_plan_without_room_says_so_once_and_tries_again() {
         assert_eq!(count(&api, &instance, "snapshot-plan-failed"), told);
     }
     assert_eq!(all(&api).len(), 1);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -154,7 +150,9 @@ fn a_refusal_that_passes_costs_the_plan_no_run() {
     let faults = faults.collect::<Vec<_>>().join(", ");
     let node = simulated_node("one", &format!("faults = [{faults}]"));
     let settings = format!("{}{node}", Ports::take().settings());
-    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let server = Server::start_in(&settings, &clock.environment())
+        .unwrap()
+        .checked_at_end();
     let api = server.user("ann@example.com").unwrap();
     let instance = stopped(&api);
     let own = super::ready(&api, &instance, "own");
@@ -166,7 +164,6 @@ fn a_refusal_that_passes_costs_the_plan_no_run() {
     let at = |kind: &str| kinds.iter().rposition(|known| known == kind).unwrap();
     assert!(at("restored") < at("snapshot-created"), "{kinds:?}");
     assert_eq!(count(&api, &instance, "snapshot-plan-failed"), 0);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -174,7 +171,9 @@ fn of_runs_that_fail_the_newest_snapshot_stays() {
     let Some(clock) = fake_clock() else { return };
     let node = simulated_node("one", "refuse_snapshots = \"the disk is full\"");
     let settings = format!("{}{node}", Ports::take().settings());
-    let server = Server::start_in(&settings, &clock.environment()).unwrap();
+    let server = Server::start_in(&settings, &clock.environment())
+        .unwrap()
+        .checked_at_end();
     let api = server.user("ann@example.com").unwrap();
     let instance = running(&api);
     plan(&api, &instance, &json!({ "every_h": 1, "keep": 2 }));
@@ -186,5 +185,4 @@ fn of_runs_that_fail_the_newest_snapshot_stays() {
     let rows = all(&api);
     assert_eq!(rows.len(), 2, "{rows:?}");
     assert!(rows.iter().all(|row| row["state"] == "error"), "{rows:?}");
-    server.finish().unwrap();
 }

@@ -6,23 +6,23 @@ use super::{
 };
 use crate::moves::machines;
 use crate::outage::Node;
-use crate::{
-    Expected, has, kill, start_lasting, start_on, start_under, start_with, until_used, uuid,
-    wait_until,
-};
+use crate::{Expected, has, kill, start_on, start_under, start_with, until_used, uuid, wait_until};
 use serde_json::Value;
+use std::path::Path;
 use std::time::Duration;
-use wharf_tests::simulated_node;
+use wharf_tests::{lasting_node, simulated_node};
 
 /// The snapshot that the engine's disk of an instance was made from last, by the engine's file.
-fn disk_of(dir: &tempfile::TempDir, instance: &Value) -> Value {
-    machines(&dir.path().join("engine"))[uuid(instance)]["disk_of"].clone()
+fn disk_of(engine: &Path, instance: &Value) -> Value {
+    machines(engine)[uuid(instance)]["disk_of"].clone()
 }
 
 #[test]
 fn an_instance_is_restored_after_kills() {
     let settings = "snapshots = \"copied\", restore_ms = 150, latency_ms = 20";
-    let (mut server, mut api, dir) = start_lasting(settings);
+    let (node, dir) = lasting_node("one", settings).unwrap();
+    let engine = dir.path().join("engine");
+    let (mut server, mut api) = start_on("", &node);
     let instance = stopped(&api);
     let taken = ready(&api, &instance, "before");
     for (n, pause) in (1..).zip([0, 80]) {
@@ -30,7 +30,7 @@ fn an_instance_is_restored_after_kills() {
         wharf_tests::interval(Duration::from_millis(pause));
         api = kill(&mut server, &api);
         until_count(&api, &instance, "restored", n);
-        assert_eq!(disk_of(&dir, &instance), taken["id"]);
+        assert_eq!(disk_of(&engine, &instance), taken["id"]);
     }
     assert_eq!(count(&api, &instance, "restored"), 2);
     assert_eq!(count(&api, &instance, "restore-failed"), 0);
@@ -38,7 +38,6 @@ fn an_instance_is_restored_after_kills() {
     assert_eq!(count(&api, &instance, "released"), 1);
     api.act(uuid(&instance), "restart").is(200);
     api.wait_for(uuid(&instance), "running").unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -64,13 +63,12 @@ fn a_restart_waits_for_the_restore() {
             .lines()
             .filter(|line| line.contains("function=\"restore\"") && line.contains("call ended"));
         assert!(slow != long || calls.count() == 1, "{log}");
-        server.finish().unwrap();
     }
 }
 
 #[test]
 fn a_stop_during_the_restore_leaves_it_to_be_done() {
-    let (server, api) = start_with("restore_ms = 600");
+    let (_server, api) = start_with("restore_ms = 600");
     let instance = stopped(&api);
     let taken = ready(&api, &instance, "before");
     restore(&api, &taken, false).is(200);
@@ -83,12 +81,11 @@ fn a_stop_during_the_restore_leaves_it_to_be_done() {
     });
     let usage = api.get("/api/usage/").is(200);
     assert!(usage["hourly_usd"].as_f64().unwrap() < 0.01, "{usage}");
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_second_restore_waits_for_no_first() {
-    let (server, api) = start_with("restore_ms = 600");
+    let (_server, api) = start_with("restore_ms = 600");
     let instance = stopped(&api);
     let (first, second) = (
         ready(&api, &instance, "first"),
@@ -101,14 +98,13 @@ fn a_second_restore_waits_for_no_first() {
     until_event(&api, &instance, "restored");
     restore(&api, &second, false).is(200);
     delete(&api, &first).is(204);
-    server.finish().unwrap();
 }
 
 #[test]
 fn no_snapshot_of_the_present_disk_is_taken_during_a_stop() {
     let brief = "[limits]\nanswer_wait_ms = 300\n";
     let faults = "faults = [{ call = \"stop\", error = \"late\", after_ms = 3000, nth = 1 }]";
-    let (server, api) = start_under(brief, faults);
+    let (_server, api) = start_under(brief, faults);
     let instance = crate::running(&api);
     let taken = ready(&api, &instance, "before");
     api.act(uuid(&instance), "stop").is(200);
@@ -117,7 +113,6 @@ fn no_snapshot_of_the_present_disk_is_taken_during_a_stop() {
     until_event(&api, &instance, "released");
     restore(&api, &taken, true).is(200);
     until_event(&api, &instance, "restored");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -139,14 +134,13 @@ fn a_restore_without_the_snapshot_before_leaves_the_disk() {
     let log = server.log();
     assert!(!log.contains("request=\"restore\""), "{log}");
     api.act(uuid(&instance), "restart").is(200);
-    server.finish().unwrap();
 }
 
 #[test]
 fn an_instance_that_cannot_be_restored_stays_stopped() {
     let faults = "faults = [{ call = \"restore\", error = \"error\" }]";
     let node = simulated_node("one", faults);
-    let (server, api) = start_on("provisioning_deadline_s = 3\n", &node);
+    let (_server, api) = start_on("provisioning_deadline_s = 3\n", &node);
     let instance = stopped(&api);
     let taken = ready(&api, &instance, "before");
     restore(&api, &taken, false).is(200);
@@ -165,7 +159,6 @@ fn an_instance_that_cannot_be_restored_stays_stopped() {
     api.act(uuid(&instance), "restart").is(200);
     api.wait_for(uuid(&instance), "running").unwrap();
     delete(&api, &taken).is(204);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -173,20 +166,19 @@ fn an_engine_that_fails_for_a_while_is_asked_again() {
     let faults =
         (1..6).map(|nth| format!("{{ call = \"restore\", error = \"error\", nth = {nth} }}"));
     let faults = faults.collect::<Vec<_>>().join(", ");
-    let (server, api) = start_with(&format!("faults = [{faults}]"));
+    let (_server, api) = start_with(&format!("faults = [{faults}]"));
     let instance = stopped(&api);
     let taken = ready(&api, &instance, "before");
     restore(&api, &taken, false).is(200);
     until_event(&api, &instance, "restored");
     assert_eq!(count(&api, &instance, "restore-failed"), 0);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_deletion_abandons_the_restore() {
     for first in [false, true] {
         let settings = "restore_ms = 100000, snapshots = \"copied\", snapshot_ms = 200";
-        let (server, api) = start_with(settings);
+        let (_server, api) = start_with(settings);
         let instance = stopped(&api);
         let taken = ready(&api, &instance, "before");
         restore(&api, &taken, first).is(200);
@@ -194,7 +186,6 @@ fn a_deletion_abandons_the_restore() {
         until_event(&api, &instance, "purged");
         one(&api, &taken).is(404);
         until_free(&api);
-        server.finish().unwrap();
     }
 }
 
@@ -214,12 +205,11 @@ fn an_outage_holds_up_a_restore() {
     );
     node.off("other-store");
     until_event(&node.api, &instance, "restored");
-    node.server.finish().unwrap();
 }
 
 #[test]
 fn a_restored_instance_needs_its_snapshot_where_snapshots_are_copies() {
-    let (server, api) = start_with("snapshots = \"copied\"");
+    let (_server, api) = start_with("snapshots = \"copied\"");
     let instance = stopped(&api);
     let (base, other) = (
         ready(&api, &instance, "base"),
@@ -236,5 +226,4 @@ fn a_restored_instance_needs_its_snapshot_where_snapshots_are_copies() {
     until_used(&api, "n_snapshots", 1);
     let again = take(&api, &instance, "again").is(201);
     until_state(&api, &again, "ready");
-    server.finish().unwrap();
 }

@@ -38,12 +38,11 @@ fn terminals_are_bounded_for_a_user_and_in_all() {
         Ok(refusal(&bob, uuid(&theirs)).is_none().then_some(()))
     });
     drop((second, again, third));
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_terminal_without_a_client_ends_after_its_time() {
-    let (server, api, instance) = start("terminal_unattended_s = 1\nobserve_every_ms = 100\n");
+    let (_server, api, instance) = start("terminal_unattended_s = 1\nobserve_every_ms = 100\n");
     let ssh = SshServer::of(&instance).unwrap();
     let terminal = open(&api, &instance);
     // An observation takes a tenth of a second at least.
@@ -60,7 +59,6 @@ fn a_terminal_without_a_client_ends_after_its_time() {
     let other = Terminal::open(&api, uuid(&instance), &session).unwrap();
     assert_ne!(session, format!("?session={}", other.session));
     drop(other);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -97,18 +95,16 @@ fn a_terminal_outlives_the_times_of_http_and_keeps_its_place_among_connections()
         Ok(connect(&api).is_ok().then_some(()))
     });
     drop((terminal, second, fourth));
-    server.finish().unwrap();
 }
 
 #[test]
 fn terminals_can_be_switched_off() {
-    let (server, api, instance) = start("terminals = 0\n");
+    let (_server, api, instance) = start("terminals = 0\n");
     let (status, detail) = refusal(&api, uuid(&instance)).unwrap();
     assert_eq!(
         (status, detail.as_str()),
         (400, "This service offers no terminals.")
     );
-    server.finish().unwrap();
 }
 
 #[test]
@@ -134,5 +130,4 @@ fn pings_of_a_client_that_reads_nothing_cost_no_memory() {
     let after = resident_kib(process);
     assert!(after < before + GROWTH_KIB, "{before} -> {after} KiB");
     drop(terminal);
-    server.finish().unwrap();
 }

@@ -61,7 +61,6 @@ fn a_terminal_ends_with_its_key_even_if_its_client_reads_nothing() {
     let new = Terminal::open(&third, uuid(&instance), &session).unwrap();
     assert_ne!(new.session, kept.session);
     drop((kept, new));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -82,7 +81,6 @@ fn a_terminal_ends_with_the_expiry_of_its_key_its_connection_and_its_instance() 
     let mut terminal = open(&api, &instance);
     api.delete(uuid(&instance)).is(204);
     ends(&mut terminal, "not running", 4001);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -104,5 +102,4 @@ fn terminals_end_at_shutdown_with_a_code_and_a_reason() {
         Ok((api.instance(uuid(&instance))?.body["state"] == "running").then_some(()))
     });
     drop(open(&api, &instance));
-    server.finish().unwrap();
 }

@@ -53,7 +53,6 @@ pub fn is_refused_before_the_upgrade(
     assert_eq!(refused(&ann, id, ""), (400, json!({ "detail": detail })));
     let records = ann.get("/api/audit/").is(200).to_string();
     assert!(!records.contains(operation), "{records}");
-    server.finish().unwrap();
 }
 
 /// Checks that a plain request gets the refusal of an upgrade too.

@@ -22,7 +22,7 @@ fn a_terminal_is_refused_before_the_upgrade() {
 
 #[test]
 fn an_instance_that_cannot_be_signed_in_to_is_an_error_with_words() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let id = uuid(&instance);
     let error = |expected: &str| {
         let mut terminal = Terminal::open(&api, id, "").unwrap();
@@ -40,7 +40,6 @@ fn an_instance_that_cannot_be_signed_in_to_is_an_error_with_words() {
     drop(other);
     let _right = SshServer::of(&instance).unwrap();
     drop(open(&api, &instance));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -67,5 +66,4 @@ fn an_open_terminal_has_an_audit_record_and_no_secret_is_logged() {
     let more = ["very-private", &terminal.session];
     keeps_secrets(&server, &api, &instance, &more);
     drop((terminal, again));
-    server.finish().unwrap();
 }

@@ -67,7 +67,6 @@ fn a_terminal_ends_with_the_session_that_opened_it() {
     everywhere.is(204);
     ends(&mut terminals[2], INVALID, 1008);
     of_key.run("size", "80 24").unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -83,7 +82,6 @@ fn all_terminals_of_a_user_end_when_the_user_is_disabled() {
     // The instance is not touched, and its owner opens terminals again later.
     server.cli(&["user", "enable", ANN]).unwrap();
     drop(open(&key, &instance));
-    server.finish().unwrap();
 }
 
 #[test]
@@ -120,5 +118,4 @@ fn a_page_elsewhere_opens_no_terminal_and_no_tunnel_with_the_cookie() {
     drop(from(&server, &browser, &fetch, at).unwrap());
     let opened = tunnel(&[("Origin", server.base_url())]);
     drop(opened.unwrap_or_else(|refused| panic!("{refused:?}")));
-    server.finish().unwrap();
 }

@@ -50,12 +50,11 @@ fn a_shell_is_resized_attached_again_and_exits_with_its_code() {
     let fourth = Terminal::open(&api, id, &session).unwrap();
     assert_ne!(fourth.session, third.session);
     drop(fourth);
-    server.finish().unwrap();
 }
 
 #[test]
 fn much_output_reaches_a_slow_client_whole_and_the_shell_waits_meanwhile() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let ssh = SshServer::of(&instance).unwrap();
     let mut terminal = open(&api, &instance);
     let from = terminal.output.len();
@@ -68,12 +67,11 @@ fn much_output_reaches_a_slow_client_whole_and_the_shell_waits_meanwhile() {
     let output = &terminal.output[from..];
     assert_eq!(output.len(), MUCH + 5);
     assert!(output[..MUCH].chunks(16).all(|line| line == LINE));
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_pause_holds_output_back_and_input_still_arrives() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let ssh = SshServer::of(&instance).unwrap();
     let mut terminal = open(&api, &instance);
     terminal.control(&json!({ "pause": true })).unwrap();
@@ -90,12 +88,11 @@ fn a_pause_holds_output_back_and_input_still_arrives() {
         .unwrap();
     terminal.control(&json!({ "pause": false })).unwrap();
     terminal.wait_for_from(0, "done\n").unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_large_paste_arrives_whole_at_a_shell_that_reads_late() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let ssh = SshServer::of(&instance).unwrap();
     let mut terminal = open(&api, &instance);
     let paste: Vec<u8> = (0..20_u32 << 20).map(|n| (n % 251) as u8).collect();
@@ -123,7 +120,6 @@ fn a_large_paste_arrives_whole_at_a_shell_that_reads_late() {
     });
     let expected = format!("sunk {} {sum}\n", paste.len());
     terminal.wait_for_from(0, &expected).unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -147,5 +143,4 @@ fn messages_of_another_form_end_the_connection_and_keep_the_terminal() {
     let mut terminal = Terminal::open(&api, uuid(&instance), &session).unwrap();
     assert_eq!(session, format!("?session={}", terminal.session));
     terminal.run("size", "80 24").unwrap();
-    server.finish().unwrap();
 }

@@ -23,7 +23,7 @@ fn pattern(length: usize) -> Vec<u8> {
 
 #[test]
 fn the_bytes_of_the_ssh_port_pass_as_they_are_and_each_direction_ends_by_itself() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let sent = pattern(3 * 1024 * 1024 + 7);
     let expected = sent.clone();
     let inside = on_ssh_port(&instance, move |mut stream| {
@@ -39,12 +39,11 @@ fn the_bytes_of_the_ssh_port_pass_as_they_are_and_each_direction_ends_by_itself(
     assert!(tunnel.read_to_end().unwrap() == sent);
     assert_eq!(tunnel.closed(), Some((1000, String::new())));
     inside.join().unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_port_that_ends_first_still_reads() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let inside = on_ssh_port(&instance, |mut stream| {
         stream.write_all(b"last words").unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
@@ -58,12 +57,11 @@ fn a_port_that_ends_first_still_reads() {
     tunnel.finish().unwrap();
     assert_eq!(tunnel.closed(), Some((1000, String::new())));
     assert_eq!(inside.join().unwrap(), b"answer");
-    server.finish().unwrap();
 }
 
 #[test]
 fn ports_on_loopback_addresses_inside_are_reached_over_few_logins() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let ssh = SshServer::of(&instance).unwrap();
     for address in ["127.0.0.1", "::1"] {
         let (listener, port) = listener(address);
@@ -86,12 +84,11 @@ fn ports_on_loopback_addresses_inside_are_reached_over_few_logins() {
     }
     assert!(ssh.logins() <= 8, "{}", ssh.logins());
     drop(many);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_side_that_does_not_read_holds_the_other_back_and_no_byte_is_lost() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let _ssh = SshServer::of(&instance).unwrap();
     let written = Arc::new(AtomicUsize::new(0));
     let (listener, port) = listener("127.0.0.1");
@@ -129,12 +126,11 @@ fn a_side_that_does_not_read_holds_the_other_back_and_no_byte_is_lost() {
     let (sent, heard) = inside.join().unwrap();
     assert_eq!(received.len(), sent);
     assert!(heard == up);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_port_that_does_not_read_holds_the_client_back() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let _ssh = SshServer::of(&instance).unwrap();
     let (listener, port) = listener("127.0.0.1");
     let (resume, resumed) = std::sync::mpsc::channel::<()>();
@@ -163,12 +159,11 @@ fn a_port_that_does_not_read_holds_the_client_back() {
         resume.send(()).unwrap();
     });
     assert!(inside.join().unwrap() == much);
-    server.finish().unwrap();
 }
 
 #[test]
 fn messages_of_another_form_end_the_tunnel() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let _ssh = SshServer::of(&instance).unwrap();
     let (listener, port) = listener("127.0.0.1");
     echo(listener);
@@ -187,5 +182,4 @@ fn messages_of_another_form_end_the_tunnel() {
     tunnel.finish().unwrap();
     tunnel.send(b"after the end").unwrap();
     assert_eq!(tunnel.closed().unwrap().0, 1008);
-    server.finish().unwrap();
 }

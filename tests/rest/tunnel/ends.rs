@@ -79,12 +79,11 @@ fn a_tunnel_ends_with_its_key_its_session_and_its_user() {
     signed_in.end(INVALID, 1008);
     server.cli(&["user", "disable", ANN]).unwrap();
     kept.end(INVALID, 1008);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_tunnel_ends_with_its_instance() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let id = uuid(&instance);
     let _ssh = SshServer::of(&instance).unwrap();
     let (inside, port) = listener("127.0.0.1");
@@ -96,12 +95,11 @@ fn a_tunnel_ends_with_its_instance() {
     let deleted = Both::of(&inside, open(&api, &instance, port));
     api.delete(id).is(204);
     deleted.end("not running", 4001);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_tunnel_ends_with_its_client_and_with_the_connection_of_its_port() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let left = on_ssh_port(&instance, ended);
     drop(open(&api, &instance, 22));
     assert_eq!(left.join().unwrap().unwrap_or_default(), 0);
@@ -119,12 +117,11 @@ fn a_tunnel_ends_with_its_client_and_with_the_connection_of_its_port() {
     let _ssh = SshServer::of(&instance).unwrap();
     super::echo(inside);
     exchange(&mut open(&api, &instance, port), b"again");
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_channel_that_opens_after_its_client_has_gone_is_closed() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let ssh = SshServer::of(&instance).unwrap();
     let (inside, port) = listener("127.0.0.1");
     ssh.open_late();
@@ -134,7 +131,6 @@ fn a_channel_that_opens_after_its_client_has_gone_is_closed() {
     let (stream, _) = inside.accept().unwrap();
     stream.set_read_timeout(Some(SOON)).unwrap();
     assert_eq!(ended(stream).unwrap(), 0);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -147,5 +143,4 @@ fn tunnels_end_at_shutdown() {
     assert!(server.terminate().unwrap().success());
     reader.join().unwrap();
     server.run().unwrap();
-    server.finish().unwrap();
 }

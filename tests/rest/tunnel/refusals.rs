@@ -24,7 +24,7 @@ fn a_tunnel_is_refused_before_the_upgrade() {
 
 #[test]
 fn a_port_that_cannot_be_reached_is_refused_with_the_reason() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let id = uuid(&instance);
     let reason = |port: u16| {
         let (status, body) = refused(&api, id, &format!("?port={port}"));
@@ -53,12 +53,11 @@ fn a_port_that_cannot_be_reached_is_refused_with_the_reason() {
     has(reason(port), "forbids forwarding");
     let records = api.get("/api/audit/").is(200).to_string();
     assert!(!records.contains("tunnel.open"), "{records}");
-    server.finish().unwrap();
 }
 
 #[test]
 fn the_flavor_of_a_page_has_a_tunnel_and_a_terminal_at_a_private_port() {
-    let (server, api, _) = start("");
+    let (_server, api, _) = start("");
     let page = with(
         "container",
         json!({ "flavor": "jupyterlab", "mem_gib": 4, "n_vcpus": 2, "disk_size_gib": 20 }),
@@ -74,14 +73,13 @@ fn the_flavor_of_a_page_has_a_tunnel_and_a_terminal_at_a_private_port() {
     let mut tunnel = open(&api, &page, 22);
     assert!(tunnel.read().unwrap().starts_with(b"SSH-2.0-"));
     drop(crate::terminal::open(&api, &page));
-    server.finish().unwrap();
 }
 
 #[test]
 fn an_image_without_an_ssh_server_has_no_tunnel_and_no_terminal() {
     const REPORTS: &str = "[[flavor]]\nname = \"reports\"\nimage = \"localhost/reports:1\"\n\
                            web_port = 8000\n";
-    let (server, api, _) = start_on(&format!("{}{REPORTS}", simulated_node("one", "")), "");
+    let (_server, api, _) = start_on(&format!("{}{REPORTS}", simulated_node("one", "")), "");
     let created = with("container", json!({ "flavor": "reports" }));
     let created = made(&api, &created);
     let (status, body) = refused(&api, uuid(&created), "");
@@ -89,7 +87,6 @@ fn an_image_without_an_ssh_server_has_no_tunnel_and_no_terminal() {
     has(body["detail"].as_str().unwrap(), "no SSH server");
     let terminal = api.get(&format!("/api/instance/{}/terminal/", uuid(&created)));
     assert_eq!(terminal.is(400), body);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -112,13 +109,12 @@ fn tunnels_of_a_user_are_bounded_and_can_be_switched_off() {
     });
     drop(second);
     server.finish().unwrap();
-    let (server, api, instance) = start("tunnels_per_user = 0\n");
+    let (_server, api, instance) = start("tunnels_per_user = 0\n");
     let (status, body) = refused(&api, uuid(&instance), "");
     assert_eq!(
         (status, body),
         (400, json!({ "detail": "This service offers no tunnels." }))
     );
-    server.finish().unwrap();
 }
 
 #[test]
@@ -137,5 +133,4 @@ fn an_open_tunnel_has_an_audit_record() {
     assert_eq!(record["subject"], port.to_string());
     assert_eq!(record["instance"], instance["uuid"]);
     keeps_secrets(&server, &api, &instance, &["very-private"]);
-    server.finish().unwrap();
 }

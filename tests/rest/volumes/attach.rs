@@ -30,7 +30,7 @@ fn detach(api: &Api, instance: &Value, volume: &str) -> Answer {
 
 #[test]
 fn a_volume_is_attached_at_one_path_and_is_free_once_it_is_detached() {
-    let (server, api) = start_with(LATE);
+    let (_server, api) = start_with(LATE);
     let data = ready(&api, "data", 1);
     let instance = running(&api);
     let said = message(attach(&api, &instance, "data", "/data", false));
@@ -47,7 +47,6 @@ fn a_volume_is_attached_at_one_path_and_is_free_once_it_is_detached() {
         ["created", "ready", "attached", "detached"].map(|kind| format!("volume-{kind}"));
     assert_eq!(kinds, expected);
     running_with(&api, "data", false);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -66,12 +65,11 @@ fn a_stopped_instance_gets_and_loses_volumes() {
     delete(&api, "data").is(204);
     let events = server.cli(&["events", uuid(&instance)]).unwrap();
     assert_eq!(events.matches("compute-released").count(), 2, "{events}");
-    server.finish().unwrap();
 }
 
 #[test]
 fn engines_without_late_attachment_say_so() {
-    let (server, api) = start();
+    let (_server, api) = start();
     ready(&api, "data", 1);
     let instance = running(&api);
     let refused = attach(&api, &instance, "data", "/data", false).is(400);
@@ -83,13 +81,12 @@ fn engines_without_late_attachment_say_so() {
         api.instance(uuid(&with)).is(200)["volumes"][0]["name"],
         "data"
     );
-    server.finish().unwrap();
 }
 
 #[test]
 fn attachments_that_cannot_be_are_refused() {
     let nodes = [simulated_node("one", ""), simulated_node("two", "")].concat();
-    let (server, api) = start_on("", &nodes);
+    let (_server, api) = start_on("", &nodes);
     ready(&api, "first", 100);
     ready(&api, "second", 100);
     let instance = running_with(&api, "first", false);
@@ -104,7 +101,6 @@ fn attachments_that_cannot_be_are_refused() {
     let vm = made(&api, &wharf_tests::small("vm"));
     let refused = attach(&api, &vm, "first", "/x", true).is(400);
     has(refused["detail"].as_str().unwrap(), "VM");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -143,14 +139,13 @@ fn a_detachment_by_name_prefers_the_own_volume() {
     // One volume of the name is left.
     let left = detach(&bob, &instance, "data").is(200);
     assert_eq!(left["volumes"], json!([]));
-    server.finish().unwrap();
 }
 
 #[test]
 fn the_engine_may_refuse_a_change_of_volumes() {
     let faults =
         "late_attach = true, faults = [{ call = \"set_volumes\", error = \"error\", nth = 1 }]";
-    let (server, api) = start_with(faults);
+    let (_server, api) = start_with(faults);
     ready(&api, "data", 1);
     let instance = running(&api);
     let refused = attach(&api, &instance, "data", "/data", false).is(400);
@@ -160,7 +155,6 @@ fn the_engine_may_refuse_a_change_of_volumes() {
     create(&api, "more", 1).is(201);
     api.delete(uuid(&instance)).is(204);
     delete_at_last(&api, "data");
-    server.finish().unwrap();
 }
 
 /// The settings of an engine that never takes a change of volumes.
@@ -175,7 +169,7 @@ fn message(answer: Answer) -> String {
 
 #[test]
 fn a_change_that_the_host_has_not_confirmed_is_not_called_done() {
-    let (server, api) = start_under(BRIEF, NEVER);
+    let (_server, api) = start_under(BRIEF, NEVER);
     ready(&api, "data", 1);
     ready(&api, "more", 1);
     let (with, without) = (running_with(&api, "data", false), running(&api));
@@ -188,7 +182,6 @@ fn a_change_that_the_host_has_not_confirmed_is_not_called_done() {
         assert_eq!(said, expected);
     }
     delete(&api, "data").is(400);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -207,7 +200,6 @@ fn a_change_of_volumes_does_not_hold_up_a_stop() {
     delete(&api, "data").is(400);
     api.delete(uuid(&instance)).is(204);
     delete_at_last(&api, "data");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -225,7 +217,6 @@ fn a_stopped_instance_gets_its_volumes_after_its_stop() {
     let events = server.cli(&["events", uuid(&instance)]).unwrap();
     assert_eq!(events.matches("compute-released").count(), 1, "{events}");
     api.act(uuid(&instance), "restart").is(200);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -243,7 +234,6 @@ fn a_change_of_volumes_ends_with_an_instance_that_an_accepted_engine_has_not() {
         let attached_to = &one(&node.api, "data").is(200)["attached_to"];
         Ok((*attached_to == json!([])).then_some(()))
     });
-    node.server.finish().unwrap();
 }
 
 #[test]
@@ -273,7 +263,6 @@ fn a_change_of_volumes_stops_no_instance_that_has_lost_one() {
     assert_eq!(api.instance(uuid(&instance)).is(200)["state"], "running");
     let events = server.cli(&["events", uuid(&instance)]).unwrap();
     assert!(!events.contains("restart-failed"), "{events}");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -327,7 +316,6 @@ fn volumes_are_attached_and_detached_after_a_kill() {
         let detached = [&attached[..], &["detached"]].concat();
         assert_eq!(events(&api, id(&more)), kinds(&detached));
         delete(&api, "more").is(204);
-        server.finish().unwrap();
     }
 }
 
@@ -365,5 +353,4 @@ fn a_suspension_of_the_owner_leaves_a_volume_to_be_made_and_attached() {
     api.act(uuid(&instance), "restart").is(200);
     let now = api.wait_for(uuid(&instance), "running").unwrap();
     assert_eq!(now["volumes"][0]["name"], "data");
-    node.server.finish().unwrap();
 }

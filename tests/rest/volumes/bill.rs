@@ -55,5 +55,4 @@ fn corrections_of_volumes_are_shown() {
         (&event["type"], &event["state"]),
         (&"bill-corrected".into(), &"deleting".into())
     );
-    server.finish().unwrap();
 }

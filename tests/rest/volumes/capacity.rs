@@ -34,7 +34,6 @@ fn quotas_limit_volumes() {
     delete(&api, "first").is(204);
     until_used(&api, "volume_gib", 5);
     create(&api, "fourth", 6).is(201);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -54,7 +53,6 @@ fn a_volume_claims_the_disk_of_its_node() {
         let created = api.create(&wharf_tests::small("container"))?;
         Ok((created.status == 201).then_some(()))
     });
-    server.finish().unwrap();
 }
 
 #[test]
@@ -74,7 +72,6 @@ fn nodes_without_volumes_take_none() {
         create(&api, &name, 1).is(201);
         running_with(&api, &name, false);
     }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -90,7 +87,6 @@ fn a_configuration_without_the_node_of_a_volume_is_refused() {
     has(&refused, "(second) on node two");
     edit(&server, three, two);
     server.run().unwrap();
-    server.finish().unwrap();
 }
 
 #[test]
@@ -122,5 +118,4 @@ fn a_drained_node_keeps_volumes_and_their_instances() {
     );
     server.cli(&["node", "resume", "one"]).unwrap();
     api.act(uuid(&running), "restart").is(200);
-    server.finish().unwrap();
 }

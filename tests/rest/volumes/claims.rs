@@ -19,7 +19,7 @@ fn refused(api: &Api, volumes: Value) -> String {
 
 #[test]
 fn a_list_shows_the_volumes_of_now_and_they_outlive_their_instance() {
-    let (server, api) = start();
+    let (_server, api) = start();
     let (data, cache) = (ready(&api, "data", 3), ready(&api, "cache", 1));
     let volumes = json!([
         mount(id(&data), "/data", false),
@@ -40,12 +40,11 @@ fn a_list_shows_the_volumes_of_now_and_they_outlive_their_instance() {
     delete_at_last(&api, "results");
     assert_eq!(one(&api, "cache").is(200)["attached_to"], json!([]));
     assert_eq!(until_state(&api, "cache", "ready")["id"], cache["id"]);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_stopped_writer_keeps_its_right_and_who_has_a_volume_is_named() {
-    let (server, api) = start();
+    let (_server, api) = start();
     ready(&api, "data", 1);
     ready(&api, "more", 1);
     let writer = running_with(&api, "data", false);
@@ -56,12 +55,11 @@ fn a_stopped_writer_keeps_its_right_and_who_has_a_volume_is_named() {
     running_with(&api, "more", true);
     let why = refused(&api, json!([mount("more", "/x", false)]));
     has(&why, "reads more");
-    server.finish().unwrap();
 }
 
 #[test]
 fn of_two_writers_at_once_one_is_refused() {
-    let (server, api) = start();
+    let (_server, api) = start();
     for round in 0..5 {
         let name = format!("data-{round}");
         ready(&api, &name, 1);
@@ -74,7 +72,6 @@ fn of_two_writers_at_once_one_is_refused() {
         assert_eq!(statuses.iter().filter(|status| **status == 201).count(), 1);
         assert!(statuses.contains(&400), "{statuses:?}");
     }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -95,12 +92,11 @@ fn a_volume_is_not_deleted_below_an_instance_that_is_being_deleted() {
     node.off("unreachable");
     delete_at_last(api, "data");
     node.api = crate::kill(&mut node.server, &node.api);
-    node.server.finish().unwrap();
 }
 
 #[test]
 fn wrong_volumes_are_refused_with_the_reason() {
-    let (server, api) = start();
+    let (_server, api) = start();
     ready(&api, "data", 1);
     ready(&api, "more", 1);
     let at = |volume: &str, path: &str| mount(volume, path, false);
@@ -124,22 +120,20 @@ fn wrong_volumes_are_refused_with_the_reason() {
     let estimate = with_volumes(json!([at("none", "/data")]));
     api.send("POST", "/api/estimate/", &estimate).is(400);
     assert_eq!(one(&api, "data").is(200)["attached_to"], json!([]));
-    server.finish().unwrap();
 }
 
 #[test]
 fn an_instance_waits_for_its_volume() {
-    let (server, api) = start_with("volume_ms = 700");
+    let (_server, api) = start_with("volume_ms = 700");
     create(&api, "data", 1).is(201);
     running_with(&api, "data", false);
     assert_eq!(one(&api, "data").is(200)["state"], "ready");
-    server.finish().unwrap();
 }
 
 #[test]
 fn volumes_bring_their_instances_to_their_node() {
     let nodes = [simulated_node("one", ""), simulated_node("two", "")].concat();
-    let (server, api) = start_on("", &nodes);
+    let (_server, api) = start_on("", &nodes);
     // The second volume goes to the node with more room.
     ready(&api, "first", 100);
     ready(&api, "second", 100);
@@ -164,5 +158,4 @@ fn volumes_bring_their_instances_to_their_node() {
     assert_eq!(estimate["shortage"]["bottleneck"], short["bottleneck"]);
     large.as_object_mut().unwrap().remove("volumes");
     api.create(&large).is(201);
-    server.finish().unwrap();
 }

@@ -15,7 +15,7 @@ use wharf_tests::simulated_node;
 
 #[test]
 fn volumes_are_made_and_removed_after_kills() {
-    let (mut server, mut api, _dir) = start_lasting("volume_ms = 150, latency_ms = 20");
+    let (mut server, mut api) = start_lasting("volume_ms = 150, latency_ms = 20");
     for pause in [0, 60] {
         let name = format!("data-{pause}");
         create(&api, &name, 2).is(201);
@@ -32,14 +32,13 @@ fn volumes_are_made_and_removed_after_kills() {
         until_used(&api, "volume_gib", 0);
     }
     no_failure(&server);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_volume_that_cannot_be_made_is_in_error_and_free() {
     let settings = "faults = [{ call = \"make\", error = \"error\" }]";
     let node = wharf_tests::simulated_node("one", settings);
-    let (server, api) = crate::start_on("provisioning_deadline_s = 1\n", &node);
+    let (_server, api) = crate::start_on("provisioning_deadline_s = 1\n", &node);
     let created = create(&api, "data", 1).is(201);
     let mount = json!([{ "volume": "data", "path": "/data" }]);
     let waiting = api.create(&super::with_volumes(mount)).is(201);
@@ -56,7 +55,6 @@ fn a_volume_that_cannot_be_made_is_in_error_and_free() {
     has(refused["volumes"][0].as_str().unwrap(), "data");
     api.delete(uuid(&waiting)).is(204);
     delete_at_last(&api, "data");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -78,7 +76,6 @@ fn volumes_that_are_absent_from_an_accepted_engine_are_in_error() {
     let kinds = events(&node.api, id(&volume));
     assert_eq!(kinds.last().unwrap(), "volume-ready");
     delete(&node.api, "data").is(204);
-    node.server.finish().unwrap();
 }
 
 #[test]
@@ -142,7 +139,7 @@ fn lost_volumes_are_removed_from_a_machine_that_comes_back() {
 
 #[test]
 fn a_volume_without_a_row_is_removed() {
-    let (mut server, api, _dir) = start_lasting("");
+    let (mut server, api) = start_lasting("");
     let volume = ready(&api, "data", 1);
     server.terminate().unwrap();
     edit(&server, |rows| {
@@ -157,6 +154,8 @@ fn a_volume_without_a_row_is_removed() {
     until_logged(&server, "volume without a row, removing it");
     let listed = server.again(&api).get("/api/volume/").is(200);
     assert_eq!(listed, json!([]));
+    // `fsck` goes on to miss the row.
+    server.kill().unwrap();
 }
 
 #[test]
@@ -203,7 +202,7 @@ fn a_volume_that_its_engine_has_no_more_is_in_error_and_comes_back() {
     let lost = dir.path().join("lost");
     let settings = format!("lose_volumes_while = \"{}\"", lost.display());
     let node = wharf_tests::simulated_node("one", &settings);
-    let (server, api) = crate::start_on("[limits]\nobserve_every_ms = 100\n", &node);
+    let (_server, api) = crate::start_on("[limits]\nobserve_every_ms = 100\n", &node);
     let volume = ready(&api, "data", 1);
     let with = running_with(&api, "data", false);
     std::fs::write(&lost, "").unwrap();
@@ -223,7 +222,6 @@ fn a_volume_that_its_engine_has_no_more_is_in_error_and_comes_back() {
     let kinds = events(&api, id(&volume));
     let failed = kinds.iter().filter(|kind| *kind == "volume-failed");
     assert_eq!(failed.count(), 1, "{kinds:?}");
-    server.finish().unwrap();
 }
 
 /// A server on an engine whose store can be edited while the server does not run.
@@ -295,7 +293,6 @@ fn a_volume_that_has_failed_on_its_engine_is_in_error() {
     assert_eq!(usage["hourly_usd"], 0.0);
     engine.put(&content);
     until_state(&engine.api, "data", "ready");
-    engine.server.finish().unwrap();
 }
 
 #[test]
@@ -314,7 +311,6 @@ fn a_volume_that_its_engine_has_in_part_is_completed() {
     });
     engine.put(&content);
     until_state(&engine.api, "data", "ready");
-    engine.server.finish().unwrap();
 }
 
 #[test]
@@ -341,7 +337,6 @@ fn a_volume_that_was_never_made_does_not_prove_the_store() {
     assert_eq!(one(&engine.api, "data").is(200)["state"], "ready");
     engine.put(&content);
     engine.listed("reachable");
-    engine.server.finish().unwrap();
 }
 
 #[test]
@@ -357,7 +352,6 @@ fn volumes_are_at_stake_on_an_engine_that_does_not_list_them() {
     engine.put(&content);
     engine.listed("reachable");
     assert_eq!(one(&engine.api, "data").is(200)["state"], "ready");
-    engine.server.finish().unwrap();
 }
 
 #[test]
@@ -375,5 +369,4 @@ fn a_failure_on_another_store_fails_no_volume() {
     node.off("other-store");
     delete(&node.api, "later").is(204);
     until_used(&node.api, "n_volumes", 1);
-    node.server.finish().unwrap();
 }

@@ -105,7 +105,6 @@ fn events_of_volumes_have_the_volume_and_no_instance() {
     for operation in ["volume.create", "volume.update", "volume.delete"] {
         has(&log, operation);
     }
-    server.finish().unwrap();
 }
 
 #[test]
@@ -123,7 +122,6 @@ fn a_suspended_user_creates_no_volume_and_keeps_those_there_are() {
         .is(400);
     assert_eq!(one(&api, "genome").is(200)["state"], "ready");
     delete(&api, "genome").is(204);
-    server.finish().unwrap();
 }
 
 /// Fails unless a server's log has no line of a failure.
@@ -146,5 +144,4 @@ fn a_failure_that_stays_is_logged_once() {
     // Four more steps.
     wharf_tests::interval(std::time::Duration::from_secs(2));
     assert_eq!(logged(), 1);
-    server.finish().unwrap();
 }

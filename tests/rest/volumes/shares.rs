@@ -48,7 +48,6 @@ fn a_volume_of_another_user_is_read_only_and_stays_after_the_end_of_its_share() 
     ann.delete(uuid(&own)).is(204);
     bob.delete(uuid(&first)).is(204);
     delete_at_last(&ann, "genome");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -81,7 +80,6 @@ fn a_share_of_another_volume_of_the_name_takes_nothing_from_a_reader() {
     delete(&ann, "genome").is(204);
     one(&bob, id(&of_ann)).is(404);
     assert_eq!(seen(), 2);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -107,7 +105,6 @@ fn the_owner_hears_of_the_end_of_a_share_by_its_reader() {
     assert_eq!(last["actor"], json!({ "kind": "system", "id": null }));
     let kept = bob.instance(uuid(&reading)).is(200);
     assert_eq!(kept["volumes"][0]["volume"], genome["id"]);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -123,17 +120,15 @@ fn a_volume_of_a_suspended_owner_is_not_attached() {
     let why = refused["volumes"][0].as_str().unwrap();
     has(why, "suspended");
     assert!(!why.contains("unpaid"), "{why}");
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_volume_has_at_most_fifty_readers() {
-    let (server, ann) = start();
+    let (_server, ann) = start();
     ready(&ann, "genome", 1);
     for n in 0..50 {
         share(&ann, &format!("user-{n}@example.com")).is(201);
     }
     let refused = share(&ann, "one-more@example.com").is(400);
     has(refused["user"][0].as_str().unwrap(), "50");
-    server.finish().unwrap();
 }

@@ -14,7 +14,7 @@ fn pause(delivery: &Value) -> i64 {
 
 #[test]
 fn a_failure_is_repeated_with_growing_pauses_until_the_receiver_answers_with_a_success() {
-    let (server, ann) = start();
+    let (_server, ann) = start();
     let receiver = Receiver::gated();
     let (webhook, secret) = create(&ann, &receiver, &["created"]);
     ann.small_container().unwrap();
@@ -46,12 +46,11 @@ fn a_failure_is_repeated_with_growing_pauses_until_the_receiver_answers_with_a_s
         assert!(request.is_signed_by(&secret));
     }
     assert_eq!(receiver.requests().len(), 3);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_receiver_that_is_gone_disables_its_webhook_and_a_test_enables_it_with_all_events() {
-    let (server, ann) = start();
+    let (_server, ann) = start();
     let receiver = Receiver::gated();
     let (webhook, _) = create(&ann, &receiver, &["created"]);
     ann.small_container().unwrap();
@@ -85,7 +84,6 @@ fn a_receiver_that_is_gone_disables_its_webhook_and_a_test_enables_it_with_all_e
         let made = deliveries(&ann, &webhook);
         made.len() == 4 && made[3]["state"] == "delivered"
     });
-    server.finish().unwrap();
 }
 
 #[test]
@@ -121,12 +119,11 @@ fn a_delivery_is_given_up_after_three_days_and_a_webhook_is_disabled_after_five(
     ann.small_container().unwrap();
     other.wait(1);
     assert_eq!(receiver.requests().len(), before);
-    server.finish().unwrap();
 }
 
 #[test]
 fn a_failure_has_its_reason_and_its_pause() {
-    let (server, ann) = start();
+    let (_server, ann) = start();
     let failed = |receiver: &Receiver| {
         let (webhook, _) = create(&ann, receiver, &[]);
         post(&ann, &format!("{webhook}test/"), 202);
@@ -152,7 +149,6 @@ fn a_failure_has_its_reason_and_its_pause() {
     assert_eq!(slowed["status"], 429);
     let pause = pause(&slowed);
     assert!((600_000..=750_000).contains(&pause), "{slowed}");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -177,5 +173,4 @@ fn a_disabled_user_gets_nothing_until_the_operator_enables_the_user() {
     let all = events(&ann);
     assert!(all.len() > before);
     receiver.wait_for(&ids(&all));
-    server.finish().unwrap();
 }

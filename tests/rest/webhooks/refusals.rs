@@ -31,7 +31,6 @@ fn a_name_without_a_public_address_gets_no_request() {
     edit(&server, "[webhook]\nhttp = true\n", LOOPBACK);
     server.hang_up().unwrap();
     until_delivery(&ann, &webhook, |last| last["state"] == "delivered");
-    server.finish().unwrap();
 }
 
 #[test]
@@ -50,7 +49,6 @@ fn a_user_has_twenty_webhooks_at_most_and_a_reader_sees_them() {
     let reader = ann.send("POST", "/api/key/", &reader).is(201);
     let reader = wharf_tests::Api::new(server.base_url(), reader["key"].as_str().unwrap());
     reader.get(&webhook).is(200);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -88,7 +86,6 @@ fn the_services_own_public_address_gets_no_request_unless_the_operator_allows_it
         let body = json!({ "url": "https://1.0.0.1/hook" });
         Ok((ann.send("POST", "/api/webhook/", &body)?.status == 201).then_some(()))
     });
-    server.finish().unwrap();
 }
 
 #[test]
@@ -102,7 +99,7 @@ fn an_engine_at_a_public_address_gets_no_request() {
     let far = docker_node("far", &endpoint, networks, "");
     let tls = certificate.node_tls(&authority.ca());
     let near = simulated_node("one", "");
-    let (server, ann) = crate::start_on("", &format!("{near}{far}{tls}"));
+    let (_server, ann) = crate::start_on("", &format!("{near}{far}{tls}"));
     let new = |host: &str| {
         let body = json!({ "url": format!("https://{host}/hook") });
         ann.send("POST", "/api/webhook/", &body)
@@ -111,7 +108,6 @@ fn an_engine_at_a_public_address_gets_no_request() {
     let message = refused["url"][0].as_str().unwrap();
     assert!(message.contains("outside this service"), "{message}");
     new(other).is(201);
-    server.finish().unwrap();
 }
 
 #[test]
@@ -142,7 +138,9 @@ fn a_public_address_of_the_machine_gets_no_request() {
         .args([&script, &program]))
     .unwrap();
     let settings = format!("{}{}", Ports::take().settings(), simulated_node("one", ""));
-    let server = Server::start_program(&program, &settings).unwrap();
+    let server = Server::start_program(&program, &settings)
+        .unwrap()
+        .checked_at_end();
     let ann = server.user("ann@example.com").unwrap();
     let network = format!("--net=/proc/{}/ns/net", server.process_id().unwrap());
     let shell = Shell::new().unwrap();
@@ -160,5 +158,4 @@ fn a_public_address_of_the_machine_gets_no_request() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     has(&refused.stdout, "outside this service");
     new("1.0.0.4").succeeded().unwrap();
-    server.finish().unwrap();
 }

@@ -44,7 +44,9 @@ fn the_certificate_of_a_receiver_is_checked_for_its_name() {
     let allow = "[webhook]\nallow = [\"127.0.0.1/32\"]\n";
     let settings = format!("{allow}{}{node}", Ports::take().settings());
     let trusted = [("SSL_CERT_FILE", cert.to_str().unwrap())];
-    let server = Server::start_in(&settings, &trusted).unwrap();
+    let server = Server::start_in(&settings, &trusted)
+        .unwrap()
+        .checked_at_end();
     let ann = server.user("ann@example.com").unwrap();
     let mut receiver = Receiver::start();
     for (host, state, status) in [
@@ -60,5 +62,4 @@ fn the_certificate_of_a_receiver_is_checked_for_its_name() {
     }
     python.kill().unwrap();
     python.wait().unwrap();
-    server.finish().unwrap();
 }
