@@ -2,7 +2,7 @@
 
 use crate::outage::Node;
 use crate::snapshots::stopped;
-use crate::{Expected, has, start_under, until_says, used, uuid, wait_until};
+use crate::{Expected, has, start_under, until_says, until_true, used, uuid};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpStream;
@@ -79,8 +79,8 @@ fn a_start_that_the_engine_takes_too_late_is_undone() {
     refused.is(502);
     assert_eq!(used(&api, "n_vcpus"), 1, "the engine may still start it");
     assert_eq!(api.instance(&id).unwrap().body["state"], "exited");
-    wait_until("the compute is free again", || {
-        Ok((books(&server, &api, &id) == before).then_some(()))
+    until_true("the compute is free again", || {
+        books(&server, &api, &id) == before
     });
     let log = server.log();
     assert!(!log.contains("stopped instance is running"), "{log}");
@@ -122,12 +122,12 @@ fn a_start_whose_client_went_away_is_withdrawn_at_its_bound() {
     )
     .unwrap();
     let asked = "wharf_plugin_call_duration_seconds_count{function=\"start\"";
-    wait_until("the node is asked to start it", || {
-        Ok((metric(&api, asked)? > 0.0).then_some(()))
+    until_true("the node is asked to start it", || {
+        metric(&api, asked).unwrap() > 0.0
     });
     drop(stream);
-    wait_until("the start is withdrawn", || {
-        Ok((!restarts(&server).is_empty() && books(&server, &api, &id) == before).then_some(()))
+    until_true("the start is withdrawn", || {
+        !restarts(&server).is_empty() && books(&server, &api, &id) == before
     });
     assert_eq!(
         restarts(&server),
@@ -150,9 +150,7 @@ fn the_refusal_after_a_deletion_says_that_resources_are_being_freed() {
     node.api.delete(uuid(&full)).is(204);
     has(refused(), "being removed; try again");
     node.off("unreachable");
-    wait_until("the resources are free", || {
-        Ok((create().status == 201).then_some(()))
-    });
+    until_true("the resources are free", || create().status == 201);
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn a_backup_under_load_is_a_database_of_one_moment() {
     let last = dir.path().join("last");
     server.cli(&["backup", last.to_str().unwrap()]).unwrap();
     let again = server.cli(&["backup", last.to_str().unwrap()]).unwrap_err();
-    has(again.to_string(), "exists and is never replaced");
+    has(&again, "exists and is never replaced");
     let key = fs::read(server.data_dir().join("secret.key")).unwrap();
     let kept = fs::read(&last).unwrap();
     assert!(

@@ -7,7 +7,7 @@ mod rescued_volumes;
 mod volumes;
 
 use crate::moves::Cluster;
-use crate::{Expected, has, start, start_on, uuid, wait_until};
+use crate::{Expected, has, start, start_on, until_true, uuid, wait_until};
 use serde_json::{Value, json};
 use std::fs;
 use tempfile::TempDir;
@@ -208,7 +208,7 @@ fn a_backup_is_verified_and_recovered_on_another_node() {
     let large = cluster.running(&crate::with("container", json!({ "disk_size_gib": 20 })));
     let larger = done(api, &large);
     let refused = restore(api, &larger, &json!({ "disk_size_gib": 10 })).is(400);
-    has(refused["disk_size_gib"][0].as_str().unwrap(), "at least 20");
+    has(&refused["disk_size_gib"][0], "at least 20");
     api.send("DELETE", &path(&backup), &Value::Null).is(204);
     api.get(&path(&backup)).is(404);
     forget(api);
@@ -304,7 +304,7 @@ fn what_is_wrong_with_a_bucket_is_said_at_its_field() {
 
     let (_server, api) = start();
     let refused = api.send("POST", "/api/bucket/", &store.bucket()).is(400);
-    has(refused["endpoint"][0].as_str().unwrap(), "https://");
+    has(&refused["endpoint"][0], "https://");
 }
 
 #[test]
@@ -387,17 +387,15 @@ fn a_store_that_is_busy_or_hangs_is_asked_again_also_after_a_kill() {
         .s3
         .misbehave(&format!("/{BUCKET}/"), usize::MAX, Fault::Hang);
     let begun = send(&cluster.api, &source);
-    wait_until("the store has a request", || {
-        Ok((!store.s3.requests().is_empty()).then_some(()))
+    until_true("the store has a request", || {
+        !store.s3.requests().is_empty()
     });
     // The request that hangs does so until the kill.
     store.s3.behave();
     cluster.restart_server();
     until_state(&cluster.api, &begun, "done");
     without_snapshots(&cluster.api);
-    wait_until("no upload is left", || {
-        Ok(store.s3.uploads().is_empty().then_some(()))
-    });
+    until_true("no upload is left", || store.s3.uploads().is_empty());
 
     for calls in [0, 4, 12] {
         let begun = send(&cluster.api, &source);

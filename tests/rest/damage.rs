@@ -120,7 +120,7 @@ fn a_damaged_page_ends_no_other_request_and_raises_an_alarm() {
     let key = server.cli(&["key", "new", "op@example.com"]).unwrap();
     let metrics = Api::new(server.base_url(), key.trim());
     assert!(metric(&metrics, "wharf_db_damaged_pages").unwrap() >= 1.0);
-    has(ann.get("/readyz").is(200).to_string(), "is damaged");
+    has(ann.get("/readyz").is(200), "is damaged");
     server.terminate().unwrap();
     assert!(server.cli(&["fsck"]).is_err());
 }

@@ -2,14 +2,14 @@
 //! is lost.
 
 use crate::sign_in::{ANN, ConsoleBrowser, PASSWORD};
-use crate::{Expected, made, uuid, wait_until};
+use crate::{Expected, made, until_true, uuid, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use wharf_tests::{Api, Ports, Server, metric, simulated_node, small, until};
+use wharf_tests::{Api, Ports, Server, metric, simulated_node, small};
 
 const MIB: usize = 1 << 20;
 
@@ -95,10 +95,9 @@ fn creations_are_refused_below_the_reserve_and_other_requests_are_served() {
     let body = small("container");
     // An estimate is refused alike, but it creates nothing, so that the node keeps its room.
     let estimate = || api.send("POST", "/api/estimate/", &body);
-    until("creations are refused", || {
-        Ok((estimate()?.status == 503).then_some(()))
-    })
-    .unwrap();
+    until_true("creations are refused", || {
+        estimate().unwrap().status == 503
+    });
     assert_eq!(refusals(), 0.0);
     let text = api.create(&body).is(503)["detail"].to_string();
     assert!(text.contains("short of disk space"), "{text}");
@@ -111,8 +110,8 @@ fn creations_are_refused_below_the_reserve_and_other_requests_are_served() {
     api.act(uuid(&made[0]), "stop").is(200);
     api.delete(uuid(&made[1])).is(204);
     mount.clear();
-    wait_until("creations are accepted", || {
-        Ok((api.create(&body)?.status == 201).then_some(()))
+    until_true("creations are accepted", || {
+        api.create(&body).unwrap().status == 201
     });
     let ready = api.get("/readyz").is(200);
     assert_eq!(ready, serde_json::json!({ "status": "ready" }));

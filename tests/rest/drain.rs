@@ -1,6 +1,6 @@
 //! `wharf node drain` and `wharf node resume`.
 
-use crate::{Expected, made, start_on, uuid, wait_until, with};
+use crate::{Expected, made, start_on, until_true, uuid, with};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Server, lasting_node};
 
@@ -54,8 +54,8 @@ fn a_drained_node_takes_no_new_instances_and_no_starts() {
         "{refused}"
     );
     api.act(&on_one, "stop").is(200);
-    wait_until("its compute is free", || {
-        Ok(listed(&server, "one").contains(" 0/16 ").then_some(()))
+    until_true("its compute is free", || {
+        listed(&server, "one").contains(" 0/16 ")
     });
     let refused = api.act(&on_one, "restart").is(422);
     let available = &refused["detail"]["nearest_available"];

@@ -1,6 +1,6 @@
 //! `Idempotency-Key` on create.
 
-use crate::{Expected, start, start_lasting, until_used, wait_until, with};
+use crate::{Expected, start, start_lasting, until_true, until_used, with};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpStream;
@@ -43,8 +43,9 @@ fn a_retry_after_kill_9_creates_nothing_twice() {
         if n % 2 == 0 {
             (0..n / 2).for_each(|_| drop(api.get("/healthz")));
         } else {
-            let look = || Ok((api.list()?.len() == made).then_some(()));
-            wait_until("the instance is durable", look);
+            until_true("the instance is durable", || {
+                api.list().unwrap().len() == made
+            });
         }
         server.kill().unwrap();
         drop(unread);

@@ -2,7 +2,7 @@
 
 use crate::bill::fake_clock;
 use crate::sign_in::{ANN, ConsoleBrowser, PASSWORD};
-use crate::{Expected, start_on, time, uuid, wait_until};
+use crate::{Expected, start_on, time, until_true, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Api, Server, simulated_node, small};
 
@@ -83,8 +83,8 @@ fn expired_keys_make_room_for_new_ones_and_are_gone() {
     let refused = new_key(&ann, &json!({})).is(400);
     assert!(refused["non_field_errors"].is_array(), "{refused}");
     assert_eq!(listed(&server), 100);
-    wait_until("an expired key makes room", || {
-        Ok((new_key(&ann, &json!({})).status == 201).then_some(()))
+    until_true("an expired key makes room", || {
+        new_key(&ann, &json!({})).status == 201
     });
     assert_eq!(listed(&server), 2);
     let own = ann.get("/api/key/").is(200);
@@ -112,9 +112,7 @@ fn dead_keys_are_removed_after_a_while_and_the_audit_log_has_them() {
     server.cli(&["key", "revoke", &late]).unwrap();
     server.run().unwrap();
     let ann = server.again(&ann);
-    wait_until("the dead keys are removed", || {
-        Ok((listed(&server) == 2).then_some(()))
-    });
+    until_true("the dead keys are removed", || listed(&server) == 2);
     let list = server.cli(&["key", "list"]).unwrap();
     assert!(list.contains("late"), "{list}");
     let audit = ann.get("/api/audit/").is(200);

@@ -1,12 +1,12 @@
 //! A database of the version with format 5 goes on with its engine, and so does a configuration with every
 //! setting. That version recorded the expected answers.
 
-use crate::Expected;
+use crate::{Expected, until_true};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use wharf_tests::{Api, Authority, Server, until, write_private};
+use wharf_tests::{Api, Authority, Server, write_private};
 
 /// Outside the ranges of the other tests: the machines of the engine listen on ports of the fixture.
 const PORTS: &str = "[ssh_ports]\nfrom = 19100\nto = 19199\n[web]\nfrom = 19200\nto = 19299\n";
@@ -165,9 +165,8 @@ fn a_configuration_with_every_setting_of_the_last_version_is_served() {
         "limits.shutdown_timeout_ms",
         "limits.streams_per_connection",
     ] {
-        until("the log names the settings without effect", || {
-            Ok(server.written().contains(retired).then_some(()))
-        })
-        .unwrap();
+        until_true("the log names the settings without effect", || {
+            server.written().contains(retired)
+        });
     }
 }

@@ -3,7 +3,9 @@
 use crate::bill::fake_clock;
 use crate::moves::Cluster;
 use crate::snapshots::{clone, plans, ready, restore, stopped, until_event};
-use crate::{Expected, has, made, start_on, until_logged, until_says, uuid, wait_until, with};
+use crate::{
+    Expected, has, made, start_on, until_logged, until_says, until_true, uuid, wait_until, with,
+};
 use serde_json::json;
 use std::fs;
 use wharf_tests::{Api, Ports, Server, lasting_node, metric, small};
@@ -41,13 +43,10 @@ fn a_node_that_does_not_hold_sizes_takes_nothing_new_until_it_does() {
     let gauge = "wharf_node_limits_broken{node=\"one\"}";
     assert_eq!(metric(&operator, gauge).unwrap(), 1.0);
     let refused = api.create(&with("container", json!({}))).is(422);
-    has(refused["detail"]["message"].as_str().unwrap(), WHY);
+    has(&refused["detail"]["message"], WHY);
     let volume = json!({ "name": "data", "size_gib": 1 });
-    let refused = api.send("POST", "/api/volume/", &volume).unwrap().is(400);
-    has(
-        refused["detail"].as_str().unwrap(),
-        "does not hold the sizes of disks",
-    );
+    let refused = api.send("POST", "/api/volume/", &volume).is(400);
+    has(&refused["detail"], "does not hold the sizes of disks");
 
     // It is durable, and holds before the first proof of the next start.
     server.kill().unwrap();
@@ -57,13 +56,13 @@ fn a_node_that_does_not_hold_sizes_takes_nothing_new_until_it_does() {
     api.create(&with("container", json!({}))).is(422);
 
     fs::remove_file(&broken).unwrap();
-    wait_until("a proof succeeds", || {
-        Ok((!server.cli(&["node", "list"])?.contains("broken")).then_some(()))
+    until_true("a proof succeeds", || {
+        !server.cli(&["node", "list"]).unwrap().contains("broken")
     });
     let operator = server.again(&operator);
     assert_eq!(metric(&operator, gauge).unwrap(), 0.0);
     made(&api, &with("container", json!({})));
-    api.send("POST", "/api/volume/", &volume).unwrap().is(201);
+    api.send("POST", "/api/volume/", &volume).is(201);
     until_logged(&server, "the node holds the sizes of disks");
 }
 
@@ -91,7 +90,7 @@ fn a_node_that_does_not_hold_sizes_takes_snapshots_and_no_instance_from_elsewher
 
     let taken = ready(&cluster.api, &source, "before");
     let refused = clone(&cluster.api, &taken).is(422);
-    has(refused["detail"]["message"].as_str().unwrap(), WHY);
+    has(&refused["detail"]["message"], WHY);
     // The start of the server has to have seen both nodes.
     wait_until("the move is refused with the reason", || {
         let refused = cluster.server.cli(&["move", uuid(&other), "two"]);
@@ -105,7 +104,7 @@ fn a_node_that_does_not_hold_sizes_takes_snapshots_and_no_instance_from_elsewher
     let lost = ["node", "lost", "one", "--yes"];
     cluster.server.cli(&lost).unwrap();
     let refused = cluster.api.act(uuid(&other), "recreate").is(422);
-    has(refused["detail"]["message"].as_str().unwrap(), WHY);
+    has(&refused["detail"]["message"], WHY);
 
     fs::remove_file(&broken).unwrap();
     wait_until("a proof succeeds", || {
@@ -118,8 +117,8 @@ fn a_node_that_does_not_hold_sizes_takes_snapshots_and_no_instance_from_elsewher
         cluster.api.wait_for(uuid(instance), "running").unwrap();
     }
     cluster.away(0, false);
-    wait_until("the lost instance is removed", || {
-        Ok(cluster.machines(0).is_empty().then_some(()))
+    until_true("the lost instance is removed", || {
+        cluster.machines(0).is_empty()
     });
     cluster.finish();
 }
@@ -133,8 +132,8 @@ fn a_breach_ends_when_the_node_can_prove_nothing_any_more() {
         &server,
         "the node cannot prove any more that it holds sizes",
     );
-    wait_until("the node takes new things", || {
-        Ok((!server.cli(&["node", "list"])?.contains("broken")).then_some(()))
+    until_true("the node takes new things", || {
+        !server.cli(&["node", "list"]).unwrap().contains("broken")
     });
 }
 
@@ -166,16 +165,16 @@ fn a_node_proves_its_limits_each_day_and_after_a_restore() {
     let api = server.user("ann@example.com").unwrap();
     let breaks = || until_says(&server, &["node", "list"], "limits broken");
     let proofs = "wharf_plugin_call_duration_seconds_count{function=\"prove-limits\"";
-    wait_until("the first proof has ended", || {
-        Ok((metric(&api, proofs)? > 0.0).then_some(()))
+    until_true("the first proof has ended", || {
+        metric(&api, proofs).unwrap() > 0.0
     });
     // The day passes by Wharf's own clock.
     fs::write(&broken, "").unwrap();
     plans::pass(&server, &clock, 25);
     breaks();
     fs::remove_file(&broken).unwrap();
-    wait_until("a proof succeeds", || {
-        Ok((!server.cli(&["node", "list"])?.contains("broken")).then_some(()))
+    until_true("a proof succeeds", || {
+        !server.cli(&["node", "list"]).unwrap().contains("broken")
     });
     let instance = stopped(&api);
     let snapshot = ready(&api, &instance, "before");

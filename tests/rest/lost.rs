@@ -1,7 +1,7 @@
 //! `wharf node lost` and `recreate/`: a machine that does not come back.
 
 use crate::moves::Cluster;
-use crate::{Expected, has, until_says, uuid, wait_until, with};
+use crate::{Expected, has, until_says, until_true, uuid, wait_until, with};
 use serde_json::{Value, json};
 use wharf_tests::{Shell, observed, small};
 
@@ -75,27 +75,27 @@ fn a_node_out_of_reach_frees_nothing() {
     ] {
         assert_eq!(cluster.now(instance)["state"], state);
         let refused = dead.recreate(instance).is(400);
-        has(refused["detail"].as_str().unwrap(), "host was lost");
+        has(&refused["detail"], "host was lost");
     }
     assert_eq!(dead.used(), used);
     assert_ne!(dead.bill(), before);
     // Without the operator's confirmation nothing happens either.
     assert!(cluster.server.cli(&["node", "lost", "one"]).is_err());
     cluster.away(0, false);
-    wait_until("the deletion is done", || {
-        Ok((!cluster.machines(0).contains_key(uuid(&dead.deleted))).then_some(()))
+    until_true("the deletion is done", || {
+        !cluster.machines(0).contains_key(uuid(&dead.deleted))
     });
     assert_eq!(cluster.now(&dead.running)["state"], "running");
     let refused = cluster
         .server
         .cli(&["node", "lost", "one", "--yes"])
         .unwrap_err();
-    has(refused.to_string(), "node one is in reach");
+    has(&refused, "node one is in reach");
     let refused = cluster
         .server
         .cli(&["node", "lost", "six", "--yes"])
         .unwrap_err();
-    has(refused.to_string(), "no node is called");
+    has(&refused, "no node is called");
     dead.cluster.finish();
 }
 
@@ -160,8 +160,8 @@ fn lost_instances_cost_nothing_and_are_created_again() {
     // The machine returns: what is on it is of the past.
     assert_eq!(cluster.machines(0).len(), 4);
     cluster.away(0, false);
-    wait_until("the old instances are removed", || {
-        Ok(cluster.machines(0).is_empty().then_some(()))
+    until_true("the old instances are removed", || {
+        cluster.machines(0).is_empty()
     });
     assert_eq!(cluster.now(&dead.running)["state"], "running");
     let list = cluster.server.cli(&["node", "list"]).unwrap();
@@ -182,8 +182,8 @@ fn a_returned_machine_has_no_say_over_instances_that_nobody_created_again() {
     dead.lose();
     let cluster = &dead.cluster;
     cluster.away(0, false);
-    wait_until("the old instances are removed", || {
-        Ok(cluster.machines(0).is_empty().then_some(()))
+    until_true("the old instances are removed", || {
+        cluster.machines(0).is_empty()
     });
     assert_eq!(cluster.now(&dead.running)["state"], "error");
     dead.recreate(&dead.running).is(200);
@@ -220,13 +220,13 @@ fn a_lost_instance_needs_room_to_be_created_again() {
         .cli(&["resume", "--user", "ann@example.com"])
         .unwrap();
     cluster.delete(&other);
-    wait_until("there is room", || {
-        Ok((dead.recreate(&dead.running).status == 200).then_some(()))
+    until_true("there is room", || {
+        dead.recreate(&dead.running).status == 200
     });
     cluster.api.wait_for("precious", "running").unwrap();
     cluster.away(0, false);
-    wait_until("the old instances are removed", || {
-        Ok(cluster.machines(0).is_empty().then_some(()))
+    until_true("the old instances are removed", || {
+        cluster.machines(0).is_empty()
     });
     for gone in [&dead.stopped, &dead.vm] {
         cluster.delete(gone);

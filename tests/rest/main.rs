@@ -82,6 +82,7 @@ mod volumes;
 mod webhooks;
 
 use serde_json::Value;
+use std::fmt::Display;
 use std::process::Command;
 use wharf_tests::{Answer, Api, Ports, Server, lasting_node, simulated_node, small, until};
 
@@ -104,10 +105,10 @@ impl Expected for Answer {
     }
 }
 
-/// Fails unless a text has this part.
+/// Fails unless a text, or a value as JSON, has this part.
 #[track_caller]
-fn has(text: impl AsRef<str>, part: impl AsRef<str>) {
-    let (text, part) = (text.as_ref(), part.as_ref());
+fn has(text: impl Display, part: impl AsRef<str>) {
+    let (text, part) = (text.to_string(), part.as_ref());
     assert!(text.contains(part), "{part} is not in: {text}");
 }
 
@@ -117,16 +118,24 @@ fn wait_until<T>(what: &str, poll: impl FnMut() -> anyhow::Result<Option<T>>) ->
     until(what, poll).unwrap()
 }
 
+/// Waits until a condition holds.
+#[track_caller]
+fn until_true(what: &str, mut holds: impl FnMut() -> bool) {
+    wait_until(what, || Ok(holds().then_some(())));
+}
+
 /// Waits until a command of the operator prints these words.
 fn until_says(server: &Server, args: &[&str], words: &str) {
-    let says = || Ok(server.cli(args)?.contains(words).then_some(()));
-    until(&format!("{args:?} prints {words}"), says).unwrap();
+    until_true(&format!("{args:?} prints {words}"), || {
+        server.cli(args).unwrap().contains(words)
+    });
 }
 
 /// Waits until the log has these words.
 fn until_logged(server: &Server, words: &str) {
-    let logged = || Ok(server.written().contains(words).then_some(()));
-    until(&format!("the log has: {words}"), logged).unwrap();
+    until_true(&format!("the log has: {words}"), || {
+        server.written().contains(words)
+    });
 }
 
 /// The rows of a list, page by page.
@@ -174,8 +183,8 @@ fn used(api: &Api, field: &str) -> u64 {
 
 /// Waits until the caller uses so much of one quantity.
 fn until_used(api: &Api, field: &str, amount: u64) {
-    wait_until(&format!("{field} used: {amount}"), || {
-        Ok((used(api, field) == amount).then_some(()))
+    until_true(&format!("{field} used: {amount}"), || {
+        used(api, field) == amount
     });
 }
 

@@ -6,7 +6,7 @@ mod copies;
 
 pub use cluster::{Cluster, machines};
 
-use crate::{Expected, has, recorded, uuid, wait_until, with};
+use crate::{Expected, has, recorded, until_true, uuid, wait_until, with};
 use serde_json::{Value, json};
 use wharf_tests::{small, until};
 
@@ -142,8 +142,8 @@ fn a_running_instance_stays_unless_its_owner_permits_the_move() {
         let machine = cluster.machines(1).remove(uuid(&running));
         Ok(machine.filter(|machine| machine["life"]["Running"].is_object()))
     });
-    wait_until("it is ready", || {
-        Ok((cluster.events(&running).last().unwrap() == "ready").then_some(()))
+    until_true("it is ready", || {
+        cluster.events(&running).last().unwrap() == "ready"
     });
     let events = cluster.events(&running);
     assert!(
@@ -212,11 +212,11 @@ fn a_moving_instance_can_be_deleted_and_renamed_but_not_started() {
     cluster.drained("two", "instances left: 0");
     cluster.server.cli(&["node", "resume", "two"]).unwrap();
     cluster.drain("one");
-    wait_until("both move", || {
-        Ok((cluster.drain("one").matches("\tmoving").count() == 2).then_some(()))
+    until_true("both move", || {
+        cluster.drain("one").matches("\tmoving").count() == 2
     });
     let refused = cluster.api.act(uuid(&kept), "restart").is(400);
-    has(refused["detail"].as_str().unwrap(), "moves to another host");
+    has(&refused["detail"], "moves to another host");
     let larger = cluster
         .api
         .patch(uuid(&kept), &json!({ "n_vcpus": 2 }))

@@ -14,7 +14,7 @@ const FLAVORS: &str = "[[flavor]]\nname = \"pages\"\nimage = \"localhost/team/pa
 /// The ports of a new instance: the address of each, and the instance.
 fn created(api: &Api, engine: &Path, kind: &str, flavor: &str) -> (Vec<Value>, Value) {
     let created = api.create(&with(kind, json!({ "flavor": flavor })));
-    let id = uuid(&created.unwrap().is(201)).to_owned();
+    let id = uuid(&created.is(201)).to_owned();
     let running = api.wait_for(&id, "running").unwrap();
     let ports = machines(engine)[&id]["wanted"]["node_ports"].clone();
     let address = |port: &Value| port["address"].clone();

@@ -1,6 +1,6 @@
 //! Section 8: quotas.
 
-use crate::{Expected, has, kill, running, until_used, used, uuid, wait_until, with};
+use crate::{Expected, has, kill, running, until_true, until_used, used, uuid, with};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Ports, Server, lasting_node, simulated_node, small};
 
@@ -29,7 +29,7 @@ fn assert_over(answer: wharf_tests::Answer, fields: &[(&str, u64, u64)]) {
     let detail = answer.is(422)["detail"].clone();
     let names: Vec<&str> = fields.iter().map(|row| row.0).collect();
     assert_eq!(detail["bottleneck"], json!(names), "{detail}");
-    has(detail["message"].as_str().unwrap(), "quota");
+    has(&detail["message"], "quota");
     for (field, requested, available) in fields {
         assert_eq!(detail["requested"][field], *requested, "{detail}");
         assert_eq!(detail["nearest_available"][field], *available, "{detail}");
@@ -153,11 +153,8 @@ fn each_quantity_is_limited_on_create() {
             made.iter()
                 .for_each(|one| drop(api.delete(uuid(one)).is(204)));
         }
-        wait_until("the node is empty", || {
-            Ok(server
-                .cli(&["node", "list"])?
-                .contains(" 0/16 ")
-                .then_some(()))
+        until_true("the node is empty", || {
+            server.cli(&["node", "list"]).unwrap().contains(" 0/16 ")
         });
     }
 }
@@ -226,8 +223,8 @@ fn a_stopped_instance_holds_its_disk_and_its_restart_claims_compute_again() {
     let shown = api.instance(uuid(&first)).is(200);
     assert_eq!(shown["state"], "exited");
     api.delete(uuid(&second)).is(204);
-    wait_until("the quota allows the restart", || {
-        Ok((api.act(uuid(&first), "restart")?.status == 200).then_some(()))
+    until_true("the quota allows the restart", || {
+        api.act(uuid(&first), "restart").unwrap().status == 200
     });
 }
 

@@ -1,7 +1,7 @@
 //! The rates of requests of API keys and of users.
 
 use crate::sign_in::{ANN, ConsoleBrowser};
-use crate::{Expected, has, start_under, wait_until};
+use crate::{Expected, has, start_under, until_true};
 use serde_json::Value;
 use wharf_tests::{Api, Server};
 
@@ -46,8 +46,8 @@ fn a_key_beyond_its_burst_is_429_and_other_keys_are_not() {
     for _ in 0..5 {
         assert_eq!(ann.get("/healthz").unwrap().status, 200);
     }
-    wait_until("the key may send requests again", || {
-        Ok((ann.get("/api/instance/")?.status == 200).then_some(()))
+    until_true("the key may send requests again", || {
+        ann.get("/api/instance/").unwrap().status == 200
     });
 }
 
@@ -66,16 +66,13 @@ fn all_keys_and_sessions_of_a_user_share_one_rate() {
         Some("\"user\";q=10;w=10")
     );
     assert_eq!(refused.header("retry-after"), Some("1"));
-    has(
-        refused.body["detail"].as_str().unwrap(),
-        "API keys and sessions",
-    );
+    has(&refused.body["detail"], "API keys and sessions");
     assert_eq!(session.get("/auth/passkey/").status, 429);
     // Another key, which may have been stolen, does not keep the user from an end.
-    keys[0].act("no-such", "stop").unwrap().is(404);
+    keys[0].act("no-such", "stop").is(404);
     let id = keys[3].key().split('_').nth(1).unwrap();
     let revoked = keys[0].send("DELETE", &format!("/api/key/{id}/"), &Value::Null);
-    revoked.unwrap().is(204);
+    revoked.is(204);
     assert_eq!(bob.get("/api/instance/").unwrap().status, 200);
 }
 

@@ -116,13 +116,10 @@ fn a_move_to_a_larger_disk_is_told_everywhere() {
         };
         let told = wait_until("an event tells of the move", event);
         assert_eq!(told["state"], "running");
-        has(
-            told["message"].as_str().unwrap(),
-            "moves to its larger disk, 3.5 GiB so far",
-        );
+        has(&told["message"], "moves to its larger disk, 3.5 GiB so far");
         assert_eq!(api.instance(id).is(200)["state"], "running");
         let refused = api.get(&format!("/api/instance/{id}/stats/")).is(400);
-        has(refused.to_string(), "work on its disk");
+        has(&refused, "work on its disk");
         let waited = shell.run(&["wait", name]).unwrap();
         assert!(waited.stderr.contains("larger disk"), "{}", waited.stderr);
         let events = api.get(&format!("/api/event/?instance={id}")).is(200);

@@ -108,7 +108,7 @@ fn a_closed_month_is_exact_and_its_records_are_gone() {
     let error = server
         .cli(&["bill", ANN, "--from", &middle(&server, &kept)])
         .unwrap_err();
-    has(error.to_string(), "this month was closed");
+    has(&error, "this month was closed");
     server.terminate().unwrap();
     let after = size(&server);
     println!("{before} bytes before, {after} after");

@@ -1,6 +1,6 @@
 //! Many creates at once.
 
-use crate::{Expected, start_under, until_says, wait_until};
+use crate::{Expected, start_under, until_says, until_true};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use wharf_tests::{roomy, simulated_node, small};
 
@@ -37,8 +37,8 @@ fn a_burst_of_creates_is_provisioned_during_and_after_it() {
         some
     });
     assert!(some_came_up, "too few of {MOST} came up during the burst");
-    wait_until("all are running", || {
-        Ok((running() == made.load(Ordering::Relaxed)).then_some(()))
+    until_true("all are running", || {
+        running() == made.load(Ordering::Relaxed)
     });
 }
 

@@ -1,6 +1,6 @@
 //! Stats of a container on a busy engine, and on a silent one.
 
-use crate::{running, start_under, uuid};
+use crate::{running, start_under, until_true, uuid};
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -83,8 +83,9 @@ fn an_engine_that_answers_nothing_for_three_seconds_is_out_of_reach() {
 
     fs::remove_file(watched.silent()).unwrap();
     let answers = |status| {
-        let answered = || Ok((watched.look().status == status).then_some(()));
-        until(&format!("status {status}"), answered).unwrap();
+        until_true(&format!("status {status}"), || {
+            watched.look().status == status
+        });
     };
     answers(200);
     fs::write(watched.silent(), "").unwrap();

@@ -1,6 +1,6 @@
 //! `wharf suspend` and `wharf resume`.
 
-use crate::{Expected, made, start, start_lasting, until_used, uuid, wait_until};
+use crate::{Expected, made, start, start_lasting, until_true, until_used, uuid};
 use serde_json::{Value, json};
 use wharf_tests::{Api, Server, small};
 
@@ -71,8 +71,8 @@ fn a_suspended_instance_stops_and_its_owner_can_only_delete_it() {
 
     server.cli(&["suspend", id, "--reason", reason]).unwrap();
     ann.delete(id).is(204);
-    wait_until("the suspension ends with its instance", || {
-        Ok(server.cli(&["suspend"])?.is_empty().then_some(()))
+    until_true("the suspension ends with its instance", || {
+        server.cli(&["suspend"]).unwrap().is_empty()
     });
     let audit = server.cli(&["audit"]).unwrap();
     for operation in ["instance.suspend", "instance.resume"] {

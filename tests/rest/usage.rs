@@ -247,7 +247,7 @@ fn a_bare_plus_sign_in_a_time_gets_a_hint() {
     let (_server, api) = crate::start();
     let refused =
         |query: &str| api.get(&format!("/api/usage/?from={query}")).is(400)["from"].clone();
-    has(refused("2026-01-01T00:00:00+01:00").to_string(), "%2B");
+    has(refused("2026-01-01T00:00:00+01:00"), "%2B");
     assert!(!refused("2026-01-01%20later").to_string().contains("%2B"));
     api.get("/api/usage/?from=2026-01-01T00:00:00%2B01:00")
         .is(200);

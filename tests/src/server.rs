@@ -1,7 +1,7 @@
 //! A server on a free port, with its own data directory.
 
 use crate::api::Api;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::cell::RefCell;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read};

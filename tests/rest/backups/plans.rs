@@ -5,7 +5,7 @@ use super::{LOOPBACK, Store, done, forget, path, until_state, without_snapshots}
 use crate::bill::fake_clock;
 use crate::snapshots::plans::{WHILE, pass};
 use crate::snapshots::{count, until_count, until_event};
-use crate::{Expected, has, running, uuid, wait_until, with};
+use crate::{Expected, has, running, until_true, uuid, wait_until, with};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use wharf_testkit::object_store::{BUCKET, Fault};
@@ -135,9 +135,7 @@ fn the_oldest_backup_goes_once_the_new_one_is_done() {
     planned.until_count("backup-done", 4);
     let oldest = before[1]["id"].as_str().unwrap();
     let object = planned.store.s3.file(&format!("wharf/{oldest}/content"));
-    wait_until("the oldest one is gone", || {
-        Ok((!object.exists()).then_some(()))
-    });
+    until_true("the oldest one is gone", || !object.exists());
     let after = planned.all("done");
     assert_eq!(after.len(), 3, "{after:?}");
     assert_eq!((&after[1], &after[2]), (&before[0], &before[2]));
@@ -167,7 +165,7 @@ fn failures_are_told_once_and_a_plan_keeps_its_bucket() {
     planned.set(json!({ "every_h": 4, "keep": 1, "keep_days": 3 }));
     planned.pass(5);
     let failed = until_event(api, &planned.instance, "backup-plan-failed");
-    has(failed["message"].as_str().unwrap(), "quota");
+    has(&failed["message"], "quota");
     interval(WHILE);
     assert_eq!(planned.count("backup-plan-failed"), 1);
     // There is room before the next due time. Of the backups that fail, the newest stays.
@@ -188,7 +186,7 @@ fn failures_are_told_once_and_a_plan_keeps_its_bucket() {
     let refused = api.send("DELETE", "/api/bucket/offsite/", &Value::Null);
     let refused = refused.is(400);
     let name = planned.instance["name"].as_str().unwrap();
-    has(refused["detail"].as_str().unwrap(), name);
+    has(&refused["detail"], name);
     api.send("DELETE", &planned.path(), &Value::Null).is(204);
     api.send("DELETE", &planned.path(), &Value::Null).is(404);
     for kind in ["backup-plan-set", "backup-plan-removed"] {
@@ -201,10 +199,7 @@ fn failures_are_told_once_and_a_plan_keeps_its_bucket() {
     planned.store.s3.misbehave("DELETE ", 2, busy);
     api.send("DELETE", &path(&done), &Value::Null).is(204);
     let refused = api.send("DELETE", "/api/bucket/offsite/", &Value::Null);
-    has(
-        refused.is(400)["detail"].as_str().unwrap(),
-        "still being removed",
-    );
+    has(&refused.is(400)["detail"], "still being removed");
     forget(api);
     assert!(!planned.store.s3.file(&object).exists());
 }
@@ -221,7 +216,7 @@ fn a_plan_of_a_volume_makes_backups_while_nothing_writes_it() {
     let body = json!({ "bucket": "offsite", "every_h": 1, "keep": 1 });
     let unknown = json!({ "bucket": "none", "every_h": 1, "keep": 1 });
     let refused = api.send("PUT", plan, &unknown).is(400);
-    has(refused["bucket"][0].as_str().unwrap(), "no such bucket");
+    has(&refused["bucket"][0], "no such bucket");
     let set = api.send("PUT", plan, &body).is(200);
     assert_eq!(set["bucket_name"], "offsite");
     assert_eq!(api.get(plan).is(200), set);
@@ -242,7 +237,7 @@ fn a_plan_of_a_volume_makes_backups_while_nothing_writes_it() {
     // for each time.
     let mounts = json!([{ "volume": "data", "path": "/data" }]);
     let writer = api.create(&with("container", json!({ "volumes": mounts })));
-    let writer = writer.unwrap().is(201);
+    let writer = writer.is(201);
     api.wait_for(uuid(&writer), "running").unwrap();
     let failed = || {
         let events = api.get("/api/event/?after=0&limit=1000").is(200);
@@ -252,13 +247,11 @@ fn a_plan_of_a_volume_makes_backups_while_nothing_writes_it() {
         events
     };
     planned.pass(4);
-    wait_until("the owner is told", || {
-        Ok((!failed().is_empty()).then_some(()))
-    });
+    until_true("the owner is told", || !failed().is_empty());
     interval(WHILE);
     let told = failed();
     assert_eq!(told.len(), 1, "{told:?}");
-    has(told[0]["message"].as_str().unwrap(), "writes volume data");
+    has(&told[0]["message"], "writes volume data");
     assert_eq!(until_done(), first);
 
     // The next one takes the place of the first.
@@ -274,10 +267,7 @@ fn a_plan_of_a_volume_makes_backups_while_nothing_writes_it() {
     });
     until_done();
     let refused = api.send("DELETE", "/api/bucket/offsite/", &Value::Null);
-    has(
-        refused.unwrap().is(400).to_string(),
-        "plan of data makes backups",
-    );
+    has(refused.is(400), "plan of data makes backups");
     let shell = Shell::signed_in(&planned.server, "ann@example.com").unwrap();
     let show = ["bucket", "plan", "show", "data", "--volume"];
     shell.json(&show, "GET", plan, 200).unwrap();

@@ -3,7 +3,7 @@
 use super::{apart, done, finish, path, send, snapshot_of, until_state};
 use crate::moves::Cluster;
 use crate::snapshots::plans::WHILE;
-use crate::{Expected, has, until_says, uuid, wait_until, with};
+use crate::{Expected, has, until_says, until_true, uuid, wait_until, with};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -68,10 +68,10 @@ fn a_lost_instance_comes_back_from_a_backup_or_empty() {
     recreate(&bob, &source, &json!({ "backup": newest["id"] })).is(404);
     for wrong in [&foreign["id"], &failed["id"], &json!("none")] {
         let refused = recreate(api, &source, &json!({ "backup": wrong })).is(400);
-        has(refused["backup"][0].as_str().unwrap(), "no such backup");
+        has(&refused["backup"][0], "no such backup");
     }
     let refused = recreate(api, &bare, &json!({ "backup": "newest" })).is(400);
-    has(refused["backup"][0].as_str().unwrap(), "no backup");
+    has(&refused["backup"][0], "no backup");
     for instance in [&source, &bare] {
         assert_eq!(cluster.now(instance)["state"], "error");
     }
@@ -89,7 +89,7 @@ fn a_lost_instance_comes_back_from_a_backup_or_empty() {
     assert_eq!(*of, taken[1]["snapshot"]);
     let told = events(api, &source, "recreated");
     let at = newest["created_at"].as_str().unwrap();
-    has(told[0]["message"].as_str().unwrap(), at);
+    has(&told[0]["message"], at);
 
     // Without a terminal, a command names the disk.
     let shell = Shell::signed_in(server, "ann@example.com").unwrap();
@@ -108,8 +108,8 @@ fn a_lost_instance_comes_back_from_a_backup_or_empty() {
     *altered.last_mut().unwrap() ^= 1;
     fs::write(&file, altered).unwrap();
     recreate(api, &other, &newest_id).is(200);
-    wait_until("the content is refused", || {
-        Ok((events(api, &other, "failed").len() == 1).then_some(()))
+    until_true("the content is refused", || {
+        events(api, &other, "failed").len() == 1
     });
     assert_eq!(cluster.now(&other)["state"], "error");
     fs::write(&file, whole).unwrap();
@@ -222,7 +222,7 @@ fn the_operator_brings_the_instances_of_a_node_back_a_few_at_a_time() {
     others[0].wait_for("bare", "running").unwrap();
     for other in &others {
         for instance in other.list().unwrap() {
-            other.delete(uuid(&instance)).unwrap().expect(204).unwrap();
+            other.delete(uuid(&instance)).is(204);
         }
     }
     cluster.away(0, false);

@@ -4,7 +4,7 @@ use super::rescue::{events, lose, path_of, recreate};
 use super::volumes::{AT_REST, apart, delete, done, empty};
 use super::{Store, finish};
 use crate::moves::Cluster;
-use crate::{Expected, has, uuid, wait_until, with};
+use crate::{Expected, has, until_true, uuid, with};
 use serde_json::{Value, json};
 use std::fs;
 use std::time::Duration;
@@ -115,8 +115,8 @@ fn the_volumes_of_a_lost_instance_come_back_with_it() {
 
     // The machine comes back with its disks, which nobody wants.
     cluster.away(0, false);
-    wait_until("the lost volumes are removed", || {
-        Ok(cluster.volumes(0).is_empty().then_some(()))
+    until_true("the lost volumes are removed", || {
+        cluster.volumes(0).is_empty()
     });
     for returned in [&data, &notes] {
         assert_eq!(content_of(&cluster, 1, returned), returned["id"]);
@@ -158,8 +158,8 @@ fn an_instance_whose_volume_does_not_come_back_is_lost_as_before() {
     let mend = damage(&store, &kept);
     let newest = json!({ "backup": "newest" });
     recreate(api, &instance, &newest).is(200);
-    wait_until("the content of the volume is refused", || {
-        Ok((events(api, &instance, "failed").len() == 1).then_some(()))
+    until_true("the content of the volume is refused", || {
+        events(api, &instance, "failed").len() == 1
     });
     assert_eq!(cluster.now(&instance)["state"], "error");
     assert_eq!(volume(&cluster, "data")["attached_to"], json!([]));
@@ -170,8 +170,8 @@ fn an_instance_whose_volume_does_not_come_back_is_lost_as_before() {
     let mend = damage(&store, &own);
     let without = json!({ "backup": "newest", "volumes": false });
     recreate(api, &instance, &without).is(200);
-    wait_until("the content of the instance is refused", || {
-        Ok((events(api, &instance, "failed").len() == 2).then_some(()))
+    until_true("the content of the instance is refused", || {
+        events(api, &instance, "failed").len() == 2
     });
     mend();
     recreate(api, &instance, &newest).is(200);
@@ -201,7 +201,7 @@ fn a_lost_instance_comes_back_without_its_volumes_if_they_are_in_the_way() {
     limit("1");
     let wrong = json!({ "backup": "newest", "volumes": "no" });
     let refused = recreate(api, &instance, &wrong).is(400);
-    has(refused["volumes"][0].as_str().unwrap(), "true or false");
+    has(&refused["volumes"][0], "true or false");
     let shell = Shell::signed_in(server, "ann@example.com").unwrap();
     let path = path_of(&instance);
     let again = ["recreate", "box", "--backup", "newest", "--without-volumes"];

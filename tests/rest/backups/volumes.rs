@@ -2,7 +2,7 @@
 
 use super::{Store, finish, forget, nodes_with, path, restore, until_state, verified};
 use crate::moves::Cluster;
-use crate::{Expected, has, uuid, wait_until, with};
+use crate::{Expected, has, until_true, uuid, wait_until, with};
 use serde_json::{Value, json};
 use std::fs;
 use wharf_testkit::object_store::{BUCKET, Fault};
@@ -68,8 +68,8 @@ fn held(cluster: &Cluster, store: &Store, volume: &str) -> Value {
     let all = format!("/{BUCKET}/");
     store.s3.misbehave(&all, usize::MAX, Fault::Hang);
     let begun = send(&cluster.api, volume).is(201);
-    wait_until("the store has a request", || {
-        Ok((!store.s3.requests().is_empty()).then_some(()))
+    until_true("the store has a request", || {
+        !store.s3.requests().is_empty()
     });
     store.s3.behave();
     begun
@@ -95,8 +95,8 @@ fn a_volume_comes_back_from_its_backup_on_another_host() {
     // Nothing writes the volume, and nothing removes it, until the end of the backup.
     let begun = held(&cluster, &store, "models");
     let id = begun["id"].as_str().unwrap();
-    has(send(api, "models").is(400).to_string(), id);
-    has(delete(api, "models").is(400).to_string(), id);
+    has(send(api, "models").is(400), id);
+    has(delete(api, "models").is(400), id);
     let refused = api.act(uuid(&instance), "restart").is(400).to_string();
     has(&refused, "backup of volume models is running");
     api.send("DELETE", &path(&begun), &Value::Null).is(204);
@@ -123,7 +123,7 @@ fn a_volume_comes_back_from_its_backup_on_another_host() {
     has(&refused, "create a volume with `backup`");
     let small = json!({ "name": "copy", "size_gib": 9, "backup": backup["id"] });
     let refused = create(api, &small).is(400);
-    has(refused["size_gib"][0].as_str().unwrap(), "at least 10");
+    has(&refused["size_gib"][0], "at least 10");
     let unknown = json!({ "name": "copy", "size_gib": 10, "backup": volume["id"] });
     assert!(create(api, &unknown).is(400)["backup"].is_array());
 
@@ -136,8 +136,8 @@ fn a_volume_comes_back_from_its_backup_on_another_host() {
 
     // The backup outlives its volume, and the bucket outlives its list.
     cluster.delete(&instance);
-    wait_until("the volume can be deleted", || {
-        Ok((delete(api, "models").status == 204).then_some(()))
+    until_true("the volume can be deleted", || {
+        delete(api, "models").status == 204
     });
     forget(api);
     assert_eq!(store.add(api)["n_backups"], 1);
@@ -184,10 +184,7 @@ fn content_that_is_not_that_of_the_backup_becomes_no_volume() {
     fs::write(&file, bytes).unwrap();
     let body = |name: &str| json!({ "name": name, "size_gib": 10, "backup": backup["id"] });
     let wrong = made(api, &body("wrong"), "error");
-    has(
-        wrong["reason"].as_str().unwrap(),
-        "content of its backup did not come",
-    );
+    has(&wrong["reason"], "content of its backup did not come");
     fs::write(&file, whole).unwrap();
     made(api, &body("right"), "ready");
     delete(api, "wrong").is(204);
@@ -196,7 +193,7 @@ fn content_that_is_not_that_of_the_backup_becomes_no_volume() {
     let (other, bucket) = apart("content = true");
     empty(&other.api, "models");
     has(
-        send(&other.api, "models").is(400).to_string(),
+        send(&other.api, "models").is(400),
         "makes no backups of volumes",
     );
     let found = other.api.send("POST", "/api/bucket/", &{
@@ -206,7 +203,7 @@ fn content_that_is_not_that_of_the_backup_becomes_no_volume() {
     });
     assert_eq!(found.is(201)["n_backups"], 1);
     has(
-        create(&other.api, &body("copy")).is(400).to_string(),
+        create(&other.api, &body("copy")).is(400),
         "takes this backup",
     );
     other.finish();
@@ -230,13 +227,10 @@ fn the_limits_of_nodes_that_take_a_backup_are_the_reason_of_a_refusal() {
     });
     let body = json!({ "name": "copy", "size_gib": 10, "backup": backup["id"] });
     let refused = create(&cluster.api, &body).is(400);
-    has(
-        refused["detail"].as_str().unwrap(),
-        "does not hold the sizes of disks",
-    );
+    has(&refused["detail"], "does not hold the sizes of disks");
     fs::remove_file(&broken).unwrap();
-    wait_until("a node takes the backup", || {
-        Ok((create(&cluster.api, &body).status == 201).then_some(()))
+    until_true("a node takes the backup", || {
+        create(&cluster.api, &body).status == 201
     });
     wait_until("the volume is ready", || {
         let now = cluster.api.get("/api/volume/copy/").is(200);
@@ -259,8 +253,8 @@ fn a_backup_of_a_volume_goes_on_after_a_kill() {
         .s3
         .misbehave(&format!("/{BUCKET}/"), usize::MAX, Fault::Hang);
     let created = create(&cluster.api, &body).is(201);
-    wait_until("the store has a request", || {
-        Ok((!store.s3.requests().is_empty()).then_some(()))
+    until_true("the store has a request", || {
+        !store.s3.requests().is_empty()
     });
     store.s3.behave();
     cluster.restart_server();

@@ -1,12 +1,12 @@
 //! Logins with OpenSSH while its agent has many keys: a server ends the connection after six failures.
 
 use super::signed_in;
-use crate::Expected;
 use crate::terminal::ssh_server::SshServer;
+use crate::{Expected, until_true};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use wharf_testkit::child::KilledOnDrop;
-use wharf_tests::{end, until};
+use wharf_tests::end;
 
 /// An agent with eight keys.
 struct Agent {
@@ -23,7 +23,7 @@ impl Agent {
             .arg(&socket)
             .stdout(Stdio::null());
         let process = KilledOnDrop(process.spawn().unwrap());
-        until("the agent listens", || Ok(socket.exists().then_some(()))).unwrap();
+        until_true("the agent listens", || socket.exists());
         let agent = Self {
             _process: process,
             socket,

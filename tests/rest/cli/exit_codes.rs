@@ -95,7 +95,7 @@ fn a_shortage_shows_the_command_that_fits() {
 
 #[test]
 fn a_wait_ends_when_the_instance_fails() {
-    let (server, _, shell) =
+    let (_server, _, shell) =
         signed_in("faults = [{ call = \"ensure\", nth = 1, error = \"failed\" }]");
     refused(
         &shell,

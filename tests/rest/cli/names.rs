@@ -1,7 +1,7 @@
 //! Commands about instances whose names do not exist, change, or are taken again.
 
 use super::signed_in;
-use crate::{Expected, has};
+use crate::{Expected, has, until_true};
 use wharf_tests::{Server, small, until};
 
 /// Waits until a command looks at an instance after this moment.
@@ -14,7 +14,7 @@ fn looked(server: &Server) {
         looks.count()
     };
     let before = looks();
-    until("the command looks", || Ok((looks() > before).then_some(()))).unwrap();
+    until_true("the command looks", || looks() > before);
 }
 
 #[test]
@@ -91,8 +91,5 @@ fn the_name_is_printed_before_the_wait() {
     has(&shown, made["name"].as_str().unwrap());
     child.kill().unwrap();
     child.wait().unwrap();
-    api.delete(made["uuid"].as_str().unwrap())
-        .unwrap()
-        .expect(204)
-        .unwrap();
+    api.delete(made["uuid"].as_str().unwrap()).is(204);
 }

@@ -1,7 +1,7 @@
 //! `wharf volume`, `wharf create --volume`, and the words of refusals.
 
 use super::{refused, signed_in};
-use crate::{Expected, has, start};
+use crate::{Expected, has, start, until_true};
 use serde_json::{Value, json};
 use wharf_tests::{Shell, until};
 
@@ -56,10 +56,9 @@ fn a_volume_is_shared_read_and_removed() {
     refused(&bob, &reader, 1, "as in owner@example.com/genome");
     let of_ann = ["--volume", "ann@example.com/genome:/data:ro"];
     let reader = [&["create", "reader"][..], &of_ann].concat();
-    until("the writer is gone", || {
-        Ok((bob.run(&reader)?.code == Some(0)).then_some(()))
-    })
-    .unwrap();
+    until_true("the writer is gone", || {
+        bob.run(&reader).unwrap().code == Some(0)
+    });
     has(
         bob.ok(&["volume", "show", "ann@example.com/genome"])
             .unwrap(),

@@ -2,7 +2,7 @@
 
 use super::{ids, kinds, page};
 use crate::bill::fake_clock;
-use crate::{Expected, has, running, start, start_with, uuid, wait_until, walk, with};
+use crate::{Expected, has, running, start, start_with, until_true, uuid, wait_until, walk, with};
 use serde_json::{Value, json};
 
 #[test]
@@ -60,7 +60,7 @@ fn the_events_of_all_instances_are_one_sequence_with_actors_and_names() {
     let key = ann.key().split('_').nth(1).unwrap();
     assert_eq!(of_first[0]["actor"]["id"], key);
     assert_eq!(of_first[1]["actor"]["id"], Value::Null);
-    has(of_first[5]["message"].as_str().unwrap(), "an outage");
+    has(&of_first[5]["message"], "an outage");
     assert_eq!(of_first[1]["state"], "running");
     assert_eq!(of_first[1]["mem_gib"], 1.0);
 
@@ -111,9 +111,7 @@ fn events_beyond_retention_are_a_reset() {
     server.cli(&["clock", "adopt"]).unwrap();
     server.run().unwrap();
     api = server.again(&api);
-    wait_until("old events are removed", || {
-        Ok(page(&api, "").is_empty().then_some(()))
-    });
+    until_true("old events are removed", || page(&api, "").is_empty());
     let reset = page(&api, "?after=0");
     assert_eq!(kinds(&reset), ["reset"]);
     assert_eq!(ids(&reset), [old]);

@@ -2,7 +2,7 @@
 
 use super::{Stream, page, start_roomy};
 use crate::hygiene::resident_kib;
-use crate::{until_used, wait_until};
+use crate::{until_true, until_used, wait_until};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wharf_tests::{Api, Server, metric, small, until};
@@ -52,8 +52,8 @@ fn is_up(api: &Api) -> bool {
 fn made(api: &Api, count: usize) {
     let start =
         "wharf_http_request_duration_seconds_count{method=\"POST\",route=\"/api/instance/\"";
-    wait_until("instances are made", || {
-        Ok((metric(api, start)? >= count as f64).then_some(()))
+    until_true("instances are made", || {
+        metric(api, start).unwrap() >= count as f64
     });
 }
 

@@ -2,7 +2,7 @@
 
 use super::http2::{PREFACE, SETTINGS, frame, head, read_frame};
 use super::wire::{connect, listen};
-use crate::{start, start_under, wait_until};
+use crate::{start, start_under, until_true, wait_until};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -49,8 +49,8 @@ fn open_streams_do_not_block_health_checks() {
     let streams: Vec<_> = (0..102)
         .map(|_| requests(&server, 100, |n| head(n, "GET", "/healthz", "", false)))
         .collect();
-    wait_until("the streams are open", || {
-        Ok((metric(&api, "wharf_http_connections ")? >= 102.0).then_some(()))
+    until_true("the streams are open", || {
+        metric(&api, "wharf_http_connections ").unwrap() >= 102.0
     });
     for _ in 0..29 {
         assert_eq!(api.get("/healthz").unwrap().status, 200);
@@ -148,12 +148,12 @@ fn unsent_responses_are_bounded_in_all() {
             [(); 6].map(|()| connection(&server, &no_window(), 100, list))
         })
         .collect();
-    wait_until("the limit of unsent bytes is reached", || {
-        Ok((api.get("/api/instance/")?.status == 503).then_some(()))
+    until_true("the limit of unsent bytes is reached", || {
+        api.get("/api/instance/").unwrap().status == 503
     });
     assert_eq!(api.get("/healthz").unwrap().status, 200);
     drop(unread);
-    wait_until("the connections are closed", || {
-        Ok((api.get("/api/instance/")?.status == 200).then_some(()))
+    until_true("the connections are closed", || {
+        api.get("/api/instance/").unwrap().status == 200
     });
 }

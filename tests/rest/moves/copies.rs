@@ -1,7 +1,7 @@
 //! Moves between nodes without a common cluster, by a copy of the content.
 
 use super::{Cluster, position, sized};
-use crate::{Expected, has, uuid, wait_until};
+use crate::{Expected, has, until_true, uuid, wait_until};
 use serde_json::{Value, json};
 use wharf_tests::small;
 
@@ -81,10 +81,7 @@ fn an_instance_moves_with_its_content_and_leaves_nothing() {
 
     // A running one needs its owner's consent, for a drain too.
     let refused = cluster.server.cli(&["move", uuid(&stopped), NAMES[from]]);
-    has(
-        refused.unwrap_err().to_string(),
-        "its owner does not let it be stopped",
-    );
+    has(refused.unwrap_err(), "its owner does not let it be stopped");
     let left = cluster.drain(NAMES[1 - from]);
     has(
         left,
@@ -114,7 +111,7 @@ fn a_move_that_is_not_possible_is_refused_with_its_reason() {
     let (here, there) = (NAMES[from], NAMES[1 - from]);
     let refused = |instance: &str, node: &str, why: &str| {
         let refused = cluster.server.cli(&["move", instance, node]);
-        has(refused.unwrap_err().to_string(), why);
+        has(refused.unwrap_err(), why);
     };
     refused("nobox", there, "\"nobox\"");
     refused(uuid(&stopped), "three", "no node is called \"three\"");
@@ -141,10 +138,7 @@ fn a_move_that_is_not_possible_is_refused_with_its_reason() {
     let stopped = cluster.stopped(&small("container"));
     let to = NAMES[1 - place(&cluster, &stopped)];
     let refused = cluster.server.cli(&["move", uuid(&stopped), to]);
-    has(
-        refused.unwrap_err().to_string(),
-        "do not copy content to each other",
-    );
+    has(refused.unwrap_err(), "do not copy content to each other");
     cluster.finish();
 }
 
@@ -157,7 +151,7 @@ fn a_virtual_machine_stays_without_a_cluster() {
     let from = place(&cluster, &vm);
     let refused = cluster.server.cli(&["move", uuid(&vm), NAMES[1 - from]]);
     let why = "a virtual machine moves only within a cluster";
-    has(refused.unwrap_err().to_string(), why);
+    has(refused.unwrap_err(), why);
     has(cluster.drain(NAMES[from]), why);
     cluster.finish();
 }
@@ -183,9 +177,7 @@ fn a_copy_that_fails_goes_and_leaves_the_instance_where_it_ran() {
         Ok(failed.filter(|at| events[*at..].contains(&"ready".to_owned())))
     });
     assert!(cluster.machines(0)[uuid(&running)]["life"]["Running"].is_object());
-    wait_until("the copy is removed", || {
-        Ok(cluster.machines(1).is_empty().then_some(()))
-    });
+    until_true("the copy is removed", || cluster.machines(1).is_empty());
     let log = cluster.server.cli(&["events", uuid(&running)]).unwrap();
     has(log, "simulated failure");
     cluster.finish();
@@ -216,8 +208,8 @@ fn a_node_out_of_reach_ends_the_copy() {
         move_to(&cluster, &stopped, NAMES[1 - from]);
         let node = if is_source { from } else { 1 - from };
         cluster.away(node, true);
-        wait_until("the move has failed", || {
-            Ok((cluster.events(&stopped).last().unwrap() == "move-failed").then_some(()))
+        until_true("the move has failed", || {
+            cluster.events(&stopped).last().unwrap() == "move-failed"
         });
         cluster.away(node, false);
         wait_until("it starts where it was", || {
@@ -271,9 +263,7 @@ fn kills_during_a_copy_neither_lose_nor_double_an_instance() {
     let instances = cluster.mixed(4);
     cluster.drain_under_kills(&NAMES, 2);
     cluster.drained("two", "instances left: 0");
-    wait_until("node two is empty", || {
-        Ok(cluster.machines(1).is_empty().then_some(()))
-    });
+    until_true("node two is empty", || cluster.machines(1).is_empty());
     for (n, instance) in instances.iter().enumerate() {
         let state = if n % 2 == 0 { "running" } else { "exited" };
         cluster.api.wait_for(uuid(instance), state).unwrap();

@@ -3,9 +3,9 @@
 use super::provider::{Account, Provider};
 use super::{EXAMPLE_COM, SignInPage, settings, setup};
 use crate::sign_in::ANN;
-use crate::{free_port, has};
+use crate::{free_port, has, until_true};
 use serde_json::{Value, json};
-use wharf_tests::{Server, until, write_private};
+use wharf_tests::write_private;
 
 fn account() -> Account {
     Account::new("ann-1", ANN)
@@ -161,13 +161,9 @@ fn begun(issuer: &str) -> String {
     write_private(&secret, b"secret").unwrap();
     let server = crate::serve(&settings(issuer, &secret, EXAMPLE_COM));
     let page = SignInPage::get(&format!("{}/auth/oidc/", server.base_url()), "");
-    let logged = || {
-        Ok(server
-            .log()
-            .contains("the provider cannot be used")
-            .then_some(()))
-    };
-    until("the log has the reason", logged).unwrap();
+    until_true("the log has the reason", || {
+        server.log().contains("the provider cannot be used")
+    });
     server.finish().unwrap();
     page.location.strip_prefix("/sign-in#").unwrap().to_owned()
 }

@@ -1,11 +1,11 @@
 //! The certificate of the pages from an authority: orders, renewals and failures, against Pebble.
 
 use crate::edit;
-use crate::{Expected, has, until_logged};
+use crate::{Expected, has, until_logged, until_true};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
-use wharf_tests::{Api, Authority, HookMode, Pebble, Ports, Server, metric, simulated_node, until};
+use wharf_tests::{Api, Authority, HookMode, Pebble, Ports, Server, metric, simulated_node};
 
 const DOMAIN: &str = "pages.example";
 const ISSUED: &str = "the authority has issued a certificate";
@@ -62,8 +62,9 @@ fn kept(server: &Server) -> String {
 
 /// Waits until new connections get the certificate of the file.
 fn until_shown(server: &Server, pebble: &Pebble, port: u16) {
-    let taken = || Ok((shown(pebble, port).as_deref() == Some(&*kept(server))).then_some(()));
-    until("the certificate is taken", taken).unwrap();
+    until_true("the certificate is taken", || {
+        shown(pebble, port).as_deref() == Some(&*kept(server))
+    });
 }
 
 fn count(server: &Server, words: &str) -> usize {
@@ -74,8 +75,9 @@ fn count(server: &Server, words: &str) -> usize {
 fn run_and_look(server: &mut Server) {
     let before = count(server, NOT_DUE);
     server.run().unwrap();
-    let looked = || Ok((count(server, NOT_DUE) > before).then_some(()));
-    until("a certificate is not due", looked).unwrap();
+    until_true("a certificate is not due", || {
+        count(server, NOT_DUE) > before
+    });
 }
 
 fn presented(pebble: &Pebble) -> usize {
@@ -133,8 +135,7 @@ fn a_certificate_is_ordered_kept_taken_and_renewed() {
     let said = server.cli(&["check"]).unwrap();
     assert!(said.contains("is valid for 0 days more"), "{said}");
     server.hang_up().unwrap();
-    let renewed = || Ok((count(&server, ISSUED) == 2).then_some(()));
-    until("the certificate is renewed", renewed).unwrap();
+    until_true("the certificate is renewed", || count(&server, ISSUED) == 2);
     assert_ne!(kept(&server), first);
     assert_eq!(
         std::fs::read(file(&server, "account.json")).unwrap(),
@@ -142,7 +143,7 @@ fn a_certificate_is_ordered_kept_taken_and_renewed() {
     );
     assert_eq!(pebble.orders(), 2);
     let ann = server.again(&ann);
-    let pages = super::port(&ann.get("/api/instance/").unwrap().is(200)[0]);
+    let pages = super::port(&ann.get("/api/instance/").is(200)[0]);
     until_shown(&server, &pebble, pages);
     let ends = "wharf_certificate_expiry_timestamp_seconds{listener=\"pages\"}";
     assert!(metric(&ann, ends).unwrap() > 1.9e9);
@@ -189,7 +190,7 @@ fn a_failure_is_told_and_a_restart_does_not_order_again() {
     server.hang_up().unwrap();
     until_logged(&server, ISSUED);
     let ann = server.again(&ann);
-    let pages = super::port(&ann.get("/api/instance/").unwrap().is(200)[0]);
+    let pages = super::port(&ann.get("/api/instance/").is(200)[0]);
     until_shown(&server, &pebble, pages);
     assert_eq!(pebble.orders(), 2);
     assert!(!server.cli(&["check"]).unwrap().contains("pages.acme"));
@@ -200,8 +201,7 @@ fn a_server_that_is_killed_goes_on_with_its_order_later() {
     let pebble = Pebble::start().unwrap();
     pebble.set_hook(HookMode::Hangs).unwrap();
     let mut server = start(&pebble);
-    let called = || Ok((presented(&pebble) == 1).then_some(()));
-    until("the hook is called", called).unwrap();
+    until_true("the hook is called", || presented(&pebble) == 1);
     server.kill().unwrap();
     pebble.set_hook(HookMode::Works).unwrap();
     let state = std::fs::read(file(&server, "state.json")).unwrap();
@@ -221,8 +221,9 @@ fn a_server_that_is_killed_goes_on_with_its_order_later() {
     server.kill().unwrap();
     std::fs::write(file(&server, "state.json"), &state).unwrap();
     server.run().unwrap();
-    let is_calm = || Ok((!server.cli(&["check"])?.contains("pages.acme")).then_some(()));
-    until("the state is that of a success", is_calm).unwrap();
+    until_true("the state is that of a success", || {
+        !server.cli(&["check"]).unwrap().contains("pages.acme")
+    });
     let calls = pebble.hook_calls();
     let again = calls.last().unwrap();
     assert_eq!((again, calls.len(), pebble.orders()), (&calls[1], 5, 1));
@@ -238,8 +239,9 @@ fn a_server_that_is_killed_goes_on_with_its_order_later() {
     std::fs::remove_file(file(&server, "pages.pem")).unwrap();
     server.run().unwrap();
     server.hang_up().unwrap();
-    let again = || Ok((count(&server, ISSUED) == 2).then_some(()));
-    until("the certificate is there again", again).unwrap();
+    until_true("the certificate is there again", || {
+        count(&server, ISSUED) == 2
+    });
     assert_eq!((kept(&server), pebble.orders()), (issued, 1));
 }
 
@@ -248,8 +250,9 @@ fn a_change_of_the_authority_orders_at_once() {
     let pebble = Pebble::start().unwrap();
     let mut server = start(&pebble);
     let issued = |server: &Server, times: usize| {
-        let counted = || Ok((count(server, ISSUED) == times).then_some(()));
-        until("the certificate is issued", counted).unwrap();
+        until_true("the certificate is issued", || {
+            count(server, ISSUED) == times
+        });
         assert_eq!(pebble.orders(), times);
         kept(server)
     };
@@ -300,8 +303,7 @@ fn a_change_of_the_domain_orders_at_once_and_removes_the_earlier_record() {
     let pebble = Pebble::start().unwrap();
     pebble.set_hook(HookMode::Hangs).unwrap();
     let mut server = start(&pebble);
-    let called = || Ok((presented(&pebble) == 1).then_some(()));
-    until("the hook is called", called).unwrap();
+    until_true("the hook is called", || presented(&pebble) == 1);
     server.kill().unwrap();
     pebble.set_hook(HookMode::Works).unwrap();
     let record = pebble.hook_calls()[0].clone();
@@ -355,6 +357,5 @@ fn a_reload_refuses_files_that_others_could_use() {
     assert!(!server.log().contains("the configuration is reloaded"));
     assert_eq!(pebble.orders(), 1);
     server.hang_up().unwrap();
-    let taken = || Ok((pebble.orders() == 2).then_some(()));
-    until("the settings are taken", taken).unwrap();
+    until_true("the settings are taken", || pebble.orders() == 2);
 }

@@ -133,7 +133,7 @@ fn an_instance_of_an_earlier_version_has_its_page_by_name() {
                 // Its image had no SSH server beside the page.
                 let path = format!("/api/instance/{}/tunnel/", uuid(&instance));
                 let refused = api.get(&path).is(400);
-                has(refused["detail"].as_str().unwrap(), "no SSH server");
+                has(&refused["detail"], "no SSH server");
                 pages.push(instance);
             }
         }

@@ -278,10 +278,7 @@ fn only_a_port_is_public_and_only_where_the_operator_allows_it() {
     let one = inside("");
     let body = json!({ "port": one.port, "access": "public" });
     let refused = share(&one.ann, &one.instance, &body).is(400);
-    has(
-        refused["access"].to_string(),
-        "`public = true` in `[pages]`",
-    );
+    has(&refused["access"], "`public = true` in `[pages]`");
     one.server.finish().unwrap();
 
     let one = inside("public = true\n");
@@ -300,7 +297,7 @@ fn only_a_port_is_public_and_only_where_the_operator_allows_it() {
     );
     let made = page(&one.ann, "marimo", "page");
     let refused = share(&one.ann, &made, &json!({ "access": "public" })).is(400);
-    has(refused["access"].to_string(), "cannot be public");
+    has(&refused["access"], "cannot be public");
     one.server
         .cli(&["suspend", "--user", "ann@example.com", "--reason", "x"])
         .unwrap();
@@ -363,7 +360,7 @@ fn what_cannot_be_shared_is_refused_with_a_reason() {
     let made = page(&ann, "marimo", "demo");
     let refused = |body: Value, field: &str, words: &str| {
         let answer = share(&ann, &made, &body).is(400);
-        has(answer[field].to_string(), words);
+        has(&answer[field], words);
     };
     for (body, field, words) in [
         (json!({}), "access", "required"),
@@ -455,5 +452,5 @@ fn without_pages_nothing_is_shared() {
     let made = ann.small_container().unwrap();
     let body = json!({ "port": 8000, "access": "owner" });
     let refused = share(&ann, &made, &body).is(400);
-    has(refused.to_string(), "`[pages]`");
+    has(&refused, "`[pages]`");
 }

@@ -2,7 +2,7 @@
 
 use super::shares::{Inside, at, inside, share};
 use super::{DOMAIN, Visit, ask, get, label, port, signed_in};
-use crate::{Expected, wait_until};
+use crate::{Expected, until_true, wait_until};
 use serde_json::json;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -19,9 +19,7 @@ fn unread(port: u16, host: &str, headers: &str, count: usize) -> Vec<TcpStream> 
 
 /// Waits until bytes come from the port, and the readers hold them back.
 fn held_back(one: &Inside, limit: Duration) {
-    wait_until("the port sends", || {
-        Ok((one.page.flooded() > 0).then_some(()))
-    });
+    until_true("the port sends", || one.page.flooded() > 0);
     settled(LOOKS, limit, || one.page.flooded());
 }
 

@@ -29,16 +29,11 @@ fn keys_of_a_session_expire_after_90_days_unless_their_user_says_otherwise() {
     assert_eq!(by_key.is(201)["expires_at"], Value::Null);
     let short = Api::new(server.base_url(), chosen["key"].as_str().unwrap());
     let body = json!({ "expires_at": "never" });
-    let refused = short.send("POST", "/api/key/", &body).unwrap().is(400);
+    let refused = short.send("POST", "/api/key/", &body).is(400);
     assert!(refused["expires_at"].is_array(), "{refused}");
 
     let program = Api::new(server.base_url(), "");
-    let begin = || {
-        program
-            .send("POST", "/auth/device/", &json!({}))
-            .unwrap()
-            .is(200)
-    };
+    let begin = || program.send("POST", "/auth/device/", &json!({})).is(200);
     for (expiry, expires) in [(json!({}), true), (json!({ "expires_at": "never" }), false)] {
         let mut body = expiry;
         body["user_code"] = begin()["user_code"].clone();
@@ -63,7 +58,7 @@ fn signing_out_everywhere_revokes_the_keys_made_since_a_time() {
         (key, made["created_at"].clone())
     };
     let [(earlier, _), (since, time), (later, _)] = [make(), make(), make()];
-    let derived = later.send("POST", "/api/key/", &json!({})).unwrap().is(201);
+    let derived = later.send("POST", "/api/key/", &json!({})).is(201);
     let derived = Api::new(server.base_url(), derived["key"].as_str().unwrap());
     let path = "/auth/sign-out-everywhere/";
     let wrong = browser.send("POST", path, &json!({ "revoke_keys_since": "today" }));

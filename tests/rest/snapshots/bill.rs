@@ -32,7 +32,7 @@ fn the_bill_of_a_snapshot_begins_when_it_is_ready() {
     // A tenth of the disk, in whole GiB.
     assert_eq!(taken["size_gib"], 5);
     let small = super::clone(&api, &taken).is(400);
-    has(small["disk_size_gib"][0].as_str().unwrap(), "at least 45");
+    has(&small["disk_size_gib"][0], "at least 45");
     let usage = api.get("/api/usage/").is(200);
     assert_eq!(usage["hourly_usd"], 50_000.0);
     let of_snapshot = &usage["snapshots"][0];
@@ -70,7 +70,7 @@ fn a_snapshot_that_was_not_taken_is_free() {
     let instance = running(&api);
     let taken = take(&api, &instance, "before").is(201);
     let failed = until_state(&api, &taken, "error");
-    has(failed["reason"].as_str().unwrap(), "could not take");
+    has(&failed["reason"], "could not take");
     assert_eq!(failed["size_gib"], Value::Null);
     let usage = api.get("/api/usage/").is(200);
     assert_eq!(usage["snapshots"], json!([]));

@@ -8,8 +8,8 @@ use crate::fsck::{bytes, edit};
 use crate::moves::Cluster;
 use crate::outage::Node;
 use crate::{
-    Expected, has, kill, running, start_lasting, start_with, until_logged, until_says, until_used,
-    uuid, wait_until,
+    Expected, has, kill, running, start_lasting, start_with, until_logged, until_says, until_true,
+    until_used, uuid, wait_until,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -43,7 +43,7 @@ fn fails(settings: &str) {
     let instance = running(&api);
     let taken = take(&api, &instance, "before").is(201);
     let failed = until_state(&api, &taken, "error");
-    has(failed["reason"].as_str().unwrap(), "could not take");
+    has(&failed["reason"], "could not take");
     assert_eq!(failed["size_gib"], Value::Null);
     has(events(&api, &instance).join(" "), "snapshot-failed");
     // The engine was seen without it.
@@ -82,7 +82,7 @@ fn snapshots_that_are_absent_from_an_accepted_engine_are_in_error() {
     node.listed("outage: ");
     node.server.cli(&["node", "accept", "one"]).unwrap();
     let failed = until_state(&node.api, &kept, "error");
-    has(failed["reason"].as_str().unwrap(), "no more");
+    has(&failed["reason"], "no more");
     until_event(&node.api, &instance, "snapshot-failed");
     // The own store returns, and the operator accepts it.
     node.off("other-store");
@@ -105,7 +105,7 @@ fn snapshots_are_lost_with_their_node() {
     server.cli(&["node", "lost", "one", "--yes"]).unwrap();
     let lost = one(api, &taken).is(200);
     assert_eq!(lost["state"], "error");
-    has(lost["reason"].as_str().unwrap(), "failed for good");
+    has(&lost["reason"], "failed for good");
     assert_eq!(used(api, "n_snapshots"), 0);
     // The instance that is created again elsewhere has another disk.
     api.act(uuid(&instance), "recreate").is(200);
@@ -155,13 +155,9 @@ fn a_snapshot_without_a_row_is_removed() {
     until_logged(&server, "snapshot without a row, removing it");
     let api = server.again(&api);
     assert_eq!(all(&api), [] as [Value; 0]);
-    let asked = || {
-        Ok(server
-            .log()
-            .contains("request=\"drop-snapshot\"")
-            .then_some(()))
-    };
-    wait_until("the engine is asked to remove it", asked);
+    until_true("the engine is asked to remove it", || {
+        server.log().contains("request=\"drop-snapshot\"")
+    });
     // `fsck` goes on to miss the row.
     server.kill().unwrap();
 }
@@ -177,7 +173,7 @@ fn a_snapshot_that_its_engine_has_no_more_is_in_error_and_comes_back() {
     let taken = ready(&api, &instance, "before");
     std::fs::write(&lost, "").unwrap();
     let failed = until_state(&api, &taken, "error");
-    has(failed["reason"].as_str().unwrap(), "no more");
+    has(&failed["reason"], "no more");
     let usage = api.get("/api/usage/").is(200);
     assert_eq!(usage["snapshots"][0]["hourly_usd"], 0.0);
     restore(&api, &taken, false).is(400);
@@ -284,8 +280,8 @@ fn a_stop_and_a_restart_wait_for_the_snapshot_that_is_being_taken() {
     api.act(uuid(&instance), "restart").is(200);
     never_before_ready(&server, &api, &taken, "start", before);
     api.wait_for(uuid(&instance), "running").unwrap();
-    wait_until("the instance was started", || {
-        Ok((asked(&server, "start") > before).then_some(()))
+    until_true("the instance was started", || {
+        asked(&server, "start") > before
     });
 }
 
@@ -315,7 +311,7 @@ fn an_instance_that_was_stopped_in_its_first_start_has_no_snapshot() {
     api.wait_for(id, "exited").unwrap();
     server.cli(&["resume", id]).unwrap();
     let refused = take(&api, &instance, "early").is(400);
-    has(refused["detail"].as_str().unwrap(), "first start");
+    has(&refused["detail"], "first start");
 }
 
 /// A node whose copies, restores and volumes take a while.
@@ -352,7 +348,7 @@ fn a_suspension_of_the_owner_leaves_a_copy_and_a_restore_to_be_done() {
     node.off("unreachable");
     until_event(api, &instance, "restored");
     let refused = api.act(uuid(&instance), "restart").is(400);
-    has(refused["detail"].as_str().unwrap(), "unpaid");
+    has(&refused["detail"], "unpaid");
     server.cli(&resume).unwrap();
     api.act(uuid(&instance), "restart").is(200);
     api.wait_for(uuid(&instance), "running").unwrap();
@@ -381,15 +377,13 @@ fn a_limit_that_is_lowered_leaves_what_has_begun_to_be_done() {
     assert_eq!(of_volume(), "creating");
     node.off("unreachable");
     until_state(api, &taken, "ready");
-    wait_until("the volume is ready", || {
-        Ok((of_volume() == "ready").then_some(()))
-    });
-    has(take(api, &instance, "more").is(422).to_string(), "quota");
-    has(volume("more").is(422).to_string(), "quota");
+    until_true("the volume is ready", || of_volume() == "ready");
+    has(take(api, &instance, "more").is(422), "quota");
+    has(volume("more").is(422), "quota");
     stop(api, &instance);
     until_event(api, &instance, "released");
     // A snapshot of the present disk is a new one.
-    has(restore(api, &taken, true).is(422).to_string(), "quota");
+    has(restore(api, &taken, true).is(422), "quota");
     restore(api, &taken, false).is(200);
     until_event(api, &instance, "restored");
     api.send("DELETE", "/api/volume/data/", &Value::Null)

@@ -7,8 +7,8 @@ use super::{
 use crate::fsck::{bytes, edit, replace, row_of};
 use crate::scopes::key;
 use crate::{
-    Expected, has, kill, running, start, start_lasting, start_on, start_with, used, uuid,
-    wait_until, walk,
+    Expected, has, kill, running, start, start_lasting, start_on, start_with, until_true, used,
+    uuid, wait_until, walk,
 };
 use serde_json::{Value, json};
 use wharf_tests::{Api, simulated_node};
@@ -76,13 +76,13 @@ fn an_engine_without_snapshots_is_named() {
     let (_server, api) = start_with("snapshots = \"none\"");
     let instance = running(&api);
     let refused = take(&api, &instance, "before").is(400);
-    has(refused["detail"].as_str().unwrap(), "simulated");
+    has(&refused["detail"], "simulated");
     let estimate = format!("/api/instance/{}/snapshot-estimate/", uuid(&instance));
     api.get(&estimate).is(400);
     let vm = api.create(&wharf_tests::small("vm")).is(201);
     let vm = api.wait_for(uuid(&vm), "running").unwrap();
     let refused = take(&api, &vm, "vm").is(400);
-    has(refused["detail"].as_str().unwrap(), "VM");
+    has(&refused["detail"], "VM");
 }
 
 #[test]
@@ -115,8 +115,8 @@ fn the_progress_of_a_copy_is_its_time_beside_the_estimate() {
         })
     };
     let first = says(&api, " s of about 6 s");
-    wait_until("the time goes on", || {
-        Ok((says(&api, " s of about 6 s") != first).then_some(()))
+    until_true("the time goes on", || {
+        says(&api, " s of about 6 s") != first
     });
     // A later process knows neither the beginning nor the use of the disk.
     let api = kill(&mut server, &api);
@@ -167,7 +167,7 @@ fn quotas_limit_snapshots() {
     let short = take(&api, &instance, "second").is(422)["detail"].clone();
     assert_eq!(short["bottleneck"], json!(["snapshot_gib"]));
     assert_eq!(short["nearest_available"], json!({ "snapshot_gib": 5 }));
-    has(short["message"].as_str().unwrap(), "quota");
+    has(&short["message"], "quota");
     let limit = ["user", "limit", ANN, "--snapshot-gib", "unlimited"];
     server.cli(&limit).unwrap();
     take(&api, &instance, "second").is(201);
@@ -210,7 +210,7 @@ fn an_instance_has_at_most_32_snapshots() {
         take(&api, &instance, &format!("before-{n}")).is(201);
     }
     let refused = take(&api, &instance, "one-more").is(400);
-    has(refused["detail"].as_str().unwrap(), "32");
+    has(&refused["detail"], "32");
 }
 
 #[test]
@@ -271,10 +271,7 @@ fn an_old_image_is_restored_and_not_cloned() {
     let instance = stopped(&api);
     let taken = ready(&api, &instance, "before");
     assert_eq!(taken["clonable"], false);
-    has(
-        clone(&api, &taken).is(400)["detail"].as_str().unwrap(),
-        "not cloned",
-    );
+    has(&clone(&api, &taken).is(400)["detail"], "not cloned");
     restore(&api, &taken, false).is(200);
     until_event(&api, &instance, "restored");
 }
@@ -292,7 +289,7 @@ fn a_disk_that_is_restored_changes_in_no_other_way() {
         api.patch(uuid(&instance), &json!({ "n_vcpus": 2 })).is(400),
     ];
     for refused in refusals {
-        has(refused["detail"].as_str().unwrap(), "restored");
+        has(&refused["detail"], "restored");
     }
     api.delete(uuid(&instance)).is(204);
 }
@@ -331,13 +328,10 @@ fn a_suspended_user_takes_no_snapshot_and_keeps_those_there_are() {
     let suspend = ["suspend", "--user", ANN, "--reason", "unpaid"];
     server.cli(&suspend).unwrap();
     let refused = take(&api, &instance, "other").is(400);
-    has(refused["detail"].as_str().unwrap(), "unpaid");
-    has(
-        clone(&api, &taken).is(400)["detail"].as_str().unwrap(),
-        "unpaid",
-    );
-    wait_until("the snapshot is there", || {
-        Ok((one(&api, &taken).is(200)["state"] == "ready").then_some(()))
+    has(&refused["detail"], "unpaid");
+    has(&clone(&api, &taken).is(400)["detail"], "unpaid");
+    until_true("the snapshot is there", || {
+        one(&api, &taken).is(200)["state"] == "ready"
     });
     delete(&api, &taken).is(204);
 }

@@ -7,7 +7,7 @@ mod life;
 pub mod plans;
 mod restores;
 
-use crate::{Expected, used, uuid, wait_until};
+use crate::{Expected, until_true, used, uuid, wait_until};
 use serde_json::{Value, json};
 use wharf_tests::{Answer, Api};
 
@@ -105,8 +105,8 @@ pub fn count(api: &Api, instance: &Value, kind: &str) -> usize {
 
 /// Waits until there are this many events of this type.
 pub fn until_count(api: &Api, instance: &Value, kind: &str, n: usize) {
-    wait_until(&format!("{n} events {kind}"), || {
-        Ok((count(api, instance, kind) >= n).then_some(()))
+    until_true(&format!("{n} events {kind}"), || {
+        count(api, instance, kind) >= n
     });
 }
 
@@ -119,7 +119,5 @@ fn holds(api: &Api, n: u64) {
 
 /// Waits until no snapshot holds anything.
 fn until_free(api: &Api) {
-    wait_until("the claims are free", || {
-        Ok((used(api, "n_snapshots") == 0).then_some(()))
-    });
+    until_true("the claims are free", || used(api, "n_snapshots") == 0);
 }

@@ -125,7 +125,7 @@ fn a_plan_without_room_says_so_once_and_tries_again() {
     plan(&api, &instance, &json!({ "every_h": 4, "keep": 1 }));
     pass(&server, &clock, 5);
     let failed = until_event(&api, &instance, "snapshot-plan-failed");
-    has(failed["message"].as_str().unwrap(), "quota");
+    has(&failed["message"], "quota");
     wharf_tests::interval(WHILE);
     assert_eq!(count(&api, &instance, "snapshot-plan-failed"), 1);
     // There is room before the next due time.

@@ -51,7 +51,7 @@ fn a_restart_waits_for_the_restore() {
         let taken = ready(&api, &instance, "before");
         restore(&api, &taken, false).is(200);
         let restarted = api.act(uuid(&instance), "restart").is(200);
-        has(restarted["message"].as_str().unwrap(), "snapshot");
+        has(&restarted["message"], "snapshot");
         until_count(&api, &instance, "ready", 2);
         let kinds = events(&api, &instance);
         let at = |kind: &str| kinds.iter().rposition(|known| known == kind).unwrap();
@@ -109,7 +109,7 @@ fn no_snapshot_of_the_present_disk_is_taken_during_a_stop() {
     let taken = ready(&api, &instance, "before");
     api.act(uuid(&instance), "stop").is(200);
     let refused = restore(&api, &taken, true).is(400);
-    has(refused["detail"].as_str().unwrap(), "still under way");
+    has(&refused["detail"], "still under way");
     until_event(&api, &instance, "released");
     restore(&api, &taken, true).is(200);
     until_event(&api, &instance, "restored");
@@ -145,7 +145,7 @@ fn an_instance_that_cannot_be_restored_stays_stopped() {
     let taken = ready(&api, &instance, "before");
     restore(&api, &taken, false).is(200);
     let failed = until_event(&api, &instance, "restore-failed");
-    has(failed["message"].as_str().unwrap(), "Look at the disk");
+    has(&failed["message"], "Look at the disk");
     let now = api.instance(uuid(&instance)).is(200);
     assert_eq!(now["state"], "exited");
     // The snapshot and the disk can be used again.

@@ -2,7 +2,7 @@
 
 use super::{SshServer, open, start};
 use crate::hygiene::{listen, resident_kib};
-use crate::{running, uuid, wait_until};
+use crate::{running, until_true, uuid, wait_until};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
@@ -34,9 +34,7 @@ fn terminals_are_bounded_for_a_user_and_in_all() {
     assert_eq!(status, 503, "{detail}");
     first.control(&serde_json::json!({ "end": true })).unwrap();
     assert_eq!(first.end().unwrap().1, Some(1000));
-    wait_until("a place is free", || {
-        Ok(refusal(&bob, uuid(&theirs)).is_none().then_some(()))
-    });
+    until_true("a place is free", || refusal(&bob, uuid(&theirs)).is_none());
     drop((second, again, third));
 }
 
@@ -91,9 +89,7 @@ fn a_terminal_outlives_the_times_of_http_and_keeps_its_place_among_connections()
     let held = connect(&api);
     assert!(held.is_err(), "{held:?}");
     drop(third);
-    wait_until("a connection is free", || {
-        Ok(connect(&api).is_ok().then_some(()))
-    });
+    until_true("a connection is free", || connect(&api).is_ok());
     drop((terminal, second, fourth));
 }
 

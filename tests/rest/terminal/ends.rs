@@ -2,7 +2,7 @@
 
 use super::shell::WAITS;
 use super::{SshServer, open, start, start_on};
-use crate::{Expected, time, uuid, wait_until};
+use crate::{Expected, time, until_true, uuid};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -40,9 +40,7 @@ fn a_terminal_ends_with_its_key_even_if_its_client_reads_nothing() {
     let mut kept = open(&api, &instance);
     deaf.send(b"flood 100000000\r").unwrap();
     let written = || ssh.written.load(Ordering::SeqCst);
-    wait_until("the flood begins", || {
-        Ok((written() > 1 << 20).then_some(()))
-    });
+    until_true("the flood begins", || written() > 1 << 20);
     settled(WAITS, Duration::from_secs(60), written);
     let path = format!("/api/key/{id}/");
     api.send("DELETE", &path, &Value::Null).is(204);
@@ -98,8 +96,8 @@ fn terminals_end_at_shutdown_with_a_code_and_a_reason() {
     reader.join().unwrap();
     server.run().unwrap();
     let api = server.again(&api);
-    wait_until("the instance runs", || {
-        Ok((api.instance(uuid(&instance))?.body["state"] == "running").then_some(()))
+    until_true("the instance runs", || {
+        api.instance(uuid(&instance)).unwrap().body["state"] == "running"
     });
     drop(open(&api, &instance));
 }

@@ -81,7 +81,7 @@ fn refuses_callers_without_the_right(server: &Server, id: &str, refused: &Upgrad
     let reader = Api::new(server.base_url(), reader.unwrap().trim());
     let (status, body) = refused(&reader, id, "");
     assert_eq!(status, 403);
-    has(body["detail"].as_str().unwrap(), "`write`");
+    has(&body["detail"], "`write`");
     let bob = server.user("bob@example.com").unwrap();
     assert_eq!(refused(&bob, id, "").0, 404);
 }

@@ -2,7 +2,7 @@
 
 use super::ssh_server::LINE;
 use super::{SshServer, open, start};
-use crate::{has, uuid, wait_until};
+use crate::{has, until_true, uuid};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub const WAITS: u32 = 15;
 
 #[test]
 fn a_shell_is_resized_attached_again_and_exits_with_its_code() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let ssh = SshServer::of(&instance).unwrap();
     let id = uuid(&instance);
     let mut first = Terminal::open(&api, id, "?cols=101&rows=37").unwrap();
@@ -41,7 +41,7 @@ fn a_shell_is_resized_attached_again_and_exits_with_its_code() {
     let mut third = Terminal::open(&api, id, &session).unwrap();
     assert_eq!(third.session, second.session);
     let (last, code) = second.end().unwrap();
-    has(last["error"].as_str().unwrap(), "elsewhere");
+    has(&last["error"], "elsewhere");
     assert_eq!(code, Some(4000));
     third.send(b"exit 42\r").unwrap();
     assert_eq!(third.end().unwrap(), (json!({ "exit": 42 }), Some(1000)));
@@ -60,7 +60,7 @@ fn much_output_reaches_a_slow_client_whole_and_the_shell_waits_meanwhile() {
     let from = terminal.output.len();
     terminal.send(format!("flood {MUCH}\r").as_bytes()).unwrap();
     let written = || ssh.written.load(Ordering::SeqCst);
-    wait_until("the shell writes", || Ok((written() > 0).then_some(())));
+    until_true("the shell writes", || written() > 0);
     let last = settled(WAITS, Duration::from_secs(60), written);
     assert!(last < ON_THE_WAY, "{last}");
     terminal.wait_for_from(from + MUCH, "done\n").unwrap();
@@ -76,8 +76,8 @@ fn a_pause_holds_output_back_and_input_still_arrives() {
     let mut terminal = open(&api, &instance);
     terminal.control(&json!({ "pause": true })).unwrap();
     terminal.send(b"flood 1024\r").unwrap();
-    wait_until("the shell has written", || {
-        Ok((ssh.written.load(Ordering::SeqCst) > 1024).then_some(()))
+    until_true("the shell has written", || {
+        ssh.written.load(Ordering::SeqCst) > 1024
     });
     let stream = terminal.stream().unwrap();
     let silence = Duration::from_millis(300);
@@ -109,9 +109,7 @@ fn a_large_paste_arrives_whole_at_a_shell_that_reads_late() {
                 sent.fetch_add(part.len(), Ordering::SeqCst);
             }
         });
-        wait_until("a part is sent", || {
-            Ok((sent.load(Ordering::SeqCst) > 0).then_some(()))
-        });
+        until_true("a part is sent", || sent.load(Ordering::SeqCst) > 0);
         settled(WAITS, Duration::from_secs(60), || {
             sent.load(Ordering::SeqCst)
         });
@@ -124,7 +122,7 @@ fn a_large_paste_arrives_whole_at_a_shell_that_reads_late() {
 
 #[test]
 fn messages_of_another_form_end_the_connection_and_keep_the_terminal() {
-    let (server, api, instance) = start("");
+    let (_server, api, instance) = start("");
     let _ssh = SshServer::of(&instance).unwrap();
     let mut terminal = open(&api, &instance);
     let session = format!("?session={}", terminal.session);
@@ -132,13 +130,13 @@ fn messages_of_another_form_end_the_connection_and_keep_the_terminal() {
         .text("{\"resize\": {\"cols\": 0, \"rows\": 1}}")
         .unwrap();
     let (last, code) = terminal.end().unwrap();
-    has(last["error"].as_str().unwrap(), "1 to 1000");
+    has(&last["error"], "1 to 1000");
     assert_eq!(code, Some(1008));
     let mut terminal = Terminal::open(&api, uuid(&instance), &session).unwrap();
     // The server does not take the message, and still its refusal is not lost with the connection.
     terminal.send(&vec![b'x'; 8 << 20]).unwrap();
     let (last, code) = terminal.end().unwrap();
-    has(last["error"].as_str().unwrap(), "1 MiB");
+    has(&last["error"], "1 MiB");
     assert_eq!(code, Some(1009));
     let mut terminal = Terminal::open(&api, uuid(&instance), &session).unwrap();
     assert_eq!(session, format!("?session={}", terminal.session));

@@ -2,7 +2,7 @@
 
 use super::{echo, exchange, listener, on_ssh_port, open};
 use crate::terminal::{SshServer, start};
-use crate::wait_until;
+use crate::until_true;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ fn a_side_that_does_not_read_holds_the_other_back_and_no_byte_is_lost() {
     });
     let mut tunnel = open(&api, &instance, port);
     let sent_by = || written.load(Ordering::SeqCst);
-    wait_until("the port sends", || Ok((sent_by() > 0).then_some(())));
+    until_true("the port sends", || sent_by() > 0);
     let last = settled(WAITS, Duration::from_secs(60), sent_by);
     assert!(last < ON_THE_WAY, "{last}");
     // Another tunnel is not held up.
@@ -153,7 +153,7 @@ fn a_port_that_does_not_read_holds_the_client_back() {
             tunnel.finish().unwrap();
         });
         let sent_by = || sent.load(Ordering::SeqCst);
-        wait_until("a part is sent", || Ok((sent_by() > 0).then_some(())));
+        until_true("a part is sent", || sent_by() > 0);
         let last = settled(WAITS, Duration::from_secs(60), sent_by);
         assert!(last < ON_THE_WAY, "{last}");
         resume.send(()).unwrap();

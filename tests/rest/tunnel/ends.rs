@@ -57,7 +57,7 @@ fn a_tunnel_ends_with_its_key_its_session_and_its_user() {
     // A client that reads nothing does not put off the end.
     let kept = Both::of(&inside, open(&api, &instance, port));
     let path = format!("/api/key/{}/", text("id"));
-    api.send("DELETE", &path, &Value::Null).unwrap().is(204);
+    api.send("DELETE", &path, &Value::Null).is(204);
     of_key.end(INVALID, 1008);
 
     let browser = ConsoleBrowser::accepted(&server, ANN);

@@ -84,7 +84,7 @@ fn an_image_without_an_ssh_server_has_no_tunnel_and_no_terminal() {
     let created = made(&api, &created);
     let (status, body) = refused(&api, uuid(&created), "");
     assert_eq!(status, 400);
-    has(body["detail"].as_str().unwrap(), "no SSH server");
+    has(&body["detail"], "no SSH server");
     let terminal = api.get(&format!("/api/instance/{}/terminal/", uuid(&created)));
     assert_eq!(terminal.is(400), body);
 }
@@ -99,7 +99,7 @@ fn tunnels_of_a_user_are_bounded_and_can_be_switched_off() {
     let second = open(&api, &instance, 22);
     let (status, body) = refused(&api, uuid(&instance), "");
     assert_eq!(status, 429);
-    has(body["detail"].as_str().unwrap(), "2 open tunnels");
+    has(&body["detail"], "2 open tunnels");
     drop(first);
     crate::wait_until("a place is free", || {
         let query = format!("?port={port}");

@@ -30,10 +30,7 @@ fn corrections_of_volumes_are_shown() {
     assert_eq!(event["volume"], made["id"]);
     assert_eq!(event["state"], "ready");
     assert_eq!(event["actor"]["kind"], "operator");
-    has(
-        event["message"].as_str().unwrap(),
-        "-0.250000000 USD: an outage",
-    );
+    has(&event["message"], "-0.250000000 USD: an outage");
     let of_operator = server.cli(&["events", id(&made)]).unwrap();
     has(&of_operator, "\tready\tvolume of 7 GiB\t");
     assert!(!of_operator.contains("vCPU"), "{of_operator}");

@@ -15,7 +15,7 @@ fn quotas_limit_volumes() {
     let short = create(&api, "second", 5).is(422)["detail"].clone();
     assert_eq!(short["bottleneck"], json!(["volume_gib"]));
     assert_eq!(short["nearest_available"], json!({ "volume_gib": 4 }));
-    has(short["message"].as_str().unwrap(), "quota");
+    has(&short["message"], "quota");
     create(&api, "second", 4).is(201);
     let short = create(&api, "third", 1).is(422)["detail"].clone();
     assert_eq!(short["bottleneck"], json!(["n_volumes", "volume_gib"]));

@@ -84,7 +84,7 @@ fn a_volume_is_not_deleted_below_an_instance_that_is_being_deleted() {
     node.listed("out of reach");
     api.delete(uuid(&instance)).is(204);
     let refused = delete(api, "data").is(400);
-    has(refused["detail"].as_str().unwrap(), "being deleted");
+    has(&refused["detail"], "being deleted");
     has(
         self::refused(api, json!([mount("data", "/x", true)])),
         "writes data",
@@ -116,7 +116,7 @@ fn wrong_volumes_are_refused_with_the_reason() {
     let mut vm = small("vm");
     vm["volumes"] = json!([at("data", "/data")]);
     let of_vm = api.create(&vm).is(400);
-    has(of_vm["volumes"][0].as_str().unwrap(), "containers");
+    has(&of_vm["volumes"][0], "containers");
     let estimate = with_volumes(json!([at("none", "/data")]));
     api.send("POST", "/api/estimate/", &estimate).is(400);
     assert_eq!(one(&api, "data").is(200)["attached_to"], json!([]));
@@ -153,7 +153,7 @@ fn volumes_bring_their_instances_to_their_node() {
         short["nearest_available"],
         json!({ "n_vcpus": 13, "volumes": 0 })
     );
-    has(short["message"].as_str().unwrap(), "the volume first");
+    has(&short["message"], "the volume first");
     let estimate = api.send("POST", "/api/estimate/", &large).is(200);
     assert_eq!(estimate["shortage"]["bottleneck"], short["bottleneck"]);
     large.as_object_mut().unwrap().remove("volumes");

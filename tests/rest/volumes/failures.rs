@@ -7,8 +7,8 @@ use crate::fsck::{bytes, edit, row_of};
 use crate::moves::Cluster;
 use crate::outage::Node;
 use crate::{
-    Expected, has, kill, running, start_lasting, start_on, until_logged, until_says, until_used,
-    used, uuid, wait_until,
+    Expected, has, kill, running, start_lasting, start_on, until_logged, until_says, until_true,
+    until_used, used, uuid,
 };
 use serde_json::{Value, json};
 use wharf_tests::simulated_node;
@@ -43,7 +43,7 @@ fn a_volume_that_cannot_be_made_is_in_error_and_free() {
     let mount = json!([{ "volume": "data", "path": "/data" }]);
     let waiting = api.create(&super::with_volumes(mount)).is(201);
     let failed = until_state(&api, "data", "error");
-    has(failed["reason"].as_str().unwrap(), "could not make");
+    has(&failed["reason"], "could not make");
     api.wait_for(uuid(&waiting), "error").unwrap();
     let kinds = events(&api, id(&created));
     assert!(kinds.contains(&"volume-failed".to_owned()), "{kinds:?}");
@@ -52,7 +52,7 @@ fn a_volume_that_cannot_be_made_is_in_error_and_free() {
     assert_eq!(usage["volumes"][0]["state"], "error");
     let mount = json!([{ "volume": "data", "path": "/data" }]);
     let refused = api.create(&super::with_volumes(mount)).is(400);
-    has(refused["volumes"][0].as_str().unwrap(), "data");
+    has(&refused["volumes"][0], "data");
     api.delete(uuid(&waiting)).is(204);
     delete_at_last(&api, "data");
 }
@@ -65,7 +65,7 @@ fn volumes_that_are_absent_from_an_accepted_engine_are_in_error() {
     node.listed("outage: ");
     node.server.cli(&["node", "accept", "one"]).unwrap();
     let failed = until_state(&node.api, "data", "error");
-    has(failed["reason"].as_str().unwrap(), "no more");
+    has(&failed["reason"], "no more");
     let kinds = events(&node.api, id(&volume));
     assert_eq!(kinds.last().unwrap(), "volume-failed");
     // The own store returns, and the operator accepts it.
@@ -91,7 +91,7 @@ fn volumes_are_lost_with_their_node() {
     server.cli(&["node", "lost", "one", "--yes"]).unwrap();
     let lost = one(api, "data").is(200);
     assert_eq!(lost["state"], "error");
-    has(lost["reason"].as_str().unwrap(), "failed for good");
+    has(&lost["reason"], "failed for good");
     assert_eq!(lost["attached_to"], json!([]));
     assert_eq!((used(api, "n_volumes"), used(api, "volume_gib")), (0, 0));
     let row = api.instance(uuid(&instance)).is(200);
@@ -122,11 +122,11 @@ fn lost_volumes_are_removed_from_a_machine_that_comes_back() {
     server.cli(&["node", "lost", "one", "--yes"]).unwrap();
     delete(api, "gone").is(204);
     cluster.away(0, false);
-    wait_until("the deleted volume is removed", || {
-        Ok((!cluster.volumes(0).contains_key(id(&deleted))).then_some(()))
+    until_true("the deleted volume is removed", || {
+        !cluster.volumes(0).contains_key(id(&deleted))
     });
-    wait_until("the lost volume is removed", || {
-        Ok((!cluster.volumes(0).contains_key(id(&lost))).then_some(()))
+    until_true("the lost volume is removed", || {
+        !cluster.volumes(0).contains_key(id(&lost))
     });
     assert_eq!(one(api, "data").is(200)["state"], "error");
     server.cli(&["node", "resume", "one"]).unwrap();
@@ -207,7 +207,7 @@ fn a_volume_that_its_engine_has_no_more_is_in_error_and_comes_back() {
     let with = running_with(&api, "data", false);
     std::fs::write(&lost, "").unwrap();
     let failed = until_state(&api, "data", "error");
-    has(failed["reason"].as_str().unwrap(), "no more");
+    has(&failed["reason"], "no more");
     assert_eq!(
         api.get("/api/usage/").is(200)["volumes"][0]["hourly_usd"],
         0.0
@@ -215,7 +215,7 @@ fn a_volume_that_its_engine_has_no_more_is_in_error_and_comes_back() {
     // The instance keeps its right, and does not start without its volume.
     api.act(uuid(&with), "stop").is(200);
     let refused = api.act(uuid(&with), "restart").is(400);
-    has(refused["detail"].as_str().unwrap(), "Volume data");
+    has(&refused["detail"], "Volume data");
     std::fs::remove_file(&lost).unwrap();
     until_state(&api, "data", "ready");
     api.act(uuid(&with), "restart").is(200);
@@ -288,7 +288,7 @@ fn a_volume_that_has_failed_on_its_engine_is_in_error() {
     let volume = ready(&engine.api, "data", 5);
     let content = engine.edit(|lines| with_time(lines, id(&volume), &Value::Null));
     let failed = until_state(&engine.api, "data", "error");
-    has(failed["reason"].as_str().unwrap(), "no more");
+    has(&failed["reason"], "no more");
     let usage = engine.api.get("/api/usage/").is(200);
     assert_eq!(usage["hourly_usd"], 0.0);
     engine.put(&content);
@@ -306,8 +306,8 @@ fn a_volume_that_its_engine_has_in_part_is_completed() {
     let later = json!((now + std::time::Duration::from_secs(1_000_000)).as_millis() as u64);
     let content = engine.edit(|lines| with_time(lines, id(&volume), &later));
     until_state(&engine.api, "data", "error");
-    wait_until("the engine is asked to complete the volume", || {
-        Ok((engine.server.written().matches(asked).count() > before).then_some(()))
+    until_true("the engine is asked to complete the volume", || {
+        engine.server.written().matches(asked).count() > before
     });
     engine.put(&content);
     until_state(&engine.api, "data", "ready");

@@ -28,7 +28,7 @@ fn a_volume_of_another_user_is_read_only_and_stays_after_the_end_of_its_share() 
     assert_eq!(used(&bob, "n_volumes"), 0);
     for named in ["ann@example.com/genome", id(&genome)] {
         let refused = mount(&bob, named, json!(false)).is(400);
-        has(refused["volumes"][0].as_str().unwrap(), "another user's");
+        has(&refused["volumes"][0], "another user's");
     }
     // Read-only is the default for a volume of another user.
     let first = mount(&bob, "Ann@example.com/genome", Value::Null).is(201);
@@ -36,7 +36,7 @@ fn a_volume_of_another_user_is_read_only_and_stays_after_the_end_of_its_share() 
     bob.wait_for(uuid(&first), "running").unwrap();
     let own = running_with(&ann, "genome", true);
     let refused = mount(&ann, "genome", json!(false)).is(400);
-    has(refused["volumes"][0].as_str().unwrap(), "reads genome");
+    has(&refused["volumes"][0], "reads genome");
     let end = format!("{PATH}{}/", shared["id"].as_str().unwrap());
     ann.raw("DELETE", &end, None).is(204);
     bob.act(uuid(&first), "stop").is(200);
@@ -97,10 +97,7 @@ fn the_owner_hears_of_the_end_of_a_share_by_its_reader() {
     let events = ann.get("/api/event/?after=0&limit=1000").is(200);
     let last = events.as_array().unwrap().last().unwrap();
     assert_eq!(last["type"], "volume-unshared");
-    has(
-        last["message"].as_str().unwrap(),
-        "bob@example.com does not",
-    );
+    has(&last["message"], "bob@example.com does not");
     // The owner learns no key of the reader.
     assert_eq!(last["actor"], json!({ "kind": "system", "id": null }));
     let kept = bob.instance(uuid(&reading)).is(200);
@@ -130,5 +127,5 @@ fn a_volume_has_at_most_fifty_readers() {
         share(&ann, &format!("user-{n}@example.com")).is(201);
     }
     let refused = share(&ann, "one-more@example.com").is(400);
-    has(refused["user"][0].as_str().unwrap(), "50");
+    has(&refused["user"][0], "50");
 }

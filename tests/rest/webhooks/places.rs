@@ -1,7 +1,7 @@
 //! The requests that run at once.
 
 use super::{LOOPBACK, Receiver, create, post, start_with};
-use crate::wait_until;
+use crate::until_true;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,8 +48,8 @@ fn slow_receivers_of_many_users_delay_no_other_user() {
         post(user, &format!("{hook}test/"), 202);
     }
     // Each user has some places at once.
-    wait_until("the slow receivers have requests", || {
-        Ok((taken.load(Ordering::SeqCst) >= 8 * USERS).then_some(()))
+    until_true("the slow receivers have requests", || {
+        taken.load(Ordering::SeqCst) >= 8 * USERS
     });
     let asked = Instant::now();
     post(&ann, &format!("{webhook}test/"), 202);
