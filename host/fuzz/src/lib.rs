@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use tower::Service;
 use wharf::api::{create, ports, public_key, update};
 use wharf::http::respond::HttpError;
-use wharf::http::{Named, routes};
+use wharf::http::{InPath, routes};
 use wharf::schema::{Body, Schemas};
 use wharf_domain::draft::CreateDraft;
 use wharf_domain::ids::InstanceId;
@@ -130,7 +130,7 @@ pub fn path(bytes: &[u8]) -> bool {
 /// No instance has the empty name.
 async fn check(
     uri: Uri,
-    Named(selector): Named,
+    InPath(selector): InPath<Selector>,
     segment: Option<Path<String>>,
 ) -> Result<(), HttpError> {
     let Some(Path(segment)) = segment else {

@@ -1,12 +1,14 @@
 //! Lookup of the instance that a path segment names.
 
+use serde::Deserialize;
 use wharf_db::Read;
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, UserId};
 use wharf_domain::instance::{Instance, Intent};
 
 /// A path segment that selects an instance: a hyphenated UUID, or else a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
 pub enum Selector {
     Id(InstanceId),
     /// The name of an instance; any text, valid or not.
@@ -17,6 +19,19 @@ impl Selector {
     /// Parses a decoded path segment.
     pub fn parse(segment: &str) -> Self {
         InstanceId::parse(segment).map_or_else(|| Self::Name(segment.to_owned()), Self::Id)
+    }
+}
+
+impl From<String> for Selector {
+    fn from(segment: String) -> Self {
+        Self::parse(&segment)
+    }
+}
+
+/// The empty name, which no instance has.
+impl Default for Selector {
+    fn default() -> Self {
+        Self::Name(String::new())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The account of a user of the console: `/auth/` and `GET /api/session/`.
 
-use super::{Api, EndpointReply, TIME, render};
-use crate::schema::{Body, RequestSchema};
+use super::{Api, EndpointReply, EndpointRequest, EndpointResult, TIME, render};
+use crate::schema::RequestSchema;
 use serde::Serialize;
 use serde_json::json;
 use wharf_accounts::AnonymousSender;
@@ -15,7 +15,7 @@ use wharf_domain::time::Timestamp;
 use wharf_ground::caller::{Caller, Credential};
 
 /// The ways to sign in.
-pub fn options(api: &Api) -> Result<EndpointReply, Error> {
+pub fn options(api: &Api) -> EndpointResult {
     let config = api.app.config();
     let is_on = config.session.enabled;
     let passkey = is_on && RelyingParty::of(&config.base_url()).is_some();
@@ -46,7 +46,7 @@ impl Credentials {
 }
 
 /// Shows an invitation.
-pub fn invite(api: &Api, body: &[u8]) -> Result<EndpointReply, Error> {
+pub fn invite(api: &Api, body: &[u8]) -> EndpointResult {
     let [token] = texts(&api.schemas.invite, body, ["token"])?;
     let invite = api.accounts.invitation(&token.unwrap_or_default())?;
     let wire = json!({ "email": invite.email, "expires_at": invite.expires_at.to_rfc3339() });
@@ -67,14 +67,14 @@ pub async fn accept(
 }
 
 /// Issues a ticket for a WebSocket or an event stream of a page.
-pub fn ticket(api: &Api, caller: &Caller, part: &str) -> Result<EndpointReply, Error> {
+pub fn ticket(api: &Api, caller: &Caller, part: &str) -> EndpointResult {
     let ticket = api.accounts.issue_ticket(caller, SecretText::new(part))?;
     let wire = json!({ "ticket": ticket.expose() });
     Ok(EndpointReply::Secret(render(&wire, 128)?))
 }
 
 /// Changes the password of the caller.
-pub async fn password(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
+pub async fn password(api: &Api, caller: &Caller, body: &[u8]) -> EndpointResult {
     let [current, new] = texts(&api.schemas.password, body, ["current", "new"])?;
     let (current, new) = (
         current.map(SecretText::new),
@@ -92,7 +92,7 @@ pub async fn sign_out_everywhere(
 ) -> Result<(), Error> {
     let mut since = None;
     if let Some(body) = body {
-        let mut checked = api.schemas.sign_out_everywhere.check(Body::parse(body)?);
+        let mut checked = api.schemas.sign_out_everywhere.check(body)?;
         since = checked.parse("revoke_keys_since", |text| {
             Timestamp::parse(text).ok_or_else(|| TIME.to_owned())
         });
@@ -107,7 +107,7 @@ fn texts<const N: usize>(
     body: &[u8],
     fields: [&str; N],
 ) -> Result<[Option<String>; N], Error> {
-    let checked = schema.check(Body::parse(body)?);
+    let checked = schema.check(body)?;
     let texts = fields.map(|field| checked.text(field).map(str::to_owned));
     checked.errors.into_result()?;
     Ok(texts)
@@ -149,7 +149,8 @@ impl IdentityWire {
 }
 
 /// Shows the credential of the caller.
-pub fn session(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
+pub fn session(request: EndpointRequest) -> EndpointResult {
+    let (api, caller, ()) = request.parts();
     let (kind, created_at, expires_at) = match caller.credential {
         Credential::Session => {
             let times = api.accounts.session(caller);

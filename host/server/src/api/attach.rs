@@ -1,21 +1,18 @@
 //! `POST /api/instance/{uuid}/attach-volume/` and `POST /api/instance/{uuid}/detach-volume/`.
 
-use super::{Api, EndpointReply, Sight, wire};
-use crate::schema::{Body, CheckedBody};
+use super::{Api, EndpointReply, EndpointRequest, EndpointResult, Sight, wire};
+use crate::schema::CheckedBody;
+use bytes::Bytes;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::volume::{MountPath, MountRequest};
 use wharf_ground::caller::Caller;
-use wharf_instances::{InstanceCondition, Selector};
+use wharf_instances::Selector;
 
 /// Attaches a volume to an instance.
-pub async fn attach(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-    condition: &InstanceCondition,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let mut checked = api.schemas.volume_mount.check(Body::parse(body)?);
+pub async fn attach(request: EndpointRequest<Selector, Bytes>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
+    let condition = &request.condition;
+    let mut checked = api.schemas.volume_mount.check(&request.body)?;
     let path = checked.parse("path", |text| MountPath::parse(text).map_err(str::to_owned));
     let read_only = checked
         .value("read_only")
@@ -34,14 +31,10 @@ pub async fn attach(
 }
 
 /// Detaches a volume from an instance.
-pub async fn detach(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-    condition: &InstanceCondition,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let checked = api.schemas.volume_detachment.check(Body::parse(body)?);
+pub async fn detach(request: EndpointRequest<Selector, Bytes>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
+    let condition = &request.condition;
+    let checked = api.schemas.volume_detachment.check(&request.body)?;
     let volume = volume(api, caller, selector, checked)?;
     let detached = api.app.detach_volume(caller, selector, condition, volume);
     let (view, message) = detached.await?;

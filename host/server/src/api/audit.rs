@@ -1,11 +1,11 @@
 //! `GET /api/audit/`: the changes of the caller's instances and keys.
 
-use super::list::ListPage;
+use super::list::{ListPage, page_of};
 use super::{Api, render};
 use bytes::Bytes;
 use std::borrow::Cow;
 use wharf_domain::error::{Error, FieldErrors};
-use wharf_ground::audit::{AuditOrder, page_of};
+use wharf_ground::audit::{self, AuditOrder};
 use wharf_ground::caller::Caller;
 
 /// Approximate bytes of one record.
@@ -35,14 +35,7 @@ pub fn page(
     order: AuditOrder,
     page: ListPage,
 ) -> Result<(Bytes, Option<ListPage>), Error> {
-    // An extra row shows whether a page follows.
-    let mut records = page_of(api.app.db(), caller.user, order, page.after, page.limit + 1)?;
-    let more = records.len() > page.limit;
-    records.truncate(page.limit);
-    let last = records.last().filter(|_| more);
-    let next = last.map(|record| ListPage {
-        after: Some(record.id),
-        ..page
-    });
+    let fetch = |after, limit| audit::page_of(api.app.db(), caller.user, order, after, limit);
+    let (records, next) = page_of(Some(page), |record| record.id, fetch)?;
     Ok((render(&records, RECORD_BYTES * records.len() + 2)?, next))
 }

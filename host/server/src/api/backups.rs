@@ -1,8 +1,9 @@
 //! `/api/bucket/` and `/api/backup/`: the caller's buckets, the backups in them, and the instances made from these.
 
 use super::snapshots::{PlanWire, key_of, plan_times};
-use super::{Api, EndpointReply, create, render};
-use crate::schema::{Body, CheckedBody};
+use super::{Api, EndpointReply, EndpointRequest, EndpointResult, create, render};
+use crate::schema::CheckedBody;
+use bytes::Bytes;
 use serde::Serialize;
 use uuid::Uuid;
 use wharf_backups::{
@@ -123,16 +124,15 @@ impl<'a> From<&'a BackupView> for BackupWire<'a> {
 }
 
 /// The buckets, by name.
-pub fn buckets(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
-    let buckets = api.backups.buckets(caller)?;
-    let wires: Vec<BucketWire<'_>> = buckets.iter().map(BucketWire::from).collect();
-    let bytes = BUCKET_BYTES * wires.len() + 2;
-    Ok(EndpointReply::Done(render(&wires, bytes)?))
+pub fn buckets(request: EndpointRequest) -> EndpointResult {
+    let buckets = request.api.backups.buckets(&request.caller)?;
+    EndpointReply::list(buckets.iter().map(BucketWire::from), BUCKET_BYTES)
 }
 
 /// Adds a bucket.
-pub async fn add_bucket(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
-    let mut read = api.schemas.bucket.check(Body::parse(body)?);
+pub async fn add_bucket(request: EndpointRequest<(), Bytes>) -> EndpointResult {
+    let (api, caller, ()) = request.parts();
+    let mut read = api.schemas.bucket.check(&request.body)?;
     let name = read.parse("name", |text| Name::parse(text).map_err(str::to_owned));
     let text = |field, default: &str| read.text(field).unwrap_or(default).to_owned();
     let secret = |field| SecretText::new(text(field, ""));
@@ -158,18 +158,16 @@ pub async fn add_bucket(api: &Api, caller: &Caller, body: &[u8]) -> Result<Endpo
 }
 
 /// One bucket.
-pub fn bucket(api: &Api, caller: &Caller, named: &str) -> Result<EndpointReply, Error> {
+pub fn bucket(request: EndpointRequest<String>) -> EndpointResult {
+    let (api, caller, named) = request.parts();
     let view = api.backups.bucket(caller, named)?;
     let wire = BucketWire::from(&view);
     Ok(EndpointReply::Done(render(&wire, BUCKET_BYTES)?))
 }
 
 /// Forgets a bucket.
-pub async fn forget_bucket(
-    api: &Api,
-    caller: &Caller,
-    named: &str,
-) -> Result<EndpointReply, Error> {
+pub async fn forget_bucket(request: EndpointRequest<String>) -> EndpointResult {
+    let (api, caller, named) = request.parts();
     api.backups.forget_bucket(caller, named).await?;
     Ok(EndpointReply::Gone)
 }
@@ -203,33 +201,25 @@ fn bucket_of<T>(
 }
 
 /// Begins a backup of an instance.
-pub async fn create(
-    api: &Api,
-    caller: &Caller,
-    instance: &Selector,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let read = api.schemas.backup.check(Body::parse(body)?);
+pub async fn create(request: EndpointRequest<Selector, Bytes>) -> EndpointResult {
+    let (api, caller, instance) = request.parts();
+    let read = api.schemas.backup.check(&request.body)?;
     let bucket = bucket_of(api, caller, read, || api.app.get(caller, instance))?;
     let view = api.backups.create(caller, instance, &bucket).await?;
     Ok(EndpointReply::KeyCreated(rendered(&view)?))
 }
 
 /// Begins a backup of a volume.
-pub async fn create_of_volume(
-    api: &Api,
-    caller: &Caller,
-    named: &str,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let read = api.schemas.backup.check(Body::parse(body)?);
+pub async fn create_of_volume(request: EndpointRequest<String, Bytes>) -> EndpointResult {
+    let (api, caller, named) = request.parts();
+    let read = api.schemas.backup.check(&request.body)?;
     let see = || api.app.kept::<OfVolume>(caller, named);
     let bucket = bucket_of(api, caller, read, see)?;
     let view = api.backups.create_of_volume(caller, named, &bucket).await?;
     Ok(EndpointReply::KeyCreated(rendered(&view)?))
 }
 
-fn plan_reply(view: &BackupPlanView) -> Result<EndpointReply, Error> {
+fn plan_reply(view: &BackupPlanView) -> EndpointResult {
     let wire = BackupPlanWire {
         bucket: view.plan.request.bucket.0,
         bucket_name: &view.bucket_name,
@@ -239,35 +229,24 @@ fn plan_reply(view: &BackupPlanView) -> Result<EndpointReply, Error> {
 }
 
 /// The plan of an instance or a volume.
-pub fn plan<O: BackedUpByPlan>(
-    api: &Api,
-    caller: &Caller,
-    named: &O::Named,
-) -> Result<EndpointReply, Error> {
+pub fn plan<O: BackedUpByPlan>(request: EndpointRequest<O::Named>) -> EndpointResult {
+    let (api, caller, named) = request.parts();
     plan_reply(&api.backups.plan::<O>(caller, named)?)
 }
 
 /// Sets the plan of an instance.
-pub async fn set_plan(
-    api: &Api,
-    caller: &Caller,
-    instance: &Selector,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let read = api.schemas.backup_plan.check(Body::parse(body)?);
+pub async fn set_plan(request: EndpointRequest<Selector, Bytes>) -> EndpointResult {
+    let (api, caller, instance) = request.parts();
+    let read = api.schemas.backup_plan.check(&request.body)?;
     let times = plan_times(&read);
     let bucket = bucket_of(api, caller, read, || api.app.get(caller, instance))?;
     set::<Instance>(api, caller, instance, &bucket, times).await
 }
 
 /// Sets the plan of a volume.
-pub async fn set_plan_of_volume(
-    api: &Api,
-    caller: &Caller,
-    named: &String,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let read = api.schemas.backup_plan.check(Body::parse(body)?);
+pub async fn set_plan_of_volume(request: EndpointRequest<String, Bytes>) -> EndpointResult {
+    let (api, caller, named) = request.parts();
+    let read = api.schemas.backup_plan.check(&request.body)?;
     let times = plan_times(&read);
     let see = || api.app.kept::<OfVolume>(caller, named);
     let bucket = bucket_of(api, caller, read, see)?;
@@ -282,18 +261,15 @@ async fn set<O: BackedUpByPlan>(
     named: &O::Named,
     bucket: &str,
     times: Option<PlanRequest>,
-) -> Result<EndpointReply, Error> {
+) -> EndpointResult {
     let times = times.ok_or_else(|| FieldErrors::one("every_h", "required"))?;
     let set = api.backups.set_plan::<O>(caller, named, bucket, times);
     plan_reply(&set.await?)
 }
 
 /// Ends the plan of an instance or a volume.
-pub async fn end_plan<O: BackedUpByPlan>(
-    api: &Api,
-    caller: &Caller,
-    named: &O::Named,
-) -> Result<EndpointReply, Error> {
+pub async fn end_plan<O: BackedUpByPlan>(request: EndpointRequest<O::Named>) -> EndpointResult {
+    let (api, caller, named) = request.parts();
     api.backups.end_plan::<O>(caller, named).await?;
     Ok(EndpointReply::Gone)
 }
@@ -320,7 +296,8 @@ struct ReturningWire<'a> {
 }
 
 /// Returns the newest backup of a lost instance, and its losses since then.
-pub fn remains(api: &Api, caller: &Caller, instance: &Selector) -> Result<EndpointReply, Error> {
+pub fn remains(request: EndpointRequest<Selector>) -> EndpointResult {
+    let (api, caller, instance) = request.parts();
     let remains = api.backups.remains(caller, instance)?;
     let missing = |of: Option<&BackupView>| {
         let (lost, of) = remains.lost_at.zip(of)?;
@@ -348,27 +325,28 @@ pub fn remains(api: &Api, caller: &Caller, instance: &Selector) -> Result<Endpoi
 }
 
 /// The backups that a filter lets pass, the newest first.
-pub fn list(api: &Api, caller: &Caller, wanted: &BackupFilter) -> Result<EndpointReply, Error> {
+pub fn list(api: &Api, caller: &Caller, wanted: &BackupFilter) -> EndpointResult {
     let backups = api.backups.list(caller, wanted)?;
-    let wires: Vec<BackupWire<'_>> = backups.iter().map(BackupWire::from).collect();
-    let bytes = BACKUP_BYTES * wires.len() + 2;
-    Ok(EndpointReply::Done(render(&wires, bytes)?))
+    EndpointReply::list(backups.iter().map(BackupWire::from), BACKUP_BYTES)
 }
 
 /// One backup.
-pub fn get(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
+pub fn get(request: EndpointRequest<String>) -> EndpointResult {
+    let (api, caller, id) = request.parts();
     let view = api.backups.get(caller, parse(id)?)?;
     Ok(EndpointReply::Done(rendered(&view)?))
 }
 
 /// Deletes a backup.
-pub async fn delete(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
+pub async fn delete(request: EndpointRequest<String>) -> EndpointResult {
+    let (api, caller, id) = request.parts();
     api.backups.delete(caller, parse(id)?).await?;
     Ok(EndpointReply::Gone)
 }
 
 /// Has the content of a backup read back.
-pub async fn verify(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
+pub async fn verify(request: EndpointRequest<String>) -> EndpointResult {
+    let (api, caller, id) = request.parts();
     let view = api.backups.verify(caller, parse(id)?).await?;
     Ok(EndpointReply::Done(rendered(&view)?))
 }
@@ -380,7 +358,7 @@ pub async fn restore(
     id: &str,
     body: &[u8],
     key: Option<&str>,
-) -> Result<EndpointReply, Error> {
+) -> EndpointResult {
     let key = key.map(|key| key_of(key, id, body));
     create::instance(api, caller, key, || {
         let source = api.backups.source(caller, parse(id)?)?;
@@ -390,7 +368,7 @@ pub async fn restore(
                 "this is the backup of a volume: create a volume with `backup`",
             ));
         };
-        let mut draft = create::draft(api.schemas.recovery.check(Body::parse(body)?));
+        let mut draft = create::draft(api.schemas.recovery.check(body)?);
         draft.resource_type = Some(ResourceType::Container);
         draft.flavor = Field::Right(flavor);
         draft.n_vcpus.get_or_insert(size.n_vcpus);

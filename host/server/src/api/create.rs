@@ -1,7 +1,7 @@
 //! `POST /api/instance/`.
 
-use super::{Api, EndpointReply, Sight, public_key, s3_url, wire};
-use crate::schema::{Body, CheckedBody, Schemas};
+use super::{Api, EndpointReply, EndpointResult, Sight, public_key, s3_url, wire};
+use crate::schema::{CheckedBody, Schemas};
 use serde_json::Value;
 use wharf_domain::capacity::CpuTier;
 use wharf_domain::draft::{CreateDraft, DraftChoices, Field, S3_FIELDS};
@@ -16,12 +16,7 @@ use wharf_instances::IdempotencyKey;
 use wharf_instances::idempotency::IdempotentRow;
 
 /// Creates an instance. A retry with the idempotency key of an earlier request gets its answer.
-pub async fn run(
-    api: &Api,
-    caller: &Caller,
-    body: &[u8],
-    key: Option<&str>,
-) -> Result<EndpointReply, Error> {
+pub async fn run(api: &Api, caller: &Caller, body: &[u8], key: Option<&str>) -> EndpointResult {
     let key = key.map(|key| IdempotencyKey::new(key, body));
     instance(api, caller, key, || request(api, body)).await
 }
@@ -32,7 +27,7 @@ pub(super) async fn instance(
     caller: &Caller,
     key: Option<IdempotencyKey>,
     request: impl FnOnce() -> Result<CreateRequest, Error>,
-) -> Result<EndpointReply, Error> {
+) -> EndpointResult {
     let created = async { api.app.create(caller, request()?, key).await };
     let view = once::<Instance>(api, caller, key, created).await?;
     let sight = Sight::of(caller.scopes);
@@ -77,7 +72,7 @@ pub(super) fn finish(api: &Api, mut draft: CreateDraft) -> Result<CreateRequest,
 
 /// Reads the fields that are right; the others are named in the draft's errors.
 pub fn read(schemas: &Schemas, body: &[u8]) -> Result<CreateDraft, FieldErrors> {
-    Ok(draft(schemas.create.check(Body::parse(body)?)))
+    Ok(draft(schemas.create.check(body)?))
 }
 
 pub(super) fn draft(mut checked: CheckedBody) -> CreateDraft {

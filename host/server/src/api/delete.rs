@@ -1,17 +1,12 @@
 //! `DELETE /api/instance/{uuid}/`.
 
-use super::{Api, EndpointReply};
-use wharf_domain::error::Error;
-use wharf_ground::caller::Caller;
-use wharf_instances::{InstanceCondition, Selector};
+use super::{EndpointReply, EndpointRequest, EndpointResult};
+use wharf_instances::Selector;
 
 /// Gone for its user from now on.
-pub async fn run(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-    condition: &InstanceCondition,
-) -> Result<EndpointReply, Error> {
+pub async fn run(request: EndpointRequest<Selector>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
+    let condition = &request.condition;
     api.app.delete(caller, selector, condition).await?;
     Ok(EndpointReply::Gone)
 }

@@ -1,13 +1,11 @@
 //! `/auth/device/`: keys for programs, which a user approves in the console.
 
 use super::keys::expiry;
-use super::{Api, EndpointReply, render};
-use crate::schema::Body;
+use super::{Api, EndpointReply, EndpointResult, render};
 use serde::Serialize;
 use serde_json::json;
 use wharf_accounts::AnonymousSender;
 use wharf_accounts::device::{DeviceAnswer, INTERVAL, LIFETIME};
-use wharf_domain::error::Error;
 use wharf_domain::scope::{Scope, Scopes};
 use wharf_ground::caller::Caller;
 
@@ -24,8 +22,8 @@ struct DeviceWire<'a> {
 }
 
 /// Begins a request.
-pub fn begin(api: &Api, visitor: &AnonymousSender, body: &[u8]) -> Result<EndpointReply, Error> {
-    let checked = api.schemas.device.check(Body::parse(body)?);
+pub fn begin(api: &Api, visitor: &AnonymousSender, body: &[u8]) -> EndpointResult {
+    let checked = api.schemas.device.check(body)?;
     let name = checked.text("name").unwrap_or(NAME).to_owned();
     checked.errors.into_result()?;
     let device = api.accounts.begin_device(name, visitor.network)?;
@@ -41,8 +39,8 @@ pub fn begin(api: &Api, visitor: &AnonymousSender, body: &[u8]) -> Result<Endpoi
 }
 
 /// Hands out the key of a request that was approved.
-pub fn token(api: &Api, body: &[u8]) -> Result<EndpointReply, Error> {
-    let checked = api.schemas.device_token.check(Body::parse(body)?);
+pub fn token(api: &Api, body: &[u8]) -> EndpointResult {
+    let checked = api.schemas.device_token.check(body)?;
     let device_code = checked.text("device_code").unwrap_or_default().to_owned();
     checked.errors.into_result()?;
     let (error, detail) = match api.accounts.ask_device(&device_code) {
@@ -66,8 +64,8 @@ pub fn token(api: &Api, body: &[u8]) -> Result<EndpointReply, Error> {
 }
 
 /// Approves or denies a request in the name of the caller.
-pub async fn approve(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
-    let mut checked = api.schemas.device_approval.check(Body::parse(body)?);
+pub async fn approve(api: &Api, caller: &Caller, body: &[u8]) -> EndpointResult {
+    let mut checked = api.schemas.device_approval.check(body)?;
     let user_code = checked.text("user_code").unwrap_or_default().to_owned();
     let scopes = checked.texts("scopes").map_or_else(
         || [Scope::Read, Scope::Write].into_iter().collect(),

@@ -2,10 +2,10 @@
 
 use super::shortage::ShortageWire;
 use super::wire::{decimal, usd};
-use super::{Api, EndpointReply, create, render};
+use super::{EndpointReply, EndpointRequest, EndpointResult, create, render};
+use bytes::Bytes;
 use serde::Serialize;
 use wharf_domain::error::Error;
-use wharf_ground::caller::Caller;
 
 #[derive(Serialize)]
 struct EstimateWire<'a> {
@@ -20,8 +20,9 @@ struct EstimateWire<'a> {
 }
 
 /// The decision on a create request with this body, and its price.
-pub async fn run(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
-    let request = create::request(api, body)?;
+pub async fn run(request: EndpointRequest<(), Bytes>) -> EndpointResult {
+    let (api, caller, ()) = request.parts();
+    let request = create::request(api, &request.body)?;
     let estimate = api.app.estimate(caller, request).await?;
     let shortage = match &estimate.shortage {
         Some(Error::Insufficient(shortfall)) => Some(ShortageWire::of_node(shortfall)),

@@ -1,9 +1,7 @@
 //! `GET /api/instance/{uuid}/host-key/`.
 
-use super::{Api, EndpointReply, render};
+use super::{EndpointReply, EndpointRequest, EndpointResult, render};
 use serde::Serialize;
-use wharf_domain::error::Error;
-use wharf_ground::caller::Caller;
 use wharf_instances::Selector;
 
 /// One host key.
@@ -15,7 +13,8 @@ struct HostKeyWire {
 }
 
 /// The SSH host keys of an instance.
-pub fn list(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
+pub fn list(request: EndpointRequest<Selector>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
     let keys = api.app.host_keys(caller, selector)?.into_iter();
     let keys: Vec<HostKeyWire> = keys
         .map(|key| HostKeyWire {

@@ -2,7 +2,7 @@
 
 use super::list::{ListPage, page_of};
 use super::tag::tag;
-use super::{Api, EndpointReply, Sight, render};
+use super::{Api, EndpointReply, EndpointResult, Sight, render};
 use bytes::Bytes;
 use serde::Serialize;
 use wharf_domain::error::Error;
@@ -47,7 +47,7 @@ pub(super) fn body<K: KeptWire>(view: &K::View, sight: Sight) -> Result<Bytes, E
 }
 
 /// The answer with one.
-pub(super) fn reply<K: KeptWire>(caller: &Caller, view: &K::View) -> Result<EndpointReply, Error> {
+pub(super) fn reply<K: KeptWire>(caller: &Caller, view: &K::View) -> EndpointResult {
     let sight = sight(caller);
     Ok(EndpointReply::Instance(body::<K>(view, sight)?, sight))
 }
@@ -75,7 +75,7 @@ pub(super) fn list<K: KeptWire>(
 }
 
 /// One of them.
-pub fn get<K: KeptWire>(api: &Api, caller: &Caller, named: &str) -> Result<EndpointReply, Error> {
+pub fn get<K: KeptWire>(api: &Api, caller: &Caller, named: &str) -> EndpointResult {
     reply::<K>(caller, &api.app.kept::<K>(caller, named)?)
 }
 
@@ -85,7 +85,7 @@ pub async fn delete<K: KeptWire>(
     caller: &Caller,
     named: &str,
     condition: &KeptCondition<K::View>,
-) -> Result<EndpointReply, Error> {
+) -> EndpointResult {
     api.app.delete_kept::<K>(caller, named, condition).await?;
     Ok(EndpointReply::Gone)
 }

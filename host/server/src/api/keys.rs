@@ -1,14 +1,13 @@
 //! `GET` and `POST /api/key/`, `DELETE /api/key/{id}/`: the caller's API keys.
 
-use super::{Api, EndpointReply, TIME, render};
-use crate::schema::{Body, CheckedBody};
+use super::{EndpointReply, EndpointRequest, EndpointResult, TIME, render};
+use crate::schema::CheckedBody;
+use bytes::Bytes;
 use serde::Serialize;
 use wharf_accounts::key::KeyInfo;
 use wharf_accounts::recent_sign_in::Expiry;
-use wharf_domain::error::Error;
 use wharf_domain::scope::{Scope, Scopes};
 use wharf_domain::time::Timestamp;
-use wharf_ground::caller::Caller;
 
 /// The expiry of a key that does not expire.
 const NEVER: &str = "never";
@@ -27,11 +26,10 @@ struct KeyWire {
 }
 
 /// The keys that are not revoked.
-pub fn list(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
-    let keys = api.accounts.keys.list(Some(caller.user))?;
+pub fn list(request: EndpointRequest) -> EndpointResult {
+    let keys = request.api.accounts.keys.list(Some(request.caller.user))?;
     let valid = keys.into_iter().filter(|key| key.revoked_at.is_none());
-    let keys: Vec<KeyWire> = valid.map(wire).collect();
-    Ok(EndpointReply::Done(render(&keys, 256 * keys.len() + 2)?))
+    EndpointReply::list(valid.map(wire), 256)
 }
 
 fn wire(key: KeyInfo) -> KeyWire {
@@ -47,8 +45,9 @@ fn wire(key: KeyInfo) -> KeyWire {
 }
 
 /// Creates a key with at most the scopes and the lifetime of the caller's key.
-pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
-    let mut checked = api.schemas.key.check(Body::parse(body)?);
+pub async fn create(request: EndpointRequest<(), Bytes>) -> EndpointResult {
+    let (api, caller, ()) = request.parts();
+    let mut checked = api.schemas.key.check(&request.body)?;
     let expiry = expiry(&mut checked);
     let scopes = checked.texts("scopes").map(|scopes| {
         let scopes = scopes.into_iter().filter_map(Scope::parse);
@@ -83,7 +82,8 @@ pub(super) fn expiry(checked: &mut CheckedBody) -> Expiry {
 }
 
 /// Revokes a key of the caller, possibly the one of this request.
-pub async fn revoke(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
+pub async fn revoke(request: EndpointRequest<String>) -> EndpointResult {
+    let (api, caller, id) = request.parts();
     let (keys, origin) = (&api.accounts.keys, caller.origin());
     keys.revoke(id, Some(caller.user), &origin).await?;
     Ok(EndpointReply::Gone)

@@ -112,15 +112,8 @@ pub fn whole(api: &Api, caller: &Caller) -> Result<Arc<List>, Error> {
 
 /// A page of the caller's list, and the page that follows it, if any.
 pub fn page(api: &Api, caller: &Caller, page: ListPage) -> Result<(List, Option<ListPage>), Error> {
-    // An extra row shows whether a page follows.
-    let mut instances = api.app.list_page(caller, page.after, page.limit + 1)?;
-    let more = instances.len() > page.limit;
-    instances.truncate(page.limit);
-    let last = instances.last().filter(|_| more);
-    let next = last.map(|view| ListPage {
-        after: Some(view.instance.seq),
-        ..page
-    });
+    let fetch = |after, limit| api.app.list_page(caller, after, limit);
+    let (instances, next) = page_of(Some(page), |view| view.instance.seq, fetch)?;
     let sight = Sight::of(caller.scopes);
     let list = List::new(0, wire::list(&instances, sight)?, sight);
     Ok((list, next))

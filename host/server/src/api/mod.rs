@@ -54,8 +54,9 @@ use std::sync::Arc;
 use wharf_accounts::Accounts;
 use wharf_backups::Backups;
 use wharf_domain::error::Error;
+use wharf_ground::caller::Caller;
 use wharf_hooks::Webhooks;
-use wharf_instances::App;
+use wharf_instances::{App, InstanceCondition, InstanceView};
 
 /// The size limit of the cache of rendered lists in bytes: thousands of lists of ten instances. An entry is
 /// valid until one of its instances changes.
@@ -100,7 +101,29 @@ impl Api {
     }
 }
 
-/// The result of an endpoint; bodies are JSON.
+/// A request of a caller to an endpoint.
+pub struct EndpointRequest<At = (), B = ()> {
+    pub api: Arc<Api>,
+    pub caller: Caller,
+    /// The object that the path names.
+    pub at: At,
+    /// The condition on the instance that the request changes.
+    pub condition: InstanceCondition,
+    /// The JSON body, not parsed yet.
+    pub body: B,
+}
+
+impl<At, B> EndpointRequest<At, B> {
+    /// The state, the caller, and the object that the path names.
+    fn parts(&self) -> (&Api, &Caller, &At) {
+        (&self.api, &self.caller, &self.at)
+    }
+}
+
+/// The result of a request to an endpoint.
+pub type EndpointResult = Result<EndpointReply, Error>;
+
+/// The reply of an endpoint; bodies are JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub enum EndpointReply {
     /// The request was done with this result.
@@ -121,6 +144,20 @@ pub enum EndpointReply {
     Refused(Bytes),
     /// The request was done, and there is no result.
     Gone,
+}
+
+impl EndpointReply {
+    /// A list of objects, each of about this number of bytes.
+    fn list<T: Serialize>(objects: impl Iterator<Item = T>, bytes: usize) -> EndpointResult {
+        let objects: Vec<T> = objects.collect();
+        Ok(Self::Done(render(&objects, bytes * objects.len() + 2)?))
+    }
+
+    /// The part of an instance that the caller sees.
+    fn instance(caller: &Caller, view: &InstanceView) -> EndpointResult {
+        let sight = Sight::of(caller.scopes);
+        Ok(Self::Instance(wire::instance(view, sight)?, sight))
+    }
 }
 
 /// The message about a time that cannot be read.

@@ -1,10 +1,8 @@
 //! `GET /api/offer/`.
 
 use super::wire::{SizeWire, decimal};
-use super::{Api, EndpointReply, render};
+use super::{EndpointReply, EndpointRequest, EndpointResult, render};
 use serde::Serialize;
-use wharf_domain::error::Error;
-use wharf_ground::caller::Caller;
 
 #[derive(Serialize)]
 struct OfferWire {
@@ -36,8 +34,8 @@ struct Free {
 }
 
 /// Rates, GPU models and free capacity.
-pub fn run(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
-    let offer = api.app.offer(caller);
+pub fn run(request: EndpointRequest) -> EndpointResult {
+    let offer = request.api.app.offer(&request.caller);
     let tiers = offer.cpu_tiers.into_iter().map(|(tier, rates)| Tier {
         name: tier.as_str(),
         vcpu_cost_hourly_usd: decimal(rates.vcpu),

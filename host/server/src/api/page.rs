@@ -1,7 +1,6 @@
 //! `/auth/page/`: an address that lets the browser of a session in to a page by name.
 
-use super::{Api, EndpointReply, render};
-use crate::schema::Body;
+use super::{Api, EndpointReply, EndpointResult, render};
 use serde_json::json;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_ground::caller::Caller;
@@ -21,8 +20,8 @@ pub async fn enter(
     pages: Option<(&Gateway, &dyn Directory)>,
     caller: &Caller,
     body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let checked = api.schemas.page_entry.check(Body::parse(body)?);
+) -> EndpointResult {
+    let checked = api.schemas.page_entry.check(body)?;
     let host = checked
         .text("host")
         .unwrap_or_default()

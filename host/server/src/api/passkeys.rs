@@ -1,7 +1,7 @@
 //! `/auth/passkey/` and `/auth/invite/passkey/`: passkeys of users, and identities at providers.
 
-use super::{Api, EndpointReply, render};
-use crate::schema::{Body, CheckedBody, RequestSchema};
+use super::{Api, EndpointReply, EndpointResult, render};
+use crate::schema::{CheckedBody, RequestSchema};
 use serde::Serialize;
 use serde_json::Value;
 use wharf_accounts::AnonymousSender;
@@ -43,7 +43,7 @@ pub fn begin_invited(
     console: &RelyingParty,
     visitor: &AnonymousSender,
     body: &[u8],
-) -> Result<EndpointReply, Error> {
+) -> EndpointResult {
     let checked = checked(&api.schemas.invite, body)?;
     let token = checked.text("token").unwrap_or_default();
     options(
@@ -72,7 +72,7 @@ pub fn begin_sign_in(
     api: &Api,
     console: &RelyingParty,
     visitor: &AnonymousSender,
-) -> Result<EndpointReply, Error> {
+) -> EndpointResult {
     options(&api.accounts.begin_passkey_sign_in(console, visitor)?)
 }
 
@@ -96,7 +96,7 @@ pub fn begin(
     console: &RelyingParty,
     visitor: &AnonymousSender,
     caller: &Caller,
-) -> Result<EndpointReply, Error> {
+) -> EndpointResult {
     options(&api.accounts.begin_passkey(console, visitor, caller)?)
 }
 
@@ -106,7 +106,7 @@ pub async fn add(
     console: &RelyingParty,
     caller: &Caller,
     body: &[u8],
-) -> Result<EndpointReply, Error> {
+) -> EndpointResult {
     let checked = checked(&api.schemas.passkey, body)?;
     let name = checked.text("name").map(str::to_owned);
     let credential = checked.value("credential").unwrap_or(&Value::Null);
@@ -121,20 +121,13 @@ pub async fn add(
 }
 
 /// Lists the passkeys of the caller.
-pub fn list(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
+pub fn list(api: &Api, caller: &Caller) -> EndpointResult {
     let passkeys = api.accounts.passkeys(caller)?;
-    let passkeys: Vec<PasskeyWire> = passkeys.into_iter().map(PasskeyWire::new).collect();
-    let bytes = PASSKEY_BYTES * passkeys.len() + 2;
-    Ok(EndpointReply::Done(render(&passkeys, bytes)?))
+    EndpointReply::list(passkeys.into_iter().map(PasskeyWire::new), PASSKEY_BYTES)
 }
 
 /// Renames a passkey of the caller.
-pub async fn rename(
-    api: &Api,
-    caller: &Caller,
-    id: &str,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
+pub async fn rename(api: &Api, caller: &Caller, id: &str, body: &[u8]) -> EndpointResult {
     let checked = checked(&api.schemas.passkey_name, body)?;
     let name = checked.text("name").unwrap_or_default().to_owned();
     api.accounts.rename_passkey(caller, id, name).await?;
@@ -142,13 +135,13 @@ pub async fn rename(
 }
 
 /// Removes a passkey of the caller.
-pub async fn remove(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
+pub async fn remove(api: &Api, caller: &Caller, id: &str) -> EndpointResult {
     api.accounts.remove_passkey(caller, id).await?;
     Ok(EndpointReply::Gone)
 }
 
 /// Unlinks an identity of the caller.
-pub async fn unlink(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
+pub async fn unlink(api: &Api, caller: &Caller, id: &str) -> EndpointResult {
     api.accounts.unlink_identity(caller, id).await?;
     Ok(EndpointReply::Gone)
 }
@@ -158,12 +151,12 @@ pub fn console(api: &Api) -> Option<RelyingParty> {
     RelyingParty::of(&api.app.config().base_url())
 }
 
-fn options(options: &Value) -> Result<EndpointReply, Error> {
+fn options(options: &Value) -> EndpointResult {
     Ok(EndpointReply::Secret(render(options, OPTIONS_BYTES)?))
 }
 
 fn checked(schema: &RequestSchema, body: &[u8]) -> Result<CheckedBody, Error> {
-    let mut checked = schema.check(Body::parse(body)?);
+    let mut checked = schema.check(body)?;
     std::mem::take(&mut checked.errors).into_result()?;
     Ok(checked)
 }

@@ -1,20 +1,17 @@
 //! `POST /api/instance/{uuid}/add-port/` and `POST /api/instance/{uuid}/remove-port/`.
 
-use super::{Api, EndpointReply, Sight, wire};
-use crate::schema::{Body, Schemas};
+use super::{Api, EndpointReply, EndpointRequest, EndpointResult, Sight, wire};
+use crate::schema::Schemas;
+use bytes::Bytes;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_ground::caller::Caller;
-use wharf_instances::{InstanceCondition, Selector};
+use wharf_instances::Selector;
 
 /// Opens a port of a VM.
-pub async fn add(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-    condition: &InstanceCondition,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let port = asked(api, caller, selector, body).await?;
+pub async fn add(request: EndpointRequest<Selector, Bytes>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
+    let condition = &request.condition;
+    let port = asked(api, caller, selector, &request.body).await?;
     let view = api.app.add_port(caller, selector, condition, port).await?;
     let sight = Sight::of(caller.scopes);
     let body = wire::ports(&view, sight, format!("Port {port} is open."))?;
@@ -22,14 +19,10 @@ pub async fn add(
 }
 
 /// Closes a port of a VM.
-pub async fn remove(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-    condition: &InstanceCondition,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let port = asked(api, caller, selector, body).await?;
+pub async fn remove(request: EndpointRequest<Selector, Bytes>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
+    let condition = &request.condition;
+    let port = asked(api, caller, selector, &request.body).await?;
     let view = api
         .app
         .remove_port(caller, selector, condition, port)
@@ -52,7 +45,7 @@ async fn asked(api: &Api, caller: &Caller, selector: &Selector, body: &[u8]) -> 
 
 /// Reads the port. The outer error is that of a body that cannot be read at all.
 pub fn read(schemas: &Schemas, body: &[u8]) -> Result<Result<u16, FieldErrors>, FieldErrors> {
-    let checked = schemas.port.check(Body::parse(body)?);
+    let checked = schemas.port.check(body)?;
     if !checked.errors.0.is_empty() {
         return Ok(Err(checked.errors));
     }

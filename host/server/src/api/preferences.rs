@@ -1,12 +1,10 @@
 //! `GET` and `PATCH /api/preferences/`: the caller's own settings.
 
-use super::{Api, EndpointReply, render};
-use crate::schema::Body;
+use super::{EndpointReply, EndpointRequest, EndpointResult, render};
+use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
-use wharf_domain::error::Error;
 use wharf_domain::scope::Scope;
-use wharf_ground::caller::Caller;
 
 #[derive(Serialize)]
 struct PreferencesWire {
@@ -15,26 +13,27 @@ struct PreferencesWire {
 }
 
 /// The settings.
-pub fn get(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
-    let wire = PreferencesWire {
-        allow_moves: Some(api.app.allows_moves(caller)?),
-    };
-    Ok(EndpointReply::Done(render(&wire, 32)?))
+pub fn get(request: EndpointRequest) -> EndpointResult {
+    let (api, caller, ()) = request.parts();
+    reply(Some(api.app.allows_moves(caller)?))
 }
 
 /// Changes the given settings. A caller without the scope `read` sees these only.
-pub async fn update(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
-    let checked = api.schemas.preferences.check(Body::parse(body)?);
+pub async fn update(request: EndpointRequest<(), Bytes>) -> EndpointResult {
+    let (api, caller, ()) = request.parts();
+    let checked = api.schemas.preferences.check(&request.body)?;
     let allow_moves = checked.value("allow_moves").and_then(Value::as_bool);
     checked.errors.into_result()?;
     if let Some(permitted) = allow_moves {
         api.app.allow_moves(caller, permitted).await?;
     }
     if caller.scopes.has(Scope::Read) {
-        return get(api, caller);
+        return reply(Some(api.app.allows_moves(caller)?));
     }
-    Ok(EndpointReply::Done(render(
-        &PreferencesWire { allow_moves },
-        32,
-    )?))
+    reply(allow_moves)
+}
+
+fn reply(allow_moves: Option<bool>) -> EndpointResult {
+    let wire = PreferencesWire { allow_moves };
+    Ok(EndpointReply::Done(render(&wire, 32)?))
 }

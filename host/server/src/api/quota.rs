@@ -1,10 +1,8 @@
 //! `GET /api/quota/`.
 
-use super::{Api, EndpointReply, render};
+use super::{EndpointReply, EndpointRequest, EndpointResult, render};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use wharf_domain::error::Error;
-use wharf_ground::caller::Caller;
 
 /// One quantity; the limit is null if there is none.
 #[derive(Serialize)]
@@ -14,8 +12,8 @@ struct QuotaWire {
 }
 
 /// The caller's usage and limits.
-pub fn run(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
-    let (used, limits) = api.app.quota(caller)?;
+pub fn run(request: EndpointRequest) -> EndpointResult {
+    let (used, limits) = request.api.app.quota(&request.caller)?;
     let amounts = used.zip(limits, |used, limit| QuotaWire { used, limit });
     let fields: BTreeMap<_, _> = amounts.fields().into_iter().collect();
     Ok(EndpointReply::Done(render(&fields, 320)?))

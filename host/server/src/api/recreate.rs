@@ -1,22 +1,18 @@
 //! `POST /api/instance/{uuid}/recreate/`.
 
 use super::snapshots::checked;
-use super::{Api, EndpointReply, Sight, wire};
-use crate::schema::Body;
+use super::{Api, EndpointReply, EndpointRequest, EndpointResult};
+use bytes::Bytes;
 use wharf_domain::error::Error;
 use wharf_domain::ids::BackupId;
 use wharf_ground::caller::Caller;
-use wharf_instances::{InstanceCondition, NewDisk, RecreateRequest, Selector};
+use wharf_instances::{NewDisk, RecreateRequest, Selector};
 
 /// Creates an instance again whose host was lost. Without a body its disk is empty.
-pub async fn run(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-    condition: &InstanceCondition,
-    body: Option<&[u8]>,
-) -> Result<EndpointReply, Error> {
-    let wanted = match body.filter(|body| !body.is_empty()) {
+pub async fn run(request: EndpointRequest<Selector, Option<Bytes>>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
+    let condition = &request.condition;
+    let wanted = match request.body.as_deref().filter(|body| !body.is_empty()) {
         Some(body) => wanted(api, caller, selector, body)?,
         None => RecreateRequest {
             disk: NewDisk::Empty,
@@ -25,11 +21,7 @@ pub async fn run(
     };
     let recreated = api.app.recreate(caller, selector, condition, wanted);
     let view = recreated.await?;
-    let sight = Sight::of(caller.scopes);
-    Ok(EndpointReply::Instance(
-        wire::instance(&view, sight)?,
-        sight,
-    ))
+    EndpointReply::instance(caller, &view)
 }
 
 fn wanted(
@@ -38,7 +30,7 @@ fn wanted(
     selector: &Selector,
     body: &[u8],
 ) -> Result<RecreateRequest, Error> {
-    let mut read = api.schemas.recreate.check(Body::parse(body)?);
+    let mut read = api.schemas.recreate.check(body)?;
     let disk = read.parse("backup", |text| match text {
         "newest" => Ok(NewDisk::Newest),
         id => {

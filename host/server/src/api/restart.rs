@@ -1,18 +1,13 @@
 //! `POST /api/instance/{uuid}/restart/`.
 
-use super::{Api, EndpointReply, Sight, wire};
-use wharf_domain::error::Error;
+use super::{EndpointReply, EndpointRequest, EndpointResult, Sight, wire};
 use wharf_domain::state::InstanceState;
-use wharf_ground::caller::Caller;
-use wharf_instances::{InstanceCondition, Selector};
+use wharf_instances::Selector;
 
 /// Starts a stopped instance.
-pub async fn run(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-    condition: &InstanceCondition,
-) -> Result<EndpointReply, Error> {
+pub async fn run(request: EndpointRequest<Selector>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
+    let condition = &request.condition;
     let view = api.app.restart(caller, selector, condition).await?;
     let state = InstanceState::Running.as_str();
     let sight = Sight::of(caller.scopes);

@@ -1,7 +1,7 @@
 //! `/api/instance/{uuid}/share/`: the shares of an instance.
 
-use super::{Api, EndpointReply, TIME, render};
-use crate::schema::{Body, CheckedBody};
+use super::{EndpointReply, EndpointRequest, EndpointResult, TIME, render};
+use crate::schema::CheckedBody;
 use bytes::Bytes;
 use serde::Serialize;
 use wharf_domain::email;
@@ -77,21 +77,16 @@ fn parse(id: &str) -> Result<Option<u16>, Error> {
 }
 
 /// The shares, that of the page first.
-pub fn list(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
+pub fn list(request: EndpointRequest<Selector>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
     let shares = api.app.shares(caller, selector)?.into_iter();
-    let shares: Vec<ShareWire> = shares.map(ShareWire::from).collect();
-    let bytes = SHARE_BYTES * shares.len() + 2;
-    Ok(EndpointReply::Done(render(&shares, bytes)?))
+    EndpointReply::list(shares.map(ShareWire::from), SHARE_BYTES)
 }
 
 /// Shares the page or a port.
-pub async fn create(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let mut checked = api.schemas.share.check(Body::parse(body)?);
+pub async fn create(request: EndpointRequest<Selector, Bytes>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
+    let mut checked = api.schemas.share.check(&request.body)?;
     let port = checked.integer("port").map(u16::try_from).transpose();
     let expires_at = time(&mut checked);
     let access = access(&mut checked);
@@ -103,14 +98,9 @@ pub async fn create(
 }
 
 /// Changes a share.
-pub async fn update(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-    id: &str,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let mut checked = api.schemas.share_update.check(Body::parse(body)?);
+pub async fn update(request: EndpointRequest<(Selector, String), Bytes>) -> EndpointResult {
+    let (api, caller, (selector, id)) = request.parts();
+    let mut checked = api.schemas.share_update.check(&request.body)?;
     let removes_end = checked.is_null("expires_at");
     let expires_at = time(&mut checked);
     let access = access(&mut checked);
@@ -128,12 +118,8 @@ pub async fn update(
 }
 
 /// Withdraws a share.
-pub async fn delete(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-    id: &str,
-) -> Result<EndpointReply, Error> {
+pub async fn delete(request: EndpointRequest<(Selector, String)>) -> EndpointResult {
+    let (api, caller, (selector, id)) = request.parts();
     api.app.withdraw_share(caller, selector, parse(id)?).await?;
     Ok(EndpointReply::Gone)
 }

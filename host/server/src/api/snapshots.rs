@@ -3,8 +3,8 @@
 use super::kept::KeptWire;
 use super::list::ListPage;
 use super::wire::{decimal, usd};
-use super::{Api, EndpointReply, Sight, create, kept, render, wire};
-use crate::schema::{Body, CheckedBody};
+use super::{Api, EndpointReply, EndpointRequest, EndpointResult, create, kept, render};
+use crate::schema::CheckedBody;
 use bytes::Bytes;
 use serde::Serialize;
 use wharf_domain::draft::Field;
@@ -105,10 +105,10 @@ pub async fn take(
     instance: &str,
     body: &[u8],
     key: Option<&str>,
-) -> Result<EndpointReply, Error> {
+) -> EndpointResult {
     let key = key.map(|key| key_of(key, instance, body));
     let take = async {
-        let mut read = api.schemas.snapshot.check(Body::parse(body)?);
+        let mut read = api.schemas.snapshot.check(body)?;
         let name = read.parse("name", |text| Name::parse(text).map_err(str::to_owned));
         let selector = Selector::parse(instance);
         checked(api, caller, &selector, read.errors)?;
@@ -130,21 +130,13 @@ fn checked_of(api: &Api, caller: &Caller, named: &str, read: CheckedBody) -> Res
 }
 
 /// Restores the instance of a snapshot from it.
-pub async fn restore(
-    api: &Api,
-    caller: &Caller,
-    named: &str,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let read = api.schemas.restore.check(Body::parse(body)?);
+pub async fn restore(request: EndpointRequest<String, Bytes>) -> EndpointResult {
+    let (api, caller, named) = request.parts();
+    let read = api.schemas.restore.check(&request.body)?;
     let first = read.is_true("snapshot_first");
     checked_of(api, caller, named, read)?;
     let view = api.app.restore(caller, named, first).await?;
-    let sight = Sight::of(caller.scopes);
-    Ok(EndpointReply::Instance(
-        wire::instance(&view, sight)?,
-        sight,
-    ))
+    EndpointReply::instance(caller, &view)
 }
 
 /// Creates an instance from a snapshot.
@@ -154,11 +146,11 @@ pub async fn clone(
     named: &str,
     body: &[u8],
     key: Option<&str>,
-) -> Result<EndpointReply, Error> {
+) -> EndpointResult {
     let key = key.map(|key| key_of(key, named, body));
     create::instance(api, caller, key, || {
         let source = api.app.clone_source(caller, named)?;
-        let mut draft = create::draft(api.schemas.clone.check(Body::parse(body)?));
+        let mut draft = create::draft(api.schemas.clone.check(body)?);
         draft.resource_type = Some(ResourceType::Container);
         draft.flavor = Field::Right(source.of.flavor);
         if matches!(draft.cpu_tier, Field::Absent) {
@@ -181,11 +173,8 @@ struct EstimateWire {
 }
 
 /// The time that a snapshot of an instance will take, and its cost.
-pub async fn estimate(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-) -> Result<EndpointReply, Error> {
+pub async fn estimate(request: EndpointRequest<Selector>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
     let estimate = api.app.estimate_snapshot(caller, selector).await?;
     let rate = i128::from(estimate.rate.0);
     let wire = EstimateWire {
@@ -226,23 +215,20 @@ pub(super) fn plan_times(read: &CheckedBody) -> Option<PlanRequest> {
     })
 }
 
-fn plan_reply(view: &PlanView<PlanRequest>) -> Result<EndpointReply, Error> {
+fn plan_reply(view: &PlanView<PlanRequest>) -> EndpointResult {
     Ok(EndpointReply::Done(render(&PlanWire::from(view), 160)?))
 }
 
 /// The plan of an instance.
-pub fn plan(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
+pub fn plan(request: EndpointRequest<Selector>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
     plan_reply(&api.app.plan::<SnapshotPlans>(caller, selector)?)
 }
 
 /// Sets the plan of an instance.
-pub async fn set_plan(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let read = api.schemas.snapshot_plan.check(Body::parse(body)?);
+pub async fn set_plan(request: EndpointRequest<Selector, Bytes>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
+    let read = api.schemas.snapshot_plan.check(&request.body)?;
     let times = plan_times(&read);
     checked(api, caller, selector, read.errors)?;
     let request = times.ok_or_else(|| FieldErrors::one("every_h", "required"))?;
@@ -250,11 +236,8 @@ pub async fn set_plan(
 }
 
 /// Ends the plan of an instance.
-pub async fn end_plan(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-) -> Result<EndpointReply, Error> {
+pub async fn end_plan(request: EndpointRequest<Selector>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
     api.app.end_plan::<SnapshotPlans>(caller, selector).await?;
     Ok(EndpointReply::Gone)
 }

@@ -1,12 +1,10 @@
 //! `GET` and `POST /api/ssh-key/`, `DELETE /api/ssh-key/{id}/`: the caller's saved SSH public keys.
 
 use super::public_key::{self, fingerprint};
-use super::{Api, EndpointReply, render};
-use crate::schema::Body;
+use super::{EndpointReply, EndpointRequest, EndpointResult, render};
+use bytes::Bytes;
 use serde::Serialize;
 use wharf_accounts::ssh_key::SshKey;
-use wharf_domain::error::Error;
-use wharf_ground::caller::Caller;
 
 /// Approximate bytes of one key.
 const KEY_BYTES: usize = 384;
@@ -33,18 +31,15 @@ impl SshKeyWire {
 }
 
 /// The saved keys.
-pub fn list(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
-    let keys = api.accounts.ssh_keys(caller)?.into_iter();
-    let keys: Vec<SshKeyWire> = keys.map(SshKeyWire::new).collect();
-    Ok(EndpointReply::Done(render(
-        &keys,
-        KEY_BYTES * keys.len() + 2,
-    )?))
+pub fn list(request: EndpointRequest) -> EndpointResult {
+    let keys = request.api.accounts.ssh_keys(&request.caller)?.into_iter();
+    EndpointReply::list(keys.map(SshKeyWire::new), KEY_BYTES)
 }
 
 /// Saves a key.
-pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
-    let mut checked = api.schemas.ssh_key.check(Body::parse(body)?);
+pub async fn create(request: EndpointRequest<(), Bytes>) -> EndpointResult {
+    let (api, caller, ()) = request.parts();
+    let mut checked = api.schemas.ssh_key.check(&request.body)?;
     let public_key = checked.parse("public_key", public_key::parse);
     let name = checked.text("name").unwrap_or_default().to_owned();
     checked.errors.into_result()?;
@@ -57,7 +52,8 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointR
 }
 
 /// Deletes a saved key.
-pub async fn delete(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
+pub async fn delete(request: EndpointRequest<String>) -> EndpointResult {
+    let (api, caller, id) = request.parts();
     api.accounts.delete_ssh_key(caller, id).await?;
     Ok(EndpointReply::Gone)
 }

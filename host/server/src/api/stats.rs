@@ -1,9 +1,7 @@
 //! `GET /api/instance/{uuid}/stats/`.
 
-use super::{Api, EndpointReply, render};
+use super::{EndpointReply, EndpointRequest, EndpointResult, render};
 use serde::Serialize;
-use wharf_domain::error::Error;
-use wharf_ground::caller::Caller;
 use wharf_instances::{InstanceStats, Selector};
 
 /// The stats object: specification 2.5.
@@ -17,7 +15,8 @@ struct StatsWire {
 }
 
 /// The usage of a running container.
-pub async fn run(api: &Api, caller: &Caller, selector: &Selector) -> Result<EndpointReply, Error> {
+pub async fn run(request: EndpointRequest<Selector>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
     let stats = api.app.stats(caller, selector).await?;
     Ok(EndpointReply::Aged(
         render(&wire(&stats), 192)?,

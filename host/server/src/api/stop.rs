@@ -1,19 +1,14 @@
 //! `POST /api/instance/{uuid}/stop/`.
 
-use super::{Api, EndpointReply, Sight, wire};
-use wharf_domain::error::Error;
+use super::{EndpointReply, EndpointRequest, EndpointResult, Sight, wire};
 use wharf_domain::state::InstanceState;
-use wharf_ground::caller::Caller;
-use wharf_instances::{InstanceCondition, Selector, Stopped};
+use wharf_instances::{Selector, Stopped};
 
 /// Stops a running instance. The result says `shut_off` for a container too, although later reads
 /// say `exited`: specification 4.5.
-pub async fn run(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-    condition: &InstanceCondition,
-) -> Result<EndpointReply, Error> {
+pub async fn run(request: EndpointRequest<Selector>) -> EndpointResult {
+    let (api, caller, selector) = request.parts();
+    let condition = &request.condition;
     let (view, outcome) = api.app.stop(caller, selector, condition).await?;
     let state = InstanceState::ShutOff.as_str();
     let done = match outcome {

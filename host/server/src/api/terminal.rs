@@ -1,12 +1,10 @@
 //! `GET /api/instance/{uuid}/terminal/`: the query, and the text messages of both sides.
 
-use super::Api;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use wharf_domain::error::{Error, FieldErrors};
-use wharf_ground::caller::Caller;
-use wharf_instances::{Selector, TerminalRequest};
-use wharf_terminal::{AttachmentEvent, TerminalAttachment, TerminalEnd, TerminalSize};
+use wharf_domain::error::FieldErrors;
+use wharf_instances::TerminalRequest;
+use wharf_terminal::{AttachmentEvent, TerminalEnd, TerminalSize};
 
 /// The size of a terminal whose client gives none.
 const DEFAULT: TerminalSize = TerminalSize { cols: 80, rows: 24 };
@@ -50,26 +48,6 @@ pub fn parse<'a>(
         size,
         session: session.map(Cow::into_owned),
     })
-}
-
-/// Refuses what [`open`] would refuse.
-pub fn check(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-    request: &TerminalRequest,
-) -> Result<(), Error> {
-    api.app.check_terminal(caller, selector, request)
-}
-
-/// Opens a terminal, or attaches to one.
-pub async fn open(
-    api: &Api,
-    caller: &Caller,
-    selector: &Selector,
-    request: TerminalRequest,
-) -> Result<TerminalAttachment, Error> {
-    api.app.open_terminal(caller, selector, request).await
 }
 
 /// A text message of the client.

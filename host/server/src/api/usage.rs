@@ -1,7 +1,7 @@
 //! `GET /api/usage/`: the caller's costs by month and instance.
 
 use super::wire::usd;
-use super::{Api, EndpointReply, TIME, render};
+use super::{Api, EndpointReply, EndpointResult, TIME, render};
 use serde::Serialize;
 use std::borrow::Cow;
 use wharf_domain::error::{Error, FieldErrors};
@@ -106,7 +106,7 @@ struct CorrectionWire {
 }
 
 /// The caller's costs. It computes for long if there are many instances.
-pub fn run(api: &Api, caller: &Caller, span: Span) -> Result<EndpointReply, Error> {
+pub fn run(api: &Api, caller: &Caller, span: Span) -> EndpointResult {
     let usage = api.app.usage_in(caller, span.from, span.to)?;
     let hourly = |nano: u128| i128::try_from(nano).map(usd).map_err(Error::internal);
     let instances = usage.instances.into_iter().map(|instance| {

@@ -1,13 +1,12 @@
 //! `/api/volume/{id}/share/`: the readers of a volume.
 
-use super::{Api, EndpointReply, render};
-use crate::schema::Body;
+use super::{EndpointReply, EndpointRequest, EndpointResult, render};
+use bytes::Bytes;
 use serde::Serialize;
 use wharf_domain::email;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::scope::Scope;
 use wharf_domain::volume::OfVolume;
-use wharf_ground::caller::Caller;
 use wharf_instances::volumes::VolumeShare;
 
 /// Approximate bytes of a share.
@@ -41,21 +40,16 @@ impl From<VolumeShare> for VolumeShareWire {
 }
 
 /// The shares in the order of their creation.
-pub fn list(api: &Api, caller: &Caller, named: &str) -> Result<EndpointReply, Error> {
+pub fn list(request: EndpointRequest<String>) -> EndpointResult {
+    let (api, caller, named) = request.parts();
     let shares = api.app.volume_shares(caller, named)?.into_iter();
-    let shares: Vec<VolumeShareWire> = shares.map(VolumeShareWire::from).collect();
-    let bytes = SHARE_BYTES * shares.len() + 2;
-    Ok(EndpointReply::Done(render(&shares, bytes)?))
+    EndpointReply::list(shares.map(VolumeShareWire::from), SHARE_BYTES)
 }
 
 /// Shares a volume with a user.
-pub async fn create(
-    api: &Api,
-    caller: &Caller,
-    named: &str,
-    body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let mut checked = api.schemas.volume_share.check(Body::parse(body)?);
+pub async fn create(request: EndpointRequest<String, Bytes>) -> EndpointResult {
+    let (api, caller, named) = request.parts();
+    let mut checked = api.schemas.volume_share.check(&request.body)?;
     let user = checked.parse("user", |text| email::canonical(text).map_err(str::to_owned));
     if let Err(errors) = checked.errors.into_result() {
         // Wrong fields are reported only to the owner.
@@ -75,14 +69,10 @@ pub async fn create(
 }
 
 /// Ends a share. An id of another form names none.
-pub async fn delete(
-    api: &Api,
-    caller: &Caller,
-    named: &str,
-    id: &str,
-) -> Result<EndpointReply, Error> {
+pub async fn delete(request: EndpointRequest<(String, String)>) -> EndpointResult {
+    let (api, caller, (named, id)) = request.parts();
     let number = u64::from_str_radix(id, 16);
-    let number = number.ok().filter(|number| format!("{number:016x}") == id);
+    let number = number.ok().filter(|number| format!("{number:016x}") == *id);
     api.app.unshare_volume(caller, named, number).await?;
     Ok(EndpointReply::Gone)
 }

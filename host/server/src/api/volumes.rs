@@ -3,8 +3,8 @@
 use super::kept::KeptWire;
 use super::list::ListPage;
 use super::wire::decimal;
-use super::{Api, EndpointReply, create, kept};
-use crate::schema::{Body, CheckedBody};
+use super::{Api, EndpointReply, EndpointResult, create, kept};
+use crate::schema::CheckedBody;
 use bytes::Bytes;
 use serde::Serialize;
 use wharf_domain::backup::{BackupOf, ContentOf};
@@ -93,15 +93,10 @@ pub fn list(
 }
 
 /// Creates a volume. A retry with the idempotency key of an earlier request gets its answer.
-pub async fn create(
-    api: &Api,
-    caller: &Caller,
-    body: &[u8],
-    key: Option<&str>,
-) -> Result<EndpointReply, Error> {
+pub async fn create(api: &Api, caller: &Caller, body: &[u8], key: Option<&str>) -> EndpointResult {
     let key = key.map(|key| IdempotencyKey::new(key, body));
     let create = async {
-        let request = request(api, caller, api.schemas.volume.check(Body::parse(body)?))?;
+        let request = request(api, caller, api.schemas.volume.check(body)?)?;
         let create = CreateVolume { request, key };
         api.app.create_volume(caller, create).await
     };
@@ -170,8 +165,8 @@ pub async fn update(
     named: &str,
     condition: &VolumeCondition,
     body: &[u8],
-) -> Result<EndpointReply, Error> {
-    let mut checked = api.schemas.volume_update.check(Body::parse(body)?);
+) -> EndpointResult {
+    let mut checked = api.schemas.volume_update.check(body)?;
     let name = name(&mut checked);
     if let Err(errors) = checked.errors.into_result() {
         // Wrong fields are reported only for a volume that the caller sees.

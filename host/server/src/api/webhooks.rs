@@ -1,8 +1,8 @@
 //! `/api/webhook/`: the caller's webhooks and their deliveries.
 
 use super::list::ListPage;
-use super::{Api, EndpointReply, render};
-use crate::schema::Body;
+use super::{Api, EndpointReply, EndpointRequest, EndpointResult, render};
+use bytes::Bytes;
 use serde::Serialize;
 use wharf_domain::error::Error;
 use wharf_domain::secret::SecretText;
@@ -72,18 +72,16 @@ fn parse(id: &str) -> Result<WebhookId, Error> {
 }
 
 /// The webhooks, oldest first.
-pub fn list(api: &Api, caller: &Caller) -> Result<EndpointReply, Error> {
-    let webhooks = api.webhooks.list(caller)?.into_iter();
-    let webhooks: Vec<WebhookWire> = webhooks
-        .map(|webhook| WebhookWire::new(webhook, None))
-        .collect();
-    let bytes = WEBHOOK_BYTES * webhooks.len() + 2;
-    Ok(EndpointReply::Done(render(&webhooks, bytes)?))
+pub fn list(request: EndpointRequest) -> EndpointResult {
+    let webhooks = request.api.webhooks.list(&request.caller)?.into_iter();
+    let wires = webhooks.map(|webhook| WebhookWire::new(webhook, None));
+    EndpointReply::list(wires, WEBHOOK_BYTES)
 }
 
 /// Creates a webhook.
-pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointReply, Error> {
-    let checked = api.schemas.webhook.check(Body::parse(body)?);
+pub async fn create(request: EndpointRequest<(), Bytes>) -> EndpointResult {
+    let (api, caller, ()) = request.parts();
+    let checked = api.schemas.webhook.check(&request.body)?;
     let url = checked.text("url").unwrap_or_default().to_owned();
     let types = checked.texts("types").unwrap_or_default();
     let types = types.into_iter().map(str::to_owned).collect();
@@ -94,7 +92,8 @@ pub async fn create(api: &Api, caller: &Caller, body: &[u8]) -> Result<EndpointR
 }
 
 /// One webhook.
-pub fn get(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
+pub fn get(request: EndpointRequest<String>) -> EndpointResult {
+    let (api, caller, id) = request.parts();
     let webhook = api.webhooks.get(caller, parse(id)?)?;
     Ok(EndpointReply::Done(render(
         &WebhookWire::new(webhook, None),
@@ -103,53 +102,45 @@ pub fn get(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error>
 }
 
 /// Deletes a webhook.
-pub async fn delete(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
+pub async fn delete(request: EndpointRequest<String>) -> EndpointResult {
+    let (api, caller, id) = request.parts();
     api.webhooks.delete(caller, parse(id)?).await?;
     Ok(EndpointReply::Gone)
 }
 
 /// Replaces the secret.
-pub async fn rotate(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
+pub async fn rotate(request: EndpointRequest<String>) -> EndpointResult {
+    let (api, caller, id) = request.parts();
     let (webhook, secret) = api.webhooks.rotate(caller, parse(id)?).await?;
     let wire = WebhookWire::new(webhook, Some(&secret));
     Ok(EndpointReply::Secret(render(&wire, WEBHOOK_BYTES)?))
 }
 
 /// Requests a delivery of a test.
-pub async fn test(api: &Api, caller: &Caller, id: &str) -> Result<EndpointReply, Error> {
+pub async fn test(request: EndpointRequest<String>) -> EndpointResult {
+    let (api, caller, id) = request.parts();
     requested(api.webhooks.test(caller, parse(id)?).await?)
 }
 
 /// Requests a delivery again.
-pub async fn redeliver(
-    api: &Api,
-    caller: &Caller,
-    id: &str,
-    number: &str,
-) -> Result<EndpointReply, Error> {
+pub async fn redeliver(request: EndpointRequest<(String, String)>) -> EndpointResult {
+    let (api, caller, (id, number)) = request.parts();
     let number = number.parse().map_err(|_| Error::Missing("Delivery"))?;
     requested(api.webhooks.redeliver(caller, parse(id)?, number).await?)
 }
 
-fn requested((number, delivery): (u64, Delivery)) -> Result<EndpointReply, Error> {
+fn requested((number, delivery): (u64, Delivery)) -> EndpointResult {
     let due = Some(delivery.at);
     let wire = DeliveryWire::new(number, delivery, due);
     Ok(EndpointReply::Accepted(render(&wire, DELIVERY_BYTES)?))
 }
 
 /// The latest deliveries, the last one first.
-pub fn deliveries(
-    api: &Api,
-    caller: &Caller,
-    id: &str,
-    page: ListPage,
-) -> Result<EndpointReply, Error> {
+pub fn deliveries(api: &Api, caller: &Caller, id: &str, page: ListPage) -> EndpointResult {
     let (webhook, found) = api.webhooks.deliveries(caller, parse(id)?, page.limit)?;
     let wire = |(number, delivery)| {
         let due = webhook.pending.get(&number).copied();
         DeliveryWire::new(number, delivery, due)
     };
-    let deliveries: Vec<DeliveryWire> = found.into_iter().map(wire).collect();
-    let bytes = DELIVERY_BYTES * deliveries.len() + 2;
-    Ok(EndpointReply::Done(render(&deliveries, bytes)?))
+    EndpointReply::list(found.into_iter().map(wire), DELIVERY_BYTES)
 }

@@ -9,7 +9,7 @@ use super::interface::Interface;
 use super::rate::ends_something;
 use super::respond::{self, HttpError, Response};
 use super::unsent::own_connection;
-use crate::api::{EndpointReply, Sight, tag};
+use crate::api::{EndpointResult, Sight, tag};
 use axum::RequestPartsExt;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use wharf_domain::error::Error;
 use wharf_ground::caller::Caller;
-use wharf_instances::{InstanceCondition, Selector};
+use wharf_instances::InstanceCondition;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -37,10 +37,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 pub(super) struct NoBody;
 
 /// A JSON body, not parsed yet. Its memory is held for its sender until it is dropped.
-pub(super) struct Json(
-    pub(super) Bytes,
-    #[expect(dead_code, reason = "memory is held until the drop")] Hold,
-);
+pub(super) struct Json(pub(super) Bytes, pub(super) Hold);
 
 /// The memory in bytes of a request that waits for its body, without its head: buffers, tasks and state.
 const WAITING: u64 = 10 * 1024;
@@ -54,19 +51,24 @@ pub(super) struct Call<B = NoBody> {
     /// The condition on the instance that the request changes.
     pub(super) condition: InstanceCondition,
     pub(super) body: B,
-    _in_flight: OwnedSemaphorePermit,
+    pub(super) _in_flight: OwnedSemaphorePermit,
 }
 
 impl<B> Call<B> {
     /// The response to this request; an internal error goes to the log.
-    pub(super) fn respond(&self, result: Result<EndpointReply, Error>) -> Response {
-        result.map_or_else(|error| self.fail(&error), respond::reply)
+    pub(super) fn respond(&self, result: EndpointResult) -> Response {
+        respond_to(&self.caller.request_id, result)
     }
 
     /// The response to a request that failed.
     pub(super) fn fail(&self, error: &Error) -> Response {
         fail(&self.caller.request_id, error)
     }
+}
+
+/// The response to a request with this result; an internal error goes to the log.
+pub(super) fn respond_to(request_id: &str, result: EndpointResult) -> Response {
+    result.map_or_else(|error| fail(request_id, &error), respond::reply)
 }
 
 /// The response to a request that failed.
@@ -172,20 +174,8 @@ where
     }
 }
 
-/// The instance that the path names. A segment that cannot be decoded names none.
-pub struct Named(pub Selector);
-
-impl<S: Send + Sync> FromRequestParts<S> for Named {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let InPath(segment) = parts.extract::<InPath<String>>().await?;
-        Ok(Self(Selector::parse(&segment)))
-    }
-}
-
-/// The ids in a path. One that cannot be decoded names nothing.
-pub(super) struct InPath<T>(pub(super) T);
+/// The instance or the ids that a path names. A segment that cannot be decoded names nothing.
+pub struct InPath<T>(pub T);
 
 impl<T: Default + DeserializeOwned + Send + 'static, S: Send + Sync> FromRequestParts<S>
     for InPath<T>

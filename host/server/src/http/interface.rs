@@ -21,7 +21,7 @@ pub(super) type Shared = State<Arc<Interface>>;
 
 /// The state that handlers share.
 pub(super) struct Interface {
-    pub(super) api: Api,
+    pub(super) api: Arc<Api>,
     pub(super) docs: Docs,
     /// A permit for each authenticated request that runs.
     pub(super) in_flight: Arc<Semaphore>,

@@ -1,13 +1,14 @@
-//! All routes, and a handler for each: it takes what its endpoint needs, and returns the response.
+//! All routes, and the handlers of those whose endpoints take more than caller, path and body.
 
 use super::access_log::observe;
 use super::auth::authenticate;
 use super::console;
 use super::docs::Docs;
+use super::endpoint::{Endpoint, reader};
 use super::enter_page;
 use super::entity_tags::Conditions;
 use super::events;
-use super::extract::{Call, IdempotencyHeader, InPath, Json, Named, NoBody, OptionalJson};
+use super::extract::{Call, IdempotencyHeader, InPath, Json, NoBody};
 use super::forwarded;
 use super::hosts;
 use super::interface::{Interface, Shared};
@@ -16,7 +17,6 @@ use super::metrics::scrape;
 use super::passkeys;
 use super::provider;
 use super::respond::{self, HttpError, Response};
-use super::shares;
 use super::sign_in;
 use super::terminal;
 use super::tunnel;
@@ -29,71 +29,101 @@ use axum::Router;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::routing::{MethodRouter, delete as delete_method, get, post};
+use axum::routing::{MethodRouter, delete, get, patch, post};
 use http::{HeaderMap, Uri};
 use serde_json::json;
 use std::sync::Arc;
 use wharf_domain::error::Error;
 use wharf_ground::audit::AuditOrder;
+use wharf_instances::Selector;
 
 pub(super) type Routes<const N: usize> = [(&'static str, MethodRouter<Arc<Interface>>); N];
 
-/// Routes for callers with a key.
-pub(super) fn private() -> Routes<25> {
+/// All routes for callers with a key.
+fn of_callers() -> impl Iterator<Item = (&'static str, MethodRouter<Arc<Interface>>)> {
+    let of_kept = volumes::routes().into_iter().chain(snapshots::routes());
+    let routes = private().into_iter().chain(of_kept);
+    routes.chain(backups::routes()).chain(webhooks::routes())
+}
+
+/// Those of no other file.
+fn private() -> Routes<27> {
     [
         ("/api/instance/", get(list::handler).post(create)),
         (
             "/api/instance/{uuid}/",
-            get(get_one).patch(update).delete(delete),
+            get(get_one)
+                .patch(Endpoint(api::update::run))
+                .delete(Endpoint(api::delete::run)),
         ),
-        ("/api/instance/{uuid}/stop/", post(stop)),
-        ("/api/instance/{uuid}/restart/", post(restart)),
+        ("/api/instance/{uuid}/stop/", post(Endpoint(api::stop::run))),
+        (
+            "/api/instance/{uuid}/restart/",
+            post(Endpoint(api::restart::run)),
+        ),
         (
             "/api/instance/{uuid}/recreate/",
-            get(remains).post(recreate),
+            get(reader(api::backups::remains)).post(Endpoint(api::recreate::run)),
         ),
-        ("/api/instance/{uuid}/add-port/", post(add_port)),
-        ("/api/instance/{uuid}/remove-port/", post(remove_port)),
-        ("/api/instance/{uuid}/stats/", get(stats)),
-        ("/api/instance/{uuid}/host-key/", get(host_keys)),
-        ("/api/session/", get(session)),
+        (
+            "/api/instance/{uuid}/add-port/",
+            post(Endpoint(api::ports::add)),
+        ),
+        (
+            "/api/instance/{uuid}/remove-port/",
+            post(Endpoint(api::ports::remove)),
+        ),
+        (
+            "/api/instance/{uuid}/stats/",
+            get(Endpoint(api::stats::run)),
+        ),
+        (
+            "/api/instance/{uuid}/host-key/",
+            get(reader(api::host_key::list)),
+        ),
+        (
+            "/api/instance/{uuid}/share/",
+            get(reader(api::shares::list)).post(Endpoint(api::shares::create)),
+        ),
+        (
+            "/api/instance/{uuid}/share/{id}/",
+            patch(Endpoint(api::shares::update)).delete(Endpoint(api::shares::delete)),
+        ),
+        ("/api/session/", get(reader(api::account::session))),
         ("/api/instance/{uuid}/terminal/", get(terminal::open)),
         ("/api/instance/{uuid}/tunnel/", get(tunnel::open)),
-        ("/api/quota/", get(quota)),
+        ("/api/quota/", get(reader(api::quota::run))),
         ("/metrics", get(scrape)),
         ("/api/audit/", get(audit)),
         ("/api/event/", get(events::handler)),
-        ("/api/key/", get(list_keys).post(create_key)),
-        ("/api/key/{id}/", delete_method(revoke_key)),
-        ("/api/ssh-key/", get(list_ssh_keys).post(create_ssh_key)),
-        ("/api/ssh-key/{id}/", delete_method(delete_ssh_key)),
+        (
+            "/api/key/",
+            get(reader(api::keys::list)).post(Endpoint(api::keys::create)),
+        ),
+        ("/api/key/{id}/", delete(Endpoint(api::keys::revoke))),
+        (
+            "/api/ssh-key/",
+            get(reader(api::ssh_keys::list)).post(Endpoint(api::ssh_keys::create)),
+        ),
+        (
+            "/api/ssh-key/{id}/",
+            delete(Endpoint(api::ssh_keys::delete)),
+        ),
         (
             "/api/preferences/",
-            get(preferences).patch(update_preferences),
+            get(reader(api::preferences::get)).patch(Endpoint(api::preferences::update)),
         ),
         ("/api/flavor/", get(flavors)),
-        ("/api/offer/", get(offer)),
-        ("/api/estimate/", post(estimate)),
+        ("/api/offer/", get(reader(api::offer::run))),
+        ("/api/estimate/", post(Endpoint(api::estimate::run))),
         ("/api/usage/", get(usage::handler)),
     ]
 }
 
 /// The path templates of all routes.
 pub fn paths() -> impl Iterator<Item = &'static str> {
-    let private = private().map(|(path, _)| path);
-    let webhooks = webhooks::routes().map(|(path, _)| path);
-    let sign_in = auth().map(|(path, _)| path);
-    let public = public().map(|(path, _)| path);
-    private
-        .into_iter()
-        .chain(shares::routes().map(|(path, _)| path))
-        .chain(volumes::routes().map(|(path, _)| path))
-        .chain(snapshots::routes().map(|(path, _)| path))
-        .chain(backups::routes().map(|(path, _)| path))
-        .chain(webhooks)
-        .chain(sign_in)
-        .chain(public)
-        .chain(console::paths())
+    let routes = of_callers().chain(auth()).chain(public());
+    routes.map(|(path, _)| path).chain(console::paths())
 }
 
 /// Those of the console, which are not part of the REST interface.
@@ -122,9 +152,7 @@ pub(super) fn public() -> Routes<5> {
 /// The whole interface.
 pub(super) fn router(interface: Arc<Interface>) -> Router {
     let authenticate = from_fn_with_state(Arc::clone(&interface), authenticate);
-    let of_users = private().into_iter().chain(shares::routes());
-    let of_users = of_users.chain(volumes::routes()).chain(snapshots::routes());
-    let private = with_routes(of_users.chain(backups::routes()).chain(webhooks::routes()))
+    let private = with_routes(of_callers())
         .fallback(async || HttpError::UnknownPath)
         .layer(authenticate);
     let metrics = interface.metrics.clone();
@@ -172,81 +200,12 @@ async fn create(
 
 async fn get_one(
     State(interface): Shared,
-    Named(selector): Named,
+    InPath(selector): InPath<Selector>,
     conditions: Conditions,
     call: Call,
 ) -> Response {
     let instance = api::get::run(&interface.api, &call.caller, &selector);
     respond::conditional(call.respond(instance), &conditions)
-}
-
-async fn update(State(interface): Shared, Named(selector): Named, call: Call<Json>) -> Response {
-    let api = &interface.api;
-    call.respond(
-        api::update::run(api, &call.caller, &selector, &call.condition, &call.body.0).await,
-    )
-}
-
-async fn delete(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    let api = &interface.api;
-    call.respond(api::delete::run(api, &call.caller, &selector, &call.condition).await)
-}
-
-async fn stop(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    let api = &interface.api;
-    call.respond(api::stop::run(api, &call.caller, &selector, &call.condition).await)
-}
-
-async fn restart(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    let api = &interface.api;
-    call.respond(api::restart::run(api, &call.caller, &selector, &call.condition).await)
-}
-
-async fn remains(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    let api = &interface.api;
-    call.respond(api::backups::remains(api, &call.caller, &selector))
-}
-
-async fn recreate(
-    State(interface): Shared,
-    Named(selector): Named,
-    call: Call<OptionalJson>,
-) -> Response {
-    let body = call.body.0.as_ref().map(|body| &*body.0);
-    let (api, caller, condition) = (&interface.api, &call.caller, &call.condition);
-    call.respond(api::recreate::run(api, caller, &selector, condition, body).await)
-}
-
-async fn add_port(State(interface): Shared, Named(selector): Named, call: Call<Json>) -> Response {
-    let api = &interface.api;
-    call.respond(api::ports::add(api, &call.caller, &selector, &call.condition, &call.body.0).await)
-}
-
-async fn remove_port(
-    State(interface): Shared,
-    Named(selector): Named,
-    call: Call<Json>,
-) -> Response {
-    let api = &interface.api;
-    call.respond(
-        api::ports::remove(api, &call.caller, &selector, &call.condition, &call.body.0).await,
-    )
-}
-
-async fn stats(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    call.respond(api::stats::run(&interface.api, &call.caller, &selector).await)
-}
-
-async fn host_keys(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    call.respond(api::host_key::list(&interface.api, &call.caller, &selector))
-}
-
-async fn session(State(interface): Shared, call: Call) -> Response {
-    call.respond(api::account::session(&interface.api, &call.caller))
-}
-
-async fn quota(State(interface): Shared, call: Call) -> Response {
-    call.respond(api::quota::run(&interface.api, &call.caller))
 }
 
 async fn audit(State(interface): Shared, uri: Uri, call: Call) -> Response {
@@ -267,53 +226,8 @@ async fn audit(State(interface): Shared, uri: Uri, call: Call) -> Response {
     }
 }
 
-async fn list_keys(State(interface): Shared, call: Call) -> Response {
-    call.respond(api::keys::list(&interface.api, &call.caller))
-}
-
-async fn create_key(State(interface): Shared, call: Call<Json>) -> Response {
-    call.respond(api::keys::create(&interface.api, &call.caller, &call.body.0).await)
-}
-
-async fn revoke_key(State(interface): Shared, InPath(id): InPath<String>, call: Call) -> Response {
-    call.respond(api::keys::revoke(&interface.api, &call.caller, &id).await)
-}
-
-async fn list_ssh_keys(State(interface): Shared, call: Call) -> Response {
-    call.respond(api::ssh_keys::list(&interface.api, &call.caller))
-}
-
-async fn create_ssh_key(State(interface): Shared, call: Call<Json>) -> Response {
-    call.respond(api::ssh_keys::create(&interface.api, &call.caller, &call.body.0).await)
-}
-
-async fn delete_ssh_key(
-    State(interface): Shared,
-    InPath(id): InPath<String>,
-    call: Call,
-) -> Response {
-    call.respond(api::ssh_keys::delete(&interface.api, &call.caller, &id).await)
-}
-
-async fn preferences(State(interface): Shared, call: Call) -> Response {
-    call.respond(api::preferences::get(&interface.api, &call.caller))
-}
-
-async fn update_preferences(State(interface): Shared, call: Call<Json>) -> Response {
-    call.respond(api::preferences::update(&interface.api, &call.caller, &call.body.0).await)
-}
-
 async fn flavors(State(interface): Shared, call: Call) -> Response {
     call.respond(api::flavors::run(&interface.api))
-}
-
-async fn offer(State(interface): Shared, call: Call) -> Response {
-    call.respond(api::offer::run(&interface.api, &call.caller))
-}
-
-async fn estimate(State(interface): Shared, call: Call<Json>) -> Response {
-    let api = &interface.api;
-    call.respond(api::estimate::run(api, &call.caller, &call.body.0).await)
 }
 
 async fn health(_: NoBody) -> Response {

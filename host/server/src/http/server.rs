@@ -76,7 +76,7 @@ impl Server {
             metrics: metrics.clone(),
             docs: Docs::new(app.flavors(), &app.gpu_models()).map_err(broken)?,
             pages: Pages::new(&app, &accounts, &attempts, &metrics),
-            api: Api::new(app, accounts, webhooks, backups).map_err(broken)?,
+            api: Arc::new(Api::new(app, accounts, webhooks, backups).map_err(broken)?),
             in_flight: Arc::new(Semaphore::new(
                 limits.max_connections.min(Semaphore::MAX_PERMITS),
             )),

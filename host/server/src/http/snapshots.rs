@@ -1,7 +1,8 @@
 //! The routes of snapshots.
 
+use super::endpoint::{Endpoint, reader};
 use super::entity_tags::Conditions;
-use super::extract::{Call, IdempotencyHeader, InPath, Json, Named};
+use super::extract::{Call, IdempotencyHeader, InPath, Json};
 use super::interface::Shared;
 use super::kept::{delete, get_one};
 use super::list::answer_rows;
@@ -17,17 +18,25 @@ use wharf_instances::Selector;
 pub(super) fn routes() -> Routes<7> {
     [
         ("/api/instance/{uuid}/snapshot/", post(take)),
-        ("/api/instance/{uuid}/snapshot-estimate/", get(estimate)),
+        (
+            "/api/instance/{uuid}/snapshot-estimate/",
+            get(Endpoint(snapshots::estimate)),
+        ),
         (
             "/api/instance/{uuid}/snapshot-plan/",
-            get(plan).put(set_plan).delete(end_plan),
+            get(reader(snapshots::plan))
+                .put(Endpoint(snapshots::set_plan))
+                .delete(Endpoint(snapshots::end_plan)),
         ),
         ("/api/snapshot/", get(list_all)),
         (
             "/api/snapshot/{id}/",
             get(get_one::<OfSnapshot>).delete(delete::<OfSnapshot>),
         ),
-        ("/api/snapshot/{id}/restore/", post(restore)),
+        (
+            "/api/snapshot/{id}/restore/",
+            post(Endpoint(snapshots::restore)),
+        ),
         ("/api/snapshot/{id}/clone/", post(clone)),
     ]
 }
@@ -40,23 +49,6 @@ async fn take(
 ) -> Response {
     let (api, body) = (&interface.api, &call.body.0);
     call.respond(snapshots::take(api, &call.caller, &named, body, key.as_deref()).await)
-}
-
-async fn estimate(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    call.respond(snapshots::estimate(&interface.api, &call.caller, &selector).await)
-}
-
-async fn plan(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    call.respond(snapshots::plan(&interface.api, &call.caller, &selector))
-}
-
-async fn set_plan(State(interface): Shared, Named(selector): Named, call: Call<Json>) -> Response {
-    let api = &interface.api;
-    call.respond(snapshots::set_plan(api, &call.caller, &selector, &call.body.0).await)
-}
-
-async fn end_plan(State(interface): Shared, Named(selector): Named, call: Call) -> Response {
-    call.respond(snapshots::end_plan(&interface.api, &call.caller, &selector).await)
 }
 
 async fn list_all(
@@ -85,15 +77,6 @@ async fn list_all(
         move |api, caller, page| snapshots::list(api, caller, of.as_ref(), page),
     )
     .await
-}
-
-async fn restore(
-    State(interface): Shared,
-    InPath(named): InPath<String>,
-    call: Call<Json>,
-) -> Response {
-    let api = &interface.api;
-    call.respond(snapshots::restore(api, &call.caller, &named, &call.body.0).await)
 }
 
 async fn clone(

@@ -1,7 +1,7 @@
 //! `GET /api/instance/{uuid}/terminal/`: the checks before the upgrade to a WebSocket.
 
 use super::activity::Activity;
-use super::extract::{Call, Named};
+use super::extract::{Call, InPath};
 use super::interface::Shared;
 use super::respond::{HttpError, Response};
 use super::terminal_socket::serve;
@@ -15,6 +15,7 @@ use http::Uri;
 use std::sync::Arc;
 use wharf_domain::error::Error;
 use wharf_domain::scope::Scope;
+use wharf_instances::Selector;
 
 /// The version of the messages.
 const PROTOCOL: &str = "wharf.terminal.v1";
@@ -35,7 +36,7 @@ const MAX_UNSENT: usize = 2 * BUFFER;
 pub(super) async fn open(
     State(interface): Shared,
     Extension(connection): Extension<Arc<Activity>>,
-    Named(selector): Named,
+    InPath(selector): InPath<Selector>,
     uri: Uri,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
     call: Call,
@@ -45,18 +46,18 @@ pub(super) async fn open(
         return HttpError::Scope(Scope::Write).into_response();
     }
     let query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
-    let (api, caller) = (&interface.api, &call.caller);
+    let (app, caller) = (interface.api.app(), &call.caller);
     let request = match terminal::parse(query) {
         Ok(request) => request,
         Err(errors) => return call.fail(&Error::from(errors)),
     };
     let Ok(upgrade) = upgrade else {
-        return match terminal::check(api, caller, &selector, &request) {
+        return match app.check_terminal(caller, &selector, &request) {
             Ok(()) => HttpError::NoUpgrade.into_response(),
             Err(error) => call.fail(&error),
         };
     };
-    let attachment = match terminal::open(api, caller, &selector, request).await {
+    let attachment = match app.open_terminal(caller, &selector, request).await {
         Ok(attachment) => attachment,
         Err(error) => return call.fail(&error),
     };

@@ -1,7 +1,7 @@
 //! `GET /api/instance/{uuid}/tunnel/`: the checks before the upgrade to a WebSocket.
 
 use super::activity::Activity;
-use super::extract::{Call, Named};
+use super::extract::{Call, InPath};
 use super::interface::Shared;
 use super::respond::{HttpError, Response};
 use super::tunnel_socket::{FRAME, serve};
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use wharf_domain::blueprint::SSH_PORT;
 use wharf_domain::error::{Error, FieldErrors};
 use wharf_domain::scope::Scope;
+use wharf_instances::Selector;
 
 /// The version of the messages. A client need not ask for it.
 const PROTOCOL: &str = "wharf.tunnel.v1";
@@ -23,7 +24,7 @@ const PROTOCOL: &str = "wharf.tunnel.v1";
 pub(super) async fn open(
     State(interface): Shared,
     Extension(connection): Extension<Arc<Activity>>,
-    Named(selector): Named,
+    InPath(selector): InPath<Selector>,
     uri: Uri,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
     call: Call,

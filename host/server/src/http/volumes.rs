@@ -1,7 +1,8 @@
 //! The routes of volumes.
 
+use super::endpoint::{Endpoint, reader};
 use super::entity_tags::Conditions;
-use super::extract::{Call, IdempotencyHeader, InPath, Json, Named};
+use super::extract::{Call, IdempotencyHeader, InPath, Json};
 use super::interface::Shared;
 use super::kept::{condition, delete, get_one};
 use super::list::answer_rows;
@@ -22,10 +23,22 @@ pub(super) fn routes() -> Routes<6> {
                 .patch(update)
                 .delete(delete::<OfVolume>),
         ),
-        ("/api/volume/{id}/share/", get(list_shares).post(share)),
-        ("/api/volume/{id}/share/{share}/", delete_method(unshare)),
-        ("/api/instance/{uuid}/attach-volume/", post(attach_volume)),
-        ("/api/instance/{uuid}/detach-volume/", post(detach_volume)),
+        (
+            "/api/volume/{id}/share/",
+            get(reader(volume_shares::list)).post(Endpoint(volume_shares::create)),
+        ),
+        (
+            "/api/volume/{id}/share/{share}/",
+            delete_method(Endpoint(volume_shares::delete)),
+        ),
+        (
+            "/api/instance/{uuid}/attach-volume/",
+            post(Endpoint(attach::attach)),
+        ),
+        (
+            "/api/instance/{uuid}/detach-volume/",
+            post(Endpoint(attach::detach)),
+        ),
     ]
 }
 
@@ -56,49 +69,4 @@ async fn update(
 ) -> Response {
     let (api, condition) = (&interface.api, condition::<OfVolume>(conditions));
     call.respond(volumes::update(api, &call.caller, &named, &condition, &call.body.0).await)
-}
-
-async fn list_shares(
-    State(interface): Shared,
-    InPath(named): InPath<String>,
-    call: Call,
-) -> Response {
-    call.respond(volume_shares::list(&interface.api, &call.caller, &named))
-}
-
-async fn share(
-    State(interface): Shared,
-    InPath(named): InPath<String>,
-    call: Call<Json>,
-) -> Response {
-    let api = &interface.api;
-    call.respond(volume_shares::create(api, &call.caller, &named, &call.body.0).await)
-}
-
-async fn unshare(
-    State(interface): Shared,
-    InPath((named, id)): InPath<(String, String)>,
-    call: Call,
-) -> Response {
-    call.respond(volume_shares::delete(&interface.api, &call.caller, &named, &id).await)
-}
-
-async fn attach_volume(
-    State(interface): Shared,
-    Named(selector): Named,
-    call: Call<Json>,
-) -> Response {
-    let api = &interface.api;
-    let body = &call.body.0;
-    call.respond(attach::attach(api, &call.caller, &selector, &call.condition, body).await)
-}
-
-async fn detach_volume(
-    State(interface): Shared,
-    Named(selector): Named,
-    call: Call<Json>,
-) -> Response {
-    let api = &interface.api;
-    let body = &call.body.0;
-    call.respond(attach::detach(api, &call.caller, &selector, &call.condition, body).await)
 }

@@ -153,8 +153,12 @@ impl RequestSchema {
         })
     }
 
-    /// Validates every field.
-    pub fn check(&self, body: Body) -> CheckedBody {
+    /// Validates every field. The error is that of a body that cannot be read at all.
+    pub fn check(&self, body: &[u8]) -> Result<CheckedBody, FieldErrors> {
+        Body::parse(body).map(|body| self.check_fields(body))
+    }
+
+    fn check_fields(&self, body: Body) -> CheckedBody {
         let mut errors = FieldErrors::default();
         for field in body.repeated {
             errors.add(&field, "given more than once");
