@@ -11,18 +11,38 @@ use wharf_domain::ids::UserId;
 use wharf_domain::instance::Instance;
 use wharf_ground::caller::Caller;
 
-type Check = dyn Fn(&InstanceView) -> Result<bool, Error> + Send + Sync;
+type Check<V> = dyn Fn(&V) -> Result<bool, Error> + Send + Sync;
 
-/// A condition on the instance that a request changes. The default one always holds.
-#[derive(Clone, Default)]
-pub struct InstanceCondition(Option<Arc<Check>>);
+/// A condition on the object that a request changes. The default one always holds.
+pub struct Condition<V>(Option<Arc<Check<V>>>);
 
-impl InstanceCondition {
+/// A condition on an instance.
+pub type InstanceCondition = Condition<InstanceView>;
+
+impl<V> Clone for Condition<V> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<V> Default for Condition<V> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<V> Condition<V> {
     /// Creates a condition from a function that decides whether it holds.
-    pub fn new(
-        check: impl Fn(&InstanceView) -> Result<bool, Error> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn new(check: impl Fn(&V) -> Result<bool, Error> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(check)))
+    }
+
+    /// Fails if the condition does not hold.
+    pub(crate) fn check(&self, view: impl FnOnce() -> Result<V, Error>) -> Result<(), Error> {
+        match &self.0 {
+            Some(check) if !check(&view()?)? => Err(Error::PreconditionFailed),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -30,7 +50,8 @@ impl InstanceCondition {
 pub(super) struct InstanceTarget {
     owner: UserId,
     selector: Selector,
-    check: Option<(Arc<Check>, Viewer)>,
+    condition: InstanceCondition,
+    viewer: Viewer,
 }
 
 impl App {
@@ -43,10 +64,8 @@ impl App {
         InstanceTarget {
             owner: caller.user,
             selector: selector.clone(),
-            check: condition
-                .0
-                .clone()
-                .map(|check| (check, self.viewer(caller))),
+            condition: condition.clone(),
+            viewer: self.viewer(caller),
         }
     }
 }
@@ -55,11 +74,8 @@ impl InstanceTarget {
     /// Finds the instance. Fails if the condition does not hold for it.
     pub(super) fn find(&self, rows: &impl Read) -> Result<Instance, Error> {
         let instance = find(rows, self.owner, &self.selector)?;
-        if let Some((check, viewer)) = &self.check
-            && !check(&viewer.view(rows, instance.clone()))?
-        {
-            return Err(Error::PreconditionFailed);
-        }
+        let view = || Ok(self.viewer.view(rows, instance.clone()));
+        self.condition.check(view)?;
         Ok(instance)
     }
 }

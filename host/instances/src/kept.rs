@@ -1,7 +1,6 @@
 //! The parts of use cases that volumes and snapshots share.
 
-use crate::{App, Nodes};
-use std::sync::Arc;
+use crate::{App, Condition, Nodes};
 use wharf_db::{Changes, KeptTable, Rows};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{NodeId, UserId};
@@ -36,39 +35,6 @@ pub trait KeptUse: KeptTable {
 
     /// Makes the keeper of a node read its rows.
     fn work_on(nodes: &Nodes, node: &NodeId);
-}
-
-type Check<V> = dyn Fn(&V) -> Result<bool, Error> + Send + Sync;
-
-/// A condition on the volume or snapshot that a request changes (`If-Match`), decided within the write. The
-/// default one always holds.
-pub struct KeptCondition<V>(Option<Arc<Check<V>>>);
-
-impl<V> Clone for KeptCondition<V> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<V> Default for KeptCondition<V> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<V> KeptCondition<V> {
-    /// Creates a condition from a function that decides whether it holds.
-    pub fn new(check: impl Fn(&V) -> Result<bool, Error> + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(check)))
-    }
-
-    /// Fails if the condition does not hold.
-    pub(crate) fn check(&self, view: impl FnOnce() -> Result<V, Error>) -> Result<(), Error> {
-        match &self.0 {
-            Some(check) if !check(&view()?)? => Err(Error::PreconditionFailed),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// The place of a new row in the order of creation. Places of removed rows are not taken again, so that a
@@ -115,7 +81,7 @@ impl App {
         &self,
         caller: &Caller,
         named: &str,
-        condition: &KeptCondition<K::View>,
+        condition: &Condition<K::View>,
     ) -> Result<(), Error> {
         let (owner, named, origin) = (caller.user, named.to_owned(), caller.origin());
         let (condition, context) = (condition.clone(), K::context(self, caller));

@@ -46,14 +46,14 @@ mod usage;
 pub mod volumes;
 mod waiters;
 
-pub use condition::InstanceCondition;
+pub use condition::{Condition, InstanceCondition};
 pub use costs::CorrectionLine;
 pub use estimate::Estimate;
 pub use events::{EventActor, OwnerEvent, OwnerEvents};
 pub use find::{Selector, find};
 pub use idempotency::IdempotencyKey;
 pub use inventory::SharedInventory;
-pub use kept::{KeptCondition, KeptUse};
+pub use kept::KeptUse;
 pub use nodes::{NodeState, Nodes, Outage};
 pub use offer::Offered;
 pub use pages::{NamedPage, password_digest};

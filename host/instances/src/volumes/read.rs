@@ -4,7 +4,7 @@ use super::delete::refuse_in_use;
 use super::find::{MISSING, Reader, own, readable};
 use super::mounts::instances_with;
 use super::shares::shares_with;
-use crate::{App, KeptCondition, KeptUse, Nodes};
+use crate::{App, Condition, KeptUse, Nodes};
 use wharf_db::{INSTANCES, Rows, VOLUME_NAMES, VOLUMES};
 use wharf_domain::error::Error;
 use wharf_domain::ids::{InstanceId, NodeId, UserId};
@@ -23,7 +23,7 @@ pub struct VolumeView {
 }
 
 /// The condition of a request on a volume.
-pub type VolumeCondition = KeptCondition<VolumeView>;
+pub type VolumeCondition = Condition<VolumeView>;
 
 /// An instance that has a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use wharf_domain::error::Error;
 use wharf_domain::ids::InstanceId;
 use wharf_domain::kept::Kept;
 use wharf_ground::caller::Caller;
-use wharf_instances::{KeptCondition, KeptUse};
+use wharf_instances::{Condition, KeptUse};
 
 /// Approximate bytes of a volume or a snapshot.
 const BYTES: usize = 512;
@@ -53,8 +53,8 @@ pub(super) fn reply<K: KeptWire>(caller: &Caller, view: &K::View) -> EndpointRes
 }
 
 /// The condition that the body has one of these tags.
-pub fn condition<K: KeptWire>(tags: Vec<String>) -> KeptCondition<K::View> {
-    KeptCondition::new(move |view| {
+pub fn condition<K: KeptWire>(tags: Vec<String>) -> Condition<K::View> {
+    Condition::new(move |view| {
         for sight in [Sight::WithoutPassword, Sight::State] {
             if tags.contains(&tag(&body::<K>(view, sight)?)) {
                 return Ok(true);
@@ -84,7 +84,7 @@ pub async fn delete<K: KeptWire>(
     api: &Api,
     caller: &Caller,
     named: &str,
-    condition: &KeptCondition<K::View>,
+    condition: &Condition<K::View>,
 ) -> EndpointResult {
     api.app.delete_kept::<K>(caller, named, condition).await?;
     Ok(EndpointReply::Gone)

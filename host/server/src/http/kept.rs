@@ -6,12 +6,12 @@ use super::interface::Shared;
 use super::respond::{self, Response};
 use crate::api::kept::{self, KeptWire};
 use axum::extract::State;
-use wharf_instances::KeptCondition;
+use wharf_instances::Condition;
 
 /// The condition on the one that a request changes.
-pub(super) fn condition<K: KeptWire>(conditions: Conditions) -> KeptCondition<K::View> {
+pub(super) fn condition<K: KeptWire>(conditions: Conditions) -> Condition<K::View> {
     let tags = conditions.if_match.and_then(Tags::strong);
-    tags.map_or_else(KeptCondition::default, kept::condition::<K>)
+    tags.map_or_else(Condition::default, kept::condition::<K>)
 }
 
 pub(super) async fn get_one<K: KeptWire>(

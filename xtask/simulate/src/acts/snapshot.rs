@@ -16,7 +16,7 @@ use wharf_domain::secret::InstanceSecrets;
 use wharf_domain::snapshot::{OfSnapshot, PlanRequest, Snapshot};
 use wharf_ground::caller::Caller;
 use wharf_instances::snapshots::SnapshotPlans;
-use wharf_instances::{IdempotencyKey, InstanceCondition, KeptCondition};
+use wharf_instances::{Condition, IdempotencyKey, InstanceCondition};
 
 acts![
     take_snapshot 10,
@@ -128,7 +128,7 @@ async fn delete_snapshot(sim: Sim, args: Args) {
     let Some(own) = Own::of(&sim, args) else {
         return;
     };
-    let condition = KeptCondition::default();
+    let condition = Condition::default();
     let deleted = sim
         .app
         .delete_kept::<OfSnapshot>(&own.caller, &own.named, &condition);
