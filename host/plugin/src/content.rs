@@ -1,7 +1,7 @@
 //! Content that comes to a node or leaves it: the methods for the optional interface `content`.
 
 use super::convert::{driver as convert, snapshots as convert_snapshots};
-use super::driver::GuestDriver;
+use super::driver::{GuestDriver, call, supported};
 use super::driver_calls::DriverCalls as _;
 use async_trait::async_trait;
 use wharf_domain::driver::{DriverReport, DriverTarget, PluginError, SnapshotReport, Source, Spec};
@@ -32,44 +32,28 @@ impl ContentCalls for GuestDriver {
     }
 
     async fn offer_content(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
-        let pre = supported(self.plugin.with_content.as_ref())?;
+        let pre = supported(self.plugin.with_content.as_ref(), "moves of content")?;
         let given = convert::target(target);
         let options = self.change("offer", target);
-        let report = self.enter(options, |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let content = guest.wharf_plugin_content();
-            content.call_offer(&mut store, &node, &given).await
-        });
-        convert::report(report.await?, target.generation)
+        let report = call!(self, options, pre => wharf_plugin_content.call_offer(&given));
+        convert::report(report?, target.generation)
     }
 
     async fn fetch_content(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
-        let pre = supported(self.plugin.with_content.as_ref())?;
+        let pre = supported(self.plugin.with_content.as_ref(), "moves of content")?;
         let scope = CallScope::create(&self.installation, spec, self.engine_kind());
         let given = convert::spec(spec);
         let options = self.changes("fetch", scope);
-        let report = self.enter(options, |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let content = guest.wharf_plugin_content();
-            content.call_fetch(&mut store, &node, &given).await
-        });
-        convert::report(report.await?, spec.target.generation)
+        let report = call!(self, options, pre => wharf_plugin_content.call_fetch(&given));
+        convert::report(report?, spec.target.generation)
     }
 
     async fn send_content(&self, of: Source) -> Result<SnapshotReport, PluginError> {
-        let pre = supported(self.plugin.with_content.as_ref())?;
+        let pre = supported(self.plugin.with_content.as_ref(), "moves of content")?;
         let scope = CallScope::send_snapshot(&self.installation, of);
         let (tag, id) = (convert::tag(of.instance), of.snapshot.to_string());
-        let report = self.enter(self.changes("send", scope), |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let content = guest.wharf_plugin_content();
-            content.call_send(&mut store, &node, &tag, &id).await
-        });
-        Ok(convert_snapshots::report(report.await?))
+        let options = self.changes("send", scope);
+        let report = call!(self, options, pre => wharf_plugin_content.call_send(&tag, &id));
+        Ok(convert_snapshots::report(report?))
     }
-}
-
-fn supported<T: Clone>(pre: Option<&T>) -> Result<T, PluginError> {
-    pre.cloned()
-        .ok_or_else(|| PluginError::Unsupported("moves of content".to_owned()))
 }

@@ -1,7 +1,7 @@
 //! The driver of one node, with a method for each function of its interface.
 
+use super::bindings::driver_types as wit;
 use super::bindings::types;
-use super::bindings::{NodeDriver as WitDriver, driver_types as wit};
 use super::call::{Call, CallRunner, TRANSFER, TRANSFER_LIST};
 use super::config::NodeLimits;
 use super::convert::{driver as convert, error_from_guest};
@@ -46,6 +46,30 @@ pub(super) enum CallKind {
     Read,
     Change,
     Usage,
+}
+
+/// Calls a function of a driver, or one of an optional interface, whose compiled world comes before `=>`.
+macro_rules! call {
+    ($driver:ident, $options:expr, $function:ident($($argument:expr),*)) => {{
+        let pre = $driver.plugin.pre.clone();
+        call!($driver, $options, pre => wharf_plugin_driver.$function($($argument),*))
+    }};
+    ($driver:ident, $options:expr, $pre:ident => $interface:ident.$function:ident($($argument:expr),*)) => {{
+        let called = $driver.enter($options, |mut store, node| async move {
+            let guest = $pre.instantiate_async(&mut store).await?;
+            let interface = guest.$interface();
+            interface.$function(&mut store, &node, $($argument),*).await
+        });
+        called.await
+    }};
+}
+
+pub(super) use call;
+
+/// The compiled world of an optional interface, which has these functions.
+pub(super) fn supported<T: Clone>(world: Option<&T>, functions: &str) -> Result<T, PluginError> {
+    let missing = || PluginError::Unsupported(functions.to_owned());
+    world.cloned().ok_or_else(missing)
 }
 
 /// The differences between the functions.
@@ -112,19 +136,6 @@ impl GuestDriver {
 
     pub(super) fn change(&self, function: &'static str, target: &DriverTarget) -> CallOptions {
         self.changes(function, CallScope::change(&self.installation, target))
-    }
-
-    async fn call<T, F, Fut>(&self, options: CallOptions, body: F) -> Result<T, PluginError>
-    where
-        F: FnOnce(Store<Guest>, WitDriver, wit::Node) -> Fut,
-        Fut: Future<Output = wasmtime::Result<Result<T, types::Error>>>,
-    {
-        let pre = self.plugin.pre.clone();
-        self.enter(options, |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            body(store, guest, node).await
-        })
-        .await
     }
 
     /// Makes one call: waits for a place in the queue, and gives a fresh guest the engine within its scope.
@@ -206,14 +217,7 @@ impl DriverCalls for GuestDriver {
     async fn probe(&self) -> Result<NodeHealth, PluginError> {
         let interruptions = self.interruptions();
         let options = self.reads("probe", CallScope::node(&self.installation));
-        let mut health = self
-            .call(options, |mut store, guest, node| async move {
-                guest
-                    .wharf_plugin_driver()
-                    .call_probe(&mut store, &node)
-                    .await
-            })
-            .await?;
+        let mut health = call!(self, options, call_probe())?;
         let text = convert::probe_cache(&mut health)?;
         let health = convert::health(health)?;
         *self.probe_cache.lock() = (interruptions, text);
@@ -231,47 +235,22 @@ impl DriverCalls for GuestDriver {
             ..self.changes("ensure", scope)
         };
         let given = convert::spec(spec);
-        let report = self
-            .call(options, |mut store, guest, node| async move {
-                guest
-                    .wharf_plugin_driver()
-                    .call_ensure(&mut store, &node, &given)
-                    .await
-            })
-            .await?;
+        let report = call!(self, options, call_ensure(&given))?;
         convert::report(report, spec.target.generation)
     }
 
     async fn start(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
         let given = convert::target(target);
-        let report = self
-            .call(
-                self.change("start", target),
-                |mut store, guest, node| async move {
-                    guest
-                        .wharf_plugin_driver()
-                        .call_start(&mut store, &node, &given)
-                        .await
-                },
-            )
-            .await?;
+        let options = self.change("start", target);
+        let report = call!(self, options, call_start(&given))?;
         convert::report(report, target.generation)
     }
 
     async fn grow(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
         let scope = CallScope::create(&self.installation, spec, self.engine_kind());
         let given = convert::spec(spec);
-        let report = self
-            .call(
-                self.changes("grow", scope),
-                |mut store, guest, node| async move {
-                    guest
-                        .wharf_plugin_driver()
-                        .call_grow(&mut store, &node, &given)
-                        .await
-                },
-            )
-            .await?;
+        let options = self.changes("grow", scope);
+        let report = call!(self, options, call_grow(&given))?;
         convert::report(report, spec.target.generation)
     }
 
@@ -280,18 +259,12 @@ impl DriverCalls for GuestDriver {
     }
 
     async fn move_here(&self, spec: &Spec) -> Result<DriverReport, PluginError> {
-        let Some(pre) = self.plugin.with_moves.clone() else {
-            return Err(PluginError::Unsupported("moves".to_owned()));
-        };
+        let pre = supported(self.plugin.with_moves.as_ref(), "moves")?;
         let scope = CallScope::moves(&self.installation, spec, self.engine_kind());
         let given = convert::spec(spec);
         let options = self.changes("move-here", scope);
-        let report = self.enter(options, |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let moves = guest.wharf_plugin_moves();
-            moves.call_move_here(&mut store, &node, &given).await
-        });
-        convert::report(report.await?, spec.target.generation)
+        let report = call!(self, options, pre => wharf_plugin_moves.call_move_here(&given));
+        convert::report(report?, spec.target.generation)
     }
 
     async fn stop(
@@ -305,30 +278,14 @@ impl DriverCalls for GuestDriver {
             grace,
             ..self.change("stop", target)
         };
-        let report = self
-            .call(options, |mut store, guest, node| async move {
-                guest
-                    .wharf_plugin_driver()
-                    .call_stop(&mut store, &node, &given, grace_ms)
-                    .await
-            })
-            .await?;
+        let report = call!(self, options, call_stop(&given, grace_ms))?;
         convert::report(report, target.generation)
     }
 
     async fn resize(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
         let given = convert::target(target);
-        let report = self
-            .call(
-                self.change("resize", target),
-                |mut store, guest, node| async move {
-                    guest
-                        .wharf_plugin_driver()
-                        .call_resize(&mut store, &node, &given)
-                        .await
-                },
-            )
-            .await?;
+        let options = self.change("resize", target);
+        let report = call!(self, options, call_resize(&given))?;
         convert::report(report, target.generation)
     }
 
@@ -337,15 +294,8 @@ impl DriverCalls for GuestDriver {
             return Ok(());
         };
         let given = convert::target(target);
-        self.enter(
-            self.change("set-ports", target),
-            |mut store, node| async move {
-                let guest = pre.instantiate_async(&mut store).await?;
-                let ports = guest.wharf_plugin_ports();
-                ports.call_set_ports(&mut store, &node, &given).await
-            },
-        )
-        .await
+        let options = self.change("set-ports", target);
+        call!(self, options, pre => wharf_plugin_ports.call_set_ports(&given))
     }
 
     async fn identify(&self) -> Result<StoreMark, PluginError> {
@@ -353,26 +303,15 @@ impl DriverCalls for GuestDriver {
             return Ok(StoreMark::Unsupported);
         };
         let options = self.reads("identify", CallScope::node(&self.installation));
-        let mark = self.enter(options, |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let identity = guest.wharf_plugin_identity();
-            identity.call_identify(&mut store, &node).await
-        });
-        convert::mark(mark.await)
+        let mark = call!(self, options, pre => wharf_plugin_identity.call_identify());
+        convert::mark(mark)
     }
 
     async fn mark(&self, mark: &str) -> Result<(), PluginError> {
-        let Some(pre) = self.plugin.with_identity.clone() else {
-            return Err(PluginError::Unsupported("marks of stores".to_owned()));
-        };
+        let pre = supported(self.plugin.with_identity.as_ref(), "marks of stores")?;
         let options = self.changes("mark", CallScope::mark(&self.installation, mark));
         let mark = mark.to_owned();
-        self.enter(options, |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let identity = guest.wharf_plugin_identity();
-            identity.call_mark(&mut store, &node, &mark).await
-        })
-        .await
+        call!(self, options, pre => wharf_plugin_identity.call_mark(&mark))
     }
 
     async fn survey(&self, images: &[String]) -> Result<Option<Surroundings>, PluginError> {
@@ -381,43 +320,21 @@ impl DriverCalls for GuestDriver {
         };
         let options = self.reads("look", CallScope::survey(&self.installation, images));
         let images = images.to_vec();
-        let found = self.enter(options, |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let survey = guest.wharf_plugin_survey();
-            survey.call_look(&mut store, &node, &images).await
-        });
-        Ok(Some(convert::surroundings(found.await?)))
+        let found = call!(self, options, pre => wharf_plugin_survey.call_look(&images));
+        Ok(Some(convert::surroundings(found?)))
     }
 
     async fn delete(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
         let given = convert::target(target);
-        let report = self
-            .call(
-                self.change("delete", target),
-                |mut store, guest, node| async move {
-                    guest
-                        .wharf_plugin_driver()
-                        .call_delete(&mut store, &node, &given)
-                        .await
-                },
-            )
-            .await?;
+        let options = self.change("delete", target);
+        let report = call!(self, options, call_delete(&given))?;
         convert::report(report, target.generation)
     }
 
     async fn inspect(&self, tag: Tag, generation: Generation) -> Result<DriverReport, PluginError> {
         let given = convert::tag(tag);
-        let report = self
-            .call(
-                self.reads("inspect", CallScope::read(&self.installation, tag)),
-                |mut store, guest, node| async move {
-                    guest
-                        .wharf_plugin_driver()
-                        .call_inspect(&mut store, &node, &given)
-                        .await
-                },
-            )
-            .await?;
+        let options = self.reads("inspect", CallScope::read(&self.installation, tag));
+        let report = call!(self, options, call_inspect(&given))?;
         // The function of the interface has no generation.
         convert::report(
             wit::Report {
@@ -433,14 +350,7 @@ impl DriverCalls for GuestDriver {
             transfer: TRANSFER_LIST,
             ..self.reads("list", CallScope::node(&self.installation))
         };
-        let list = self
-            .call(options, |mut store, guest, node| async move {
-                guest
-                    .wharf_plugin_driver()
-                    .call_list(&mut store, &node)
-                    .await
-            })
-            .await?;
+        let list = call!(self, options, call_list())?;
         convert::list(list, self.name())
     }
 
@@ -450,14 +360,7 @@ impl DriverCalls for GuestDriver {
             kind: CallKind::Usage,
             ..self.reads("stats", CallScope::read(&self.installation, tag))
         };
-        let usage = self
-            .call(options, |mut store, guest, node| async move {
-                guest
-                    .wharf_plugin_driver()
-                    .call_stats(&mut store, &node, &given, disk)
-                    .await
-            })
-            .await?;
+        let usage = call!(self, options, call_stats(&given, disk))?;
         Ok(convert::usage(usage))
     }
 }

@@ -162,6 +162,30 @@ pub fn read_directory(directory: &Path) -> Result<Vec<PathBuf>, LoadError> {
         })
 }
 
+/// The optional interfaces of a driver.
+struct OptionalWorlds<'a> {
+    component: &'a Component,
+    linked: &'a InstancePre<Guest>,
+    runner: &'a CallRunner,
+    name: &'a str,
+}
+
+impl OptionalWorlds<'_> {
+    /// The component with an interface, if it exports that.
+    fn world<P>(
+        &self,
+        interface: &'static str,
+        new: impl FnOnce(InstancePre<Guest>) -> wasmtime::Result<P>,
+    ) -> Result<Option<P>, LoadError> {
+        if !exports(self.component, self.runner, interface) {
+            return Ok(None);
+        }
+        let pre = new(self.linked.clone());
+        pre.map(Some)
+            .map_err(|error| export(self.name, interface, &error))
+    }
+}
+
 /// Loads a driver and asks it for its kind of engine.
 pub async fn driver(
     runner: &CallRunner,
@@ -177,48 +201,19 @@ pub async fn driver(
     let linked = link(&linker, &component, name)?;
     let pre = NodeDriverPre::new(linked.clone())
         .map_err(|error| export(name, "wharf:plugin/driver", &error))?;
-    let with_ports = if exports(&component, runner, PORTS) {
-        let pre = NodeDriverWithPortsPre::new(linked.clone());
-        Some(pre.map_err(|error| export(name, PORTS, &error))?)
-    } else {
-        None
+    let optional = OptionalWorlds {
+        component: &component,
+        linked: &linked,
+        runner,
+        name,
     };
-    let with_identity = if exports(&component, runner, IDENTITY) {
-        let pre = NodeDriverWithIdentityPre::new(linked.clone());
-        Some(pre.map_err(|error| export(name, IDENTITY, &error))?)
-    } else {
-        None
-    };
-    let with_survey = if exports(&component, runner, SURVEY) {
-        let pre = NodeDriverWithSurveyPre::new(linked.clone());
-        Some(pre.map_err(|error| export(name, SURVEY, &error))?)
-    } else {
-        None
-    };
-    let with_moves = if exports(&component, runner, MOVES) {
-        let pre = NodeDriverWithMovesPre::new(linked.clone());
-        Some(pre.map_err(|error| export(name, MOVES, &error))?)
-    } else {
-        None
-    };
-    let with_content = if exports(&component, runner, CONTENT) {
-        let pre = NodeDriverWithContentPre::new(linked.clone());
-        Some(pre.map_err(|error| export(name, CONTENT, &error))?)
-    } else {
-        None
-    };
-    let with_volumes = if exports(&component, runner, VOLUMES) {
-        let pre = NodeDriverWithVolumesPre::new(linked.clone());
-        Some(pre.map_err(|error| export(name, VOLUMES, &error))?)
-    } else {
-        None
-    };
-    let with_snapshots = if exports(&component, runner, SNAPSHOTS) {
-        let pre = NodeDriverWithSnapshotsPre::new(linked);
-        Some(pre.map_err(|error| export(name, SNAPSHOTS, &error))?)
-    } else {
-        None
-    };
+    let with_ports = optional.world(PORTS, NodeDriverWithPortsPre::new)?;
+    let with_identity = optional.world(IDENTITY, NodeDriverWithIdentityPre::new)?;
+    let with_survey = optional.world(SURVEY, NodeDriverWithSurveyPre::new)?;
+    let with_moves = optional.world(MOVES, NodeDriverWithMovesPre::new)?;
+    let with_content = optional.world(CONTENT, NodeDriverWithContentPre::new)?;
+    let with_volumes = optional.world(VOLUMES, NodeDriverWithVolumesPre::new)?;
+    let with_snapshots = optional.world(SNAPSHOTS, NodeDriverWithSnapshotsPre::new)?;
     let once = pre.clone();
     let engine_kind = runner
         .run(

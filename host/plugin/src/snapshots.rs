@@ -2,7 +2,7 @@
 
 use super::call::TRANSFER_LIST;
 use super::convert::{driver as convert_driver, snapshots as convert};
-use super::driver::{CallOptions, GuestDriver};
+use super::driver::{CallOptions, GuestDriver, call, supported};
 use super::driver_calls::DriverCalls as _;
 use async_trait::async_trait;
 use wharf_domain::driver::{
@@ -42,27 +42,21 @@ impl SnapshotCalls for GuestDriver {
         target: &DriverTarget,
         id: SnapshotId,
     ) -> Result<SnapshotReport, PluginError> {
-        let pre = supported(self.plugin.with_snapshots.as_ref())?;
+        let pre = supported(self.plugin.with_snapshots.as_ref(), "snapshots")?;
         let scope = CallScope::take_snapshot(&self.installation, target, id);
         let (given, id) = (convert_driver::target(target), id.to_string());
-        let report = self.enter(self.changes("take", scope), |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let snapshots = guest.wharf_plugin_snapshots();
-            snapshots.call_take(&mut store, &node, &given, &id).await
-        });
-        Ok(convert::report(report.await?))
+        let options = self.changes("take", scope);
+        let report = call!(self, options, pre => wharf_plugin_snapshots.call_take(&given, &id));
+        Ok(convert::report(report?))
     }
 
     async fn drop_snapshot(&self, of: Source) -> Result<SnapshotReport, PluginError> {
-        let pre = supported(self.plugin.with_snapshots.as_ref())?;
+        let pre = supported(self.plugin.with_snapshots.as_ref(), "snapshots")?;
         let scope = CallScope::drop_snapshot(&self.installation, of);
         let (tag, id) = (convert_driver::tag(of.instance), of.snapshot.to_string());
-        let report = self.enter(self.changes("drop", scope), |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let snapshots = guest.wharf_plugin_snapshots();
-            snapshots.call_drop(&mut store, &node, &tag, &id).await
-        });
-        Ok(convert::report(report.await?))
+        let options = self.changes("drop", scope);
+        let report = call!(self, options, pre => wharf_plugin_snapshots.call_drop(&tag, &id));
+        Ok(convert::report(report?))
     }
 
     async fn restore_snapshot(
@@ -70,16 +64,12 @@ impl SnapshotCalls for GuestDriver {
         spec: &Spec,
         id: SnapshotId,
     ) -> Result<DriverReport, PluginError> {
-        let pre = supported(self.plugin.with_snapshots.as_ref())?;
+        let pre = supported(self.plugin.with_snapshots.as_ref(), "snapshots")?;
         let scope = CallScope::restore(&self.installation, spec, self.engine_kind(), id);
         let options = self.changes("restore", scope);
         let (given, id) = (convert_driver::spec(spec), id.to_string());
-        let report = self.enter(options, |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let snapshots = guest.wharf_plugin_snapshots();
-            snapshots.call_restore(&mut store, &node, &given, &id).await
-        });
-        convert_driver::report(report.await?, spec.target.generation)
+        let report = call!(self, options, pre => wharf_plugin_snapshots.call_restore(&given, &id));
+        convert_driver::report(report?, spec.target.generation)
     }
 
     async fn list_snapshots(&self) -> Result<Vec<ObservedSnapshot>, PluginError> {
@@ -90,16 +80,7 @@ impl SnapshotCalls for GuestDriver {
             transfer: TRANSFER_LIST,
             ..self.reads("list-snapshots", CallScope::node(&self.installation))
         };
-        let list = self.enter(options, |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let snapshots = guest.wharf_plugin_snapshots();
-            snapshots.call_list_snapshots(&mut store, &node).await
-        });
-        convert::list(list.await?, self.name())
+        let list = call!(self, options, pre => wharf_plugin_snapshots.call_list_snapshots());
+        convert::list(list?, self.name())
     }
-}
-
-fn supported<T: Clone>(pre: Option<&T>) -> Result<T, PluginError> {
-    pre.cloned()
-        .ok_or_else(|| PluginError::Unsupported("snapshots".to_owned()))
 }

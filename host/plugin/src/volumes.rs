@@ -3,7 +3,7 @@
 use super::bindings::volumes as wit;
 use super::call::TRANSFER_LIST;
 use super::convert::volumes as convert;
-use super::driver::{CallOptions, GuestDriver};
+use super::driver::{CallOptions, GuestDriver, call, supported};
 use super::driver_calls::DriverCalls as _;
 use async_trait::async_trait;
 use wharf_domain::driver::{
@@ -59,9 +59,7 @@ impl VolumeCalls for GuestDriver {
         volume: &NewVolume,
         images: &[String],
     ) -> Result<VolumeReport, PluginError> {
-        let Some(pre) = self.plugin.with_volumes.clone() else {
-            return Err(unsupported());
-        };
+        let pre = supported(self.plugin.with_volumes.as_ref(), "volumes")?;
         let NewVolume {
             id,
             size_gib,
@@ -74,44 +72,27 @@ impl VolumeCalls for GuestDriver {
         };
         let scope = CallScope::make_volume(&self.installation, id, size_gib, images);
         let images = images.to_vec();
-        let report = self.enter(self.changes("make", scope), |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let volumes = guest.wharf_plugin_volumes();
-            volumes.call_make(&mut store, &node, &given, &images).await
-        });
-        Ok(convert::report(report.await?))
+        let options = self.changes("make", scope);
+        let report = call!(self, options, pre => wharf_plugin_volumes.call_make(&given, &images));
+        Ok(convert::report(report?))
     }
 
     async fn send_volume(&self, id: VolumeId) -> Result<VolumeReport, PluginError> {
-        let Some(pre) = self.plugin.with_volumes.clone() else {
-            return Err(unsupported());
-        };
+        let pre = supported(self.plugin.with_volumes.as_ref(), "volumes")?;
         let given = id.to_string();
         let scope = CallScope::send_volume(&self.installation, id);
         let options = self.changes("send-volume", scope);
-        let report = self.enter(options, |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let volumes = guest.wharf_plugin_volumes();
-            volumes.call_send_volume(&mut store, &node, &given).await
-        });
-        Ok(convert::report(report.await?))
+        let report = call!(self, options, pre => wharf_plugin_volumes.call_send_volume(&given));
+        Ok(convert::report(report?))
     }
 
     async fn unmake_volume(&self, id: VolumeId) -> Result<VolumeReport, PluginError> {
-        let Some(pre) = self.plugin.with_volumes.clone() else {
-            return Err(unsupported());
-        };
+        let pre = supported(self.plugin.with_volumes.as_ref(), "volumes")?;
         let given = id.to_string();
         let scope = CallScope::unmake_volume(&self.installation, id);
-        let report = self.enter(
-            self.changes("unmake", scope),
-            |mut store, node| async move {
-                let guest = pre.instantiate_async(&mut store).await?;
-                let volumes = guest.wharf_plugin_volumes();
-                volumes.call_unmake(&mut store, &node, &given).await
-            },
-        );
-        Ok(convert::report(report.await?))
+        let options = self.changes("unmake", scope);
+        let report = call!(self, options, pre => wharf_plugin_volumes.call_unmake(&given));
+        Ok(convert::report(report?))
     }
 
     async fn list_volumes(&self) -> Result<Vec<ObservedVolume>, PluginError> {
@@ -122,49 +103,25 @@ impl VolumeCalls for GuestDriver {
             transfer: TRANSFER_LIST,
             ..self.reads("list-volumes", CallScope::node(&self.installation))
         };
-        let list = self.enter(options, |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let volumes = guest.wharf_plugin_volumes();
-            volumes.call_list_volumes(&mut store, &node).await
-        });
-        convert::list(list.await?, self.name())
+        let list = call!(self, options, pre => wharf_plugin_volumes.call_list_volumes());
+        convert::list(list?, self.name())
     }
 
     async fn set_volumes(&self, target: &DriverTarget) -> Result<(), PluginError> {
-        let Some(pre) = self.plugin.with_volumes.clone() else {
-            return Err(unsupported());
-        };
+        let pre = supported(self.plugin.with_volumes.as_ref(), "volumes")?;
         let given = super::convert::driver::target(target);
-        self.enter(
-            self.change("set-volumes", target),
-            |mut store, node| async move {
-                let guest = pre.instantiate_async(&mut store).await?;
-                let volumes = guest.wharf_plugin_volumes();
-                volumes.call_set_volumes(&mut store, &node, &given).await
-            },
-        )
-        .await
+        let options = self.change("set-volumes", target);
+        call!(self, options, pre => wharf_plugin_volumes.call_set_volumes(&given))
     }
 
     async fn prove_limits(&self, id: VolumeId, images: &[String]) -> Result<Limits, PluginError> {
-        let Some(pre) = self.plugin.with_volumes.clone() else {
-            return Err(unsupported());
-        };
+        let pre = supported(self.plugin.with_volumes.as_ref(), "volumes")?;
         let given = id.to_string();
         let scope = CallScope::make_volume(&self.installation, id, PROVEN_GIB, images);
         let images = images.to_vec();
         let options = self.changes("prove-limits", scope);
-        let found = self.enter(options, |mut store, node| async move {
-            let guest = pre.instantiate_async(&mut store).await?;
-            let volumes = guest.wharf_plugin_volumes();
-            volumes
-                .call_prove_limits(&mut store, &node, &given, &images)
-                .await
-        });
-        Ok(convert::limits(found.await?))
+        let found =
+            call!(self, options, pre => wharf_plugin_volumes.call_prove_limits(&given, &images));
+        Ok(convert::limits(found?))
     }
-}
-
-fn unsupported() -> PluginError {
-    PluginError::Unsupported("volumes".to_owned())
 }

@@ -28,6 +28,16 @@ pub struct WorldDriver {
 /// The time after which a phase that will change is worth another call.
 const AGAIN: Duration = Duration::from_millis(200);
 
+/// The content of the answer to a request, which has this kind.
+macro_rules! answer {
+    ($driver:ident, $request:expr, $kind:ident) => {
+        match $driver.world.call(&$driver.node, $request).await? {
+            Answer::$kind(content) => Ok(content),
+            other => unexpected(other),
+        }
+    };
+}
+
 fn unexpected<T>(answer: Answer) -> Result<T, PluginError> {
     Err(PluginError::Fault(format!("the world answered {answer:?}")))
 }
@@ -130,10 +140,7 @@ impl DriverCalls for WorldDriver {
     }
 
     async fn probe(&self) -> Result<NodeHealth, PluginError> {
-        match self.world.call(&self.node, Request::Probe).await? {
-            Answer::Health(health) => Ok(health),
-            other => unexpected(other),
-        }
+        answer!(self, Request::Probe, Health)
     }
 
     async fn ensure(&self, spec: &Spec, _: &InstanceSecrets) -> Result<DriverReport, PluginError> {
@@ -169,10 +176,7 @@ impl DriverCalls for WorldDriver {
     }
 
     async fn identify(&self) -> Result<StoreMark, PluginError> {
-        match self.world.call(&self.node, Request::Identify).await? {
-            Answer::Mark(mark) => Ok(mark),
-            other => unexpected(other),
-        }
+        answer!(self, Request::Identify, Mark)
     }
 
     async fn mark(&self, mark: &str) -> Result<(), PluginError> {
@@ -180,10 +184,7 @@ impl DriverCalls for WorldDriver {
     }
 
     async fn survey(&self, _: &[String]) -> Result<Option<Surroundings>, PluginError> {
-        match self.world.call(&self.node, Request::Survey).await? {
-            Answer::Surroundings(found) => Ok(Some(found)),
-            other => unexpected(other),
-        }
+        answer!(self, Request::Survey, Surroundings).map(Some)
     }
 
     async fn delete(&self, target: &DriverTarget) -> Result<DriverReport, PluginError> {
@@ -195,17 +196,11 @@ impl DriverCalls for WorldDriver {
     }
 
     async fn list(&self) -> Result<Vec<Observed>, PluginError> {
-        match self.world.call(&self.node, Request::List).await? {
-            Answer::List(list) => Ok(list),
-            other => unexpected(other),
-        }
+        answer!(self, Request::List, List)
     }
 
     async fn stats(&self, tag: Tag, _: bool) -> Result<ResourceUsage, PluginError> {
-        match self.world.call(&self.node, Request::Stats(tag)).await? {
-            Answer::Usage(usage) => Ok(usage),
-            other => unexpected(other),
-        }
+        answer!(self, Request::Stats(tag), Usage)
     }
 }
 
@@ -295,10 +290,7 @@ impl VolumeCalls for WorldDriver {
     }
 
     async fn list_volumes(&self) -> Result<Vec<ObservedVolume>, PluginError> {
-        match self.world.call(&self.node, Request::ListVolumes).await? {
-            Answer::Volumes(list) => Ok(list),
-            other => unexpected(other),
-        }
+        answer!(self, Request::ListVolumes, Volumes)
     }
 
     async fn set_volumes(&self, target: &DriverTarget) -> Result<(), PluginError> {
@@ -337,9 +329,6 @@ impl SnapshotCalls for WorldDriver {
     }
 
     async fn list_snapshots(&self) -> Result<Vec<ObservedSnapshot>, PluginError> {
-        match self.world.call(&self.node, Request::ListSnapshots).await? {
-            Answer::Snapshots(list) => Ok(list),
-            other => unexpected(other),
-        }
+        answer!(self, Request::ListSnapshots, Snapshots)
     }
 }
