@@ -56,14 +56,12 @@ impl WorldDriver {
         request: Request,
         generation: Generation,
     ) -> Result<DriverReport, PluginError> {
-        match self.world.call(&self.node, request).await? {
-            Answer::Phase(phase) => Ok(DriverReport {
-                generation,
-                again: matches!(phase, Phase::Booting | Phase::Growing(_)).then_some(AGAIN),
-                phase,
-            }),
-            other => unexpected(other),
-        }
+        let phase = answer!(self, request, Phase)?;
+        Ok(DriverReport {
+            generation,
+            again: matches!(phase, Phase::Booting | Phase::Growing(_)).then_some(AGAIN),
+            phase,
+        })
     }
 
     async fn on(
@@ -85,23 +83,19 @@ impl WorldDriver {
     }
 
     async fn on_volume(&self, request: Request) -> Result<VolumeReport, PluginError> {
-        match self.world.call(&self.node, request).await? {
-            Answer::Volume(state) => Ok(VolumeReport {
-                again: matches!(state, VolumeState::Making(_)).then_some(AGAIN),
-                state,
-            }),
-            other => unexpected(other),
-        }
+        let state = answer!(self, request, Volume)?;
+        Ok(VolumeReport {
+            again: matches!(state, VolumeState::Making(_)).then_some(AGAIN),
+            state,
+        })
     }
 
     async fn on_snapshot(&self, request: Request) -> Result<SnapshotReport, PluginError> {
-        match self.world.call(&self.node, request).await? {
-            Answer::Snapshot(state) => Ok(SnapshotReport {
-                again: matches!(state, SnapshotState::Making(_)).then_some(AGAIN),
-                state,
-            }),
-            other => unexpected(other),
-        }
+        let state = answer!(self, request, Snapshot)?;
+        Ok(SnapshotReport {
+            again: matches!(state, SnapshotState::Making(_)).then_some(AGAIN),
+            state,
+        })
     }
 
     async fn done(&self, request: Request) -> Result<(), PluginError> {
