@@ -47,7 +47,8 @@ impl FlavorContext {
         self.engine.stop()
     }
 
-    fn client(&self) -> HttpClient {
+    /// A client of the engine.
+    pub fn client(&self) -> HttpClient {
         self.engine.client()
     }
 

@@ -17,6 +17,7 @@ mod context;
 mod larger;
 mod neighbours;
 mod notebooks;
+mod on_incus;
 mod open_gateway;
 mod outside;
 mod page;
@@ -121,6 +122,11 @@ const MORE: &[Case] = &[
         "rgeospatials_page_runs_r_on_maps",
         &["rgeospatial"],
         larger::rgeospatial,
+    ),
+    case(
+        "an_instance_of_each_flavor_runs_on_incus",
+        on_incus::FLAVORS,
+        on_incus::all,
     ),
     // It replaces the image of another test, which is before it.
     case(
