@@ -78,3 +78,59 @@ pub(crate) fn possible(
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// The hashes of an image and of one on it, with the operator's sources.
+    fn hashes(sources: &str, label: Option<&str>) -> [Vec<(String, bool)>; 2] {
+        let dir = tempfile::tempdir().unwrap();
+        let on_base = "ARG BASE=localhost/wharf/base:1\nFROM ${BASE}\n";
+        for (name, text) in [("base", "FROM scratch\n"), ("tools", on_base)] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+            fs::write(dir.path().join(name).join("Containerfile"), text).unwrap();
+        }
+        let mut recipes = Recipes::new(dir.path().into(), dir.path().into());
+        let file = dir.path().join("own.toml");
+        fs::write(&file, sources).unwrap();
+        recipes.sources = Some(file);
+        let sources = Sources::read(&recipes).unwrap();
+        ["base", "tools"].map(|name| {
+            let recipe = Recipe::read(&recipes, &sources, name).unwrap();
+            let all = possible(&recipes, &sources, &recipe, label).unwrap();
+            all.into_iter()
+                .map(|one| (one.hash, one.is_substitute))
+                .collect()
+        })
+    }
+
+    #[test]
+    fn images_of_earlier_versions_stay_current() {
+        // The labels that these versions wrote.
+        let [base, tools] =
+            ["c0a8557df4c44ebb", "1d2eb91d89638be0"].map(|hash| (hash.to_owned(), false));
+        assert_eq!(hashes("", None), [[base.clone()], [tools.clone()]]);
+        let sources = "[[base.from]]\nimage = \"hub/base:1\"\n[[base.from]]\npackages = true\n";
+        let [of_base, of_tools] = hashes(sources, None);
+        assert_eq!((of_base.len(), of_tools.len()), (2, 2));
+        assert!(of_base.contains(&base) && of_tools.contains(&tools));
+    }
+
+    #[test]
+    fn each_source_has_a_hash_of_its_own() {
+        let sources = "[[base.from]]\nimage = \"hub/base:1\"\n[[base.from]]\nsubstitute = true\n";
+        let one = hashes(sources, Some("hub/base@sha256:1"));
+        let two = hashes(sources, Some("hub/base@sha256:2"));
+        for (one, two) in one.iter().zip(&two) {
+            assert_ne!(one[0], two[0]);
+            assert_eq!(one[1], two[1]);
+            // A substitute below an image makes it one.
+            assert!(!one[0].1 && one[1].1);
+        }
+        // The digest of another image does not count.
+        let other = hashes(sources, Some("hub/base-2@sha256:1"));
+        assert_eq!(other, hashes(sources, None));
+    }
+}
