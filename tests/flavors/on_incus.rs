@@ -5,7 +5,8 @@ use crate::page::status;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::fs;
-use wharf_testkit::incus::{self, Cluster, ClusterOptions, GATEWAY, NETWORK, Project};
+use wharf_testkit::images;
+use wharf_testkit::incus::{Cluster, ClusterOptions, GATEWAY, NETWORK, Project};
 use wharf_testkit::workspace::target;
 use wharf_tests::{Api, Authority, Login, Ports, Server, small};
 
@@ -44,7 +45,7 @@ fn on(cluster: &Cluster, context: &FlavorContext) -> Result<()> {
     let of_cluster = files.path().join("cluster.crt");
     fs::write(&of_cluster, cluster.certificate()?)?;
     let member = cluster.first()?;
-    incus::image::ensure_built(&member.admin(), PROJECT, FLAVORS, &context.client())?;
+    images::ensure_on_incus(&member.admin(), PROJECT, FLAVORS, Some(&context.client()))?;
     let (name, address) = (member.name(), member.address());
     let server = Server::start(&format!(
         "{}[[node]]\nname = \"{name}\"\ndriver = \"incus\"\nendpoint = \"{}\"\nssh_host = \"{address}\"\n\

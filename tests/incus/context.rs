@@ -14,6 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wharf_testkit::engine::Running as _;
 use wharf_testkit::http::HttpClient;
+use wharf_testkit::images;
 use wharf_testkit::incus::{self, Cluster, ClusterOptions, GATEWAY, NETWORK, Project};
 use wharf_tests::{Authority, Certificate, Ports, Server, eventually, until};
 
@@ -87,7 +88,7 @@ impl IncusContext {
             .collect();
         let first = cluster.members().first().context("no member")?;
         let admin = first.admin();
-        incus::image::ensure(&admin, PROJECT, &["base"])?;
+        images::ensure_on_incus(&admin, PROJECT, &["base"], None)?;
         Ok(Self {
             tls: pinned(&own, &of_cluster),
             cluster: Mutex::new(cluster),

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::process::Command;
 use wharf_testkit::http::{Endpoint, HttpClient};
-use wharf_testkit::incus;
+use wharf_testkit::images;
 use wharf_testkit::workspace::root;
 
 /// The names and addresses of `lib.sh`.
@@ -54,7 +54,7 @@ pub fn up() -> Result<()> {
     down()?;
     wharf_tests::install_ssh()?;
     script("up.sh")?;
-    incus::image::ensure(&admin(1), PROJECT, &["base"])
+    images::ensure_on_incus(&admin(1), PROJECT, &["base"], None)
 }
 
 /// Removes the lab.

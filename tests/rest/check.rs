@@ -202,7 +202,7 @@ fn findings_name_only_settings_of_the_nodes_driver() {
     let text = check_nodes(&node.replace("settings = { ", settings));
     for part in [
         "setting `node.one.endpoint`: the engine lacks localhost/wharf/base:1",
-        "cargo xtask images",
+        "wharf images build",
         "setting `node.one.endpoint`: the engine does not enforce disk sizes",
         "such as btrfs",
     ] {

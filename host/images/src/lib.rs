@@ -7,7 +7,7 @@
 //! - [`sources`]: the files with the alternatives. [`maker`]: the choice of one. [`current`]: the images that may stay.
 //! - [`pull`], [`download`]: images of registries and files. [`record`]: the digests at their first use.
 //! - [`rootfs`], [`machine`]: images without a registry. [`node`]: images that an engine has.
-//! - [`http`]: a client for an engine. [`process`], [`packages`]: other programs and their packages.
+//! - [`incus`]: images for Incus. [`http`]: a client for an engine. [`process`], [`packages`]: other programs and their packages.
 //! - [`progress`]: output for the person at the terminal.
 
 mod accounts;
@@ -19,6 +19,7 @@ mod current;
 mod download;
 mod failure;
 pub mod http;
+pub mod incus;
 mod machine;
 mod maker;
 mod node;
@@ -66,16 +67,12 @@ pub struct Recipes {
 }
 
 /// The content of an image.
-#[derive(Debug, Clone)]
-pub struct RootFileSystem {
+struct RootFileSystem {
+    made: MadeImage,
     /// A tar file of `/`.
-    pub tarball: PathBuf,
+    tarball: PathBuf,
     /// Variables of the first process, as NAME=VALUE.
-    pub environment: Vec<String>,
-    /// A hash of the recipe.
-    pub hash: String,
-    /// The label `io.wharf.content`, a text for users.
-    pub content: Option<String>,
+    environment: Vec<String>,
 }
 
 impl Recipes {
@@ -97,8 +94,20 @@ impl Recipes {
         recipe::names(self, &Sources::read(self)?)
     }
 
+    /// Those of these names that are images of containers.
+    pub fn of_containers(&self, names: &[String]) -> Result<Vec<String>> {
+        let sources = Sources::read(self)?;
+        let mut all = Vec::new();
+        for name in names {
+            if !Recipe::read(self, &sources, name)?.has_machine() {
+                all.push(name.clone());
+            }
+        }
+        Ok(all)
+    }
+
     /// The content of an image that is made from the distribution's packages, for engines that build none.
-    pub fn root_file_system(&self, name: &str) -> Result<RootFileSystem> {
+    fn root_file_system(&self, name: &str) -> Result<RootFileSystem> {
         let recipe = Recipe::read(self, &Sources::read(self)?, name)?;
         if let Some(parent) = recipe.parent()? {
             bail!(
@@ -109,8 +118,7 @@ impl Recipes {
         Ok(RootFileSystem {
             tarball: rootfs::tarball(&recipe)?,
             environment: recipe.environment(),
-            hash: recipe.hash().to_owned(),
-            content: None,
+            made: MadeImage::of_packages(name, recipe.hash()),
         })
     }
 

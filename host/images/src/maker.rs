@@ -58,6 +58,21 @@ impl fmt::Display for NotTaken {
     }
 }
 
+impl MadeImage {
+    /// An image that is made from the distribution's packages.
+    pub(crate) fn of_packages(name: &str, hash: &str) -> Self {
+        Self {
+            image: name.to_owned(),
+            content: String::new(),
+            source: Some(PACKAGES.to_owned()),
+            is_substitute: false,
+            is_new: false,
+            not_taken: Vec::new(),
+            hash: hash.to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for MadeImage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.is_new { "made" } else { "up to date" };

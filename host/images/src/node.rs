@@ -91,13 +91,13 @@ impl Recipes {
     }
 
     /// Whether an image is built on another one, which needs an engine that builds images.
-    pub fn is_derived(&self, name: &str) -> Result<bool> {
+    pub(crate) fn is_derived(&self, name: &str) -> Result<bool> {
         let recipe = Recipe::read(self, &Sources::read(self)?, name)?;
         Ok(recipe.parent()?.is_some())
     }
 
     /// The content of an image of the engine, which makes the image first unless it has a current one.
-    pub fn exported(&self, engine: &HttpClient, name: &str) -> Result<RootFileSystem> {
+    pub(crate) fn exported(&self, engine: &HttpClient, name: &str) -> Result<RootFileSystem> {
         let made = Maker::new(engine, self, &[name])?.ensure(name)?;
         let recipe = Recipe::read(self, &Sources::read(self)?, name)?;
         let reference = recipe.reference();
@@ -118,8 +118,7 @@ impl Recipes {
                 .flatten()
                 .filter_map(|variable| variable.as_str().map(str::to_owned))
                 .collect(),
-            hash: made.hash,
-            content: Some(made.content).filter(|text| !text.is_empty()),
+            made,
         })
     }
 }

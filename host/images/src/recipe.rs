@@ -201,7 +201,7 @@ impl Recipe {
     }
 }
 
-fn reference(name: &str) -> String {
+pub(crate) fn reference(name: &str) -> String {
     format!("{PREFIX}{name}{TAG}")
 }
 

@@ -222,8 +222,7 @@ fn directories(spec: &Spec) -> BTreeSet<&str> {
 fn unmade(spec: &Spec, image: &str, refusal: &Refusal) -> Result<Report, Error> {
     if refusal.is_no_image() {
         let reason = format!(
-            "the project has no image {image} ({}); import it with \
-             `cargo xtask images --incus`",
+            "the project has no image {image} ({}); `wharf images build` makes it",
             refusal.message
         );
         return Ok(failed(spec, reason));

@@ -4,11 +4,9 @@
 //! - [`Cluster`] (`cluster`): its members, and the steps of its life that differ from other engines'.
 //!   [`Member`] (`member`): a member's namespaces and process. `place`: paths, names and addresses.
 //! - [`Project`] (`project`): the operator's part: a project, its network and a certificate.
-//! - [`image`]: images of the standard flavors, made for Incus.
 //! - `package`: installation. `remains`: processes of members, of killed runs too.
 
 mod cluster;
-pub mod image;
 mod member;
 mod package;
 mod place;
@@ -17,6 +15,7 @@ mod remains;
 
 pub(crate) use cluster::Members;
 pub use cluster::{Cluster, ClusterOptions};
-pub use member::{Member, ask};
+pub use member::Member;
 pub use package::{can_install, install};
 pub use project::{GATEWAY, LAN, NETWORK, POOL, Project};
+pub use wharf_images::incus::{IncusProject, ask};

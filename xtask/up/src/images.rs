@@ -4,7 +4,7 @@ use super::nodes;
 use anyhow::Result;
 use wharf_testkit::engine::PrivateEngine;
 use wharf_testkit::http::{Endpoint, HttpClient};
-use wharf_testkit::{images, incus, workspace};
+use wharf_testkit::{images, workspace};
 
 /// Makes the named images, or the base image, in a project of the Incus at `endpoint`. Images that are
 /// built on others are built in the engine of `up`, because Incus builds none.
@@ -13,20 +13,11 @@ pub(super) fn run_incus(mut names: Vec<String>, endpoint: &str, project: &str) -
         names = vec!["base".to_owned()];
     }
     let client = HttpClient::new(Endpoint::parse(endpoint)?);
-    let (mut plain, mut derived) = (Vec::new(), Vec::new());
-    for name in names {
-        if images::recipes().is_derived(&name)? {
-            derived.push(name)
-        } else {
-            plain.push(name)
-        }
-    }
-    incus::image::ensure(&client, project, &plain)?;
-    if derived.is_empty() {
-        return Ok(());
+    if names == ["base"] {
+        return images::ensure_on_incus(&client, project, &names, None);
     }
     let engine = PrivateEngine::start(nodes::engine_options(&workspace::root().join(".wharf"))?)?;
-    incus::image::ensure_built(&client, project, &derived, &engine.client())?;
+    images::ensure_on_incus(&client, project, &names, Some(&engine.client()))?;
     engine.stop()
 }
 

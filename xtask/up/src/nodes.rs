@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wharf_testkit::engine::{self, NodeRules, PrivateEngine, Running, short_hash};
 use wharf_testkit::http::{Endpoint, HttpClient};
-use wharf_testkit::incus::{Project, image};
+use wharf_testkit::incus::Project;
 use wharf_testkit::process::{Shield, find, is_root};
 use wharf_testkit::signals::Signals;
 use wharf_testkit::{images, progress};
@@ -174,7 +174,7 @@ impl Nodes {
         let admin = cluster.first()?.admin();
         self.private = Some(Box::new(cluster));
         signals.check()?;
-        image::ensure(&admin, &project.name, requirements.images(false))?;
+        images::ensure_on_incus(&admin, &project.name, requirements.images(false), None)?;
         self.project = Some((project, admin));
         self.list.push(node);
         Ok(())

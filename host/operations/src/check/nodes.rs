@@ -84,7 +84,7 @@ pub fn shortcomings(
                     let prefix = "set the prefix of a registry that has them";
                     warn(
                         format!("the engine lacks {}", found.missing_images.join(", ")),
-                        "make the images that you offer with `cargo xtask images`",
+                        "make the images that you offer with `wharf images build`",
                         Some(("image_prefix", prefix)),
                     );
                 }

@@ -7,13 +7,15 @@ use crate::registries;
 use anyhow::{Context, Error, Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::env;
 use std::path::PathBuf;
 use wharf_cli::output::Column::Text;
 use wharf_cli::output::{OutputFormat, json, table};
 use wharf_config::{Config, NodeConfig};
 use wharf_images::http::{Endpoint, HttpClient};
-use wharf_images::{Accounts, ImageState, MadeImage, Recipes, load};
+use wharf_images::incus::IncusProject;
+use wharf_images::{Accounts, FoundImage, ImageState, MadeImage, Recipes, load};
 
 /// The operator's file of sources where nothing names another one.
 const SOURCES: &str = "/etc/wharf/images.toml";
@@ -76,6 +78,10 @@ enum ImagesAction {
         /// Take the named images' sources as they are now, and record their digests anew
         #[arg(long)]
         renew: bool,
+        /// The engine that builds images for Incus, such as unix:///run/docker.sock; without it, the first node with
+        /// the driver docker
+        #[arg(long, value_name = "ENDPOINT")]
+        builder: Option<String>,
     },
     /// Load the images of a file, such as `wharf images save` writes
     Load {
@@ -95,6 +101,47 @@ enum ImagesAction {
 struct Engine {
     name: String,
     client: HttpClient,
+    /// The project that gets the images, on Incus.
+    project: Option<String>,
+}
+
+impl Engine {
+    fn of_incus(&self) -> Option<IncusProject> {
+        let name = self.project.clone()?;
+        let client = self.client.clone();
+        Some(IncusProject { client, name })
+    }
+
+    /// Makes images. Those of virtual machines are not for Incus.
+    fn ensure(
+        &self,
+        recipes: &Recipes,
+        names: &[String],
+        builder: Option<&HttpClient>,
+    ) -> Result<Vec<MadeImage>> {
+        match self.of_incus() {
+            Some(project) => {
+                let names = recipes.of_containers(names)?;
+                project.ensure(recipes, &names, builder)
+            }
+            None => recipes.ensure(&self.client, names),
+        }
+    }
+
+    fn find(&self, recipes: &Recipes, name: &str) -> Result<FoundImage> {
+        match self.of_incus() {
+            Some(project) => project.find(recipes, name),
+            None => recipes.find(&self.client, name),
+        }
+    }
+
+    /// The client, if the engine takes and gives images as files of `docker save`.
+    fn of_docker(&self) -> Result<&HttpClient> {
+        match self.project {
+            Some(_) => bail!("Incus has other files of images; `wharf images build` makes them there"),
+            None => Ok(&self.client),
+        }
+    }
 }
 
 impl OperatorCommand for Images {
@@ -124,17 +171,20 @@ impl OperatorCommand for Images {
                 all,
                 original,
                 renew,
+                builder,
             }) => {
                 let names = if all { recipes.names()? } else { names };
                 recipes.only_originals = original;
                 recipes.renews = renew;
-                build(recipes, &engines, &names, self.output)
+                let builder = builder.map(|endpoint| Endpoint::parse(&endpoint).map(HttpClient::new));
+                let builder = builder.transpose().context("--builder")?;
+                build(recipes, &engines, &names, builder, self.output)
             }
             Some(ImagesAction::Load { file }) => {
-                each(&engines, |engine| load(&engine.client, &file))
+                each(&engines, |engine| load(engine.of_docker()?, &file))
             }
             Some(ImagesAction::Save { name, file }) => match engines.as_slice() {
-                [engine] => recipes.save(&engine.client, &name, &file),
+                [engine] => recipes.save(engine.of_docker()?, &name, &file),
                 _ => bail!("several nodes are configured: name one with --node"),
             },
         }
@@ -154,29 +204,43 @@ impl Images {
         if let Some(endpoint) = &self.engine {
             let client = HttpClient::new(Endpoint::parse(endpoint).context("--engine")?);
             let name = endpoint.clone();
-            return Ok(vec![Engine { name, client }]);
+            return Ok(vec![Engine {
+                name,
+                client,
+                project: None,
+            }]);
         }
         let engines = of_nodes(&self.config.load()?, self.node.as_deref())?;
         match (engines.is_empty(), &self.node) {
             (false, _) => Ok(engines),
-            (true, Some(node)) => bail!("--node: no node {node:?} with the driver docker"),
-            (true, None) => bail!("no node of the configuration has the driver docker"),
+            (true, Some(node)) => bail!("--node: no node {node:?} with the driver docker or incus"),
+            (true, None) => bail!("no node of the configuration has the driver docker or incus"),
         }
     }
 }
 
-/// The engines of the nodes with containers from images.
+/// The engines of the nodes with containers from images. The members of an Incus cluster share theirs.
 fn of_nodes(config: &Config, only: Option<&str>) -> Result<Vec<Engine>> {
-    let wanted = config
-        .node
-        .iter()
-        .filter(|node| node.driver == "docker" && only.is_none_or(|only| node.name == only));
+    let mut seen = BTreeSet::new();
+    let wanted = config.node.iter().filter(|node| {
+        let is_wanted = only.is_none_or(|only| node.name == only);
+        is_wanted
+            && match node.driver.as_str() {
+                "docker" => true,
+                "incus" => node.cluster.as_ref().is_none_or(|cluster| seen.insert(cluster)),
+                _ => false,
+            }
+    });
     wanted
         .map(|node| {
             let endpoint = of_node(node).with_context(|| format!("node {}", node.name))?;
+            // The default is that of the driver.
+            let project = node.settings.get("project").and_then(|name| name.as_str());
+            let project = Some(project.unwrap_or("wharf")).filter(|_| node.driver == "incus");
             Ok(Engine {
                 name: node.name.clone(),
                 client: HttpClient::new(endpoint),
+                project: project.map(str::to_owned),
             })
         })
         .collect()
@@ -223,11 +287,14 @@ fn build(
     mut recipes: Recipes,
     engines: &[Engine],
     names: &[String],
+    builder: Option<HttpClient>,
     output: OutputFormat,
 ) -> Result<()> {
+    let mut of_docker = engines.iter().filter(|engine| engine.project.is_none());
+    let builder = builder.or_else(|| of_docker.next().map(|engine| engine.client.clone()));
     let mut rows = Vec::new();
     each(engines, |engine| {
-        let made = recipes.ensure(&engine.client, names)?;
+        let made = engine.ensure(&recipes, names, builder.as_ref())?;
         // The other nodes get the sources that the first one got.
         recipes.renews = false;
         let node = &engine.name;
@@ -259,7 +326,7 @@ fn show(recipes: &Recipes, engines: &[Engine], output: OutputFormat) -> Result<(
     let mut rows = Vec::new();
     for engine in engines {
         for image in &names {
-            let found = recipes.find(&engine.client, image);
+            let found = engine.find(recipes, image);
             let found = found.with_context(|| engine.name.clone())?;
             let state = match found.state {
                 ImageState::Missing => "missing",

@@ -178,7 +178,7 @@ fn ours_on(cluster: &Cluster, dir: &Path) -> Result<Ours> {
     fs::write(&pinned, cluster.certificate()?)?;
     Project::make(cluster, PROJECT, &made.cert.pem())?;
     let member = cluster.first()?;
-    incus::image::ensure(&member.admin(), PROJECT, &["base"])?;
+    images::ensure_on_incus(&member.admin(), PROJECT, &["base"], None)?;
     let (name, address) = (member.name(), member.address());
     let node = format!(
         "driver = \"incus\"\nendpoint = \"{}\"\nssh_host = \"{address}\"\nlan_cidr = \"10.79.4.0/22\"\n\

@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-/// A request of the operator's, with the end of its operation.
-const ASK_LIMIT: Duration = Duration::from_secs(120);
 /// Lines of the log after a crash: the trace of one goroutine.
 const CRASH_LINES: usize = 40;
 /// The members' port.
@@ -213,47 +211,4 @@ impl Member {
     fn network_namespace(&self) -> PathBuf {
         Path::new("/run/netns").join(self.layout.namespace(self.number))
     }
-}
-
-/// Sends a request, waits for the end of its operation, and returns the content of the answer.
-pub fn ask(client: &HttpClient, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
-    let request = Request::new(method, path).timeout(ASK_LIMIT);
-    let request = match body {
-        Some(body) => request.json(body),
-        None => request,
-    };
-    complete(client, request).with_context(|| format!("{method} {path}"))
-}
-
-/// Like [`ask`], with any request.
-pub(super) fn complete(client: &HttpClient, request: Request<'_>) -> Result<Value> {
-    let answer = client.send(request)?.ok()?.json()?;
-    let operation = text(&answer, "/operation");
-    if operation.is_empty() {
-        return Ok(part(&answer, "/metadata"));
-    }
-    let (path, query) = operation.split_once('?').unwrap_or((operation, ""));
-    let path = format!("{path}/wait?timeout=100&{query}");
-    let wait = Request::new("GET", &path).timeout(ASK_LIMIT);
-    let ended = client.send(wait)?.ok()?.json()?;
-    if text(&ended, "/metadata/status") != "Success" {
-        bail!(
-            "{} {}",
-            text(&ended, "/error"),
-            text(&ended, "/metadata/err")
-        );
-    }
-    Ok(part(&ended, "/metadata/metadata"))
-}
-
-/// The text at a JSON pointer; empty if there is none.
-pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-}
-
-fn part(value: &Value, pointer: &str) -> Value {
-    value.pointer(pointer).cloned().unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 //! restricted to the project.
 
 use super::cluster::Cluster;
-use super::member::{ask, text};
+use wharf_images::incus::{ask, text};
 use crate::http::HttpClient;
 use anyhow::Result;
 use serde_json::{Value, json};
