@@ -10,6 +10,8 @@ pub(crate) struct Possible {
     pub hash: String,
     /// Whether the image or one below it is a substitute.
     pub is_substitute: bool,
+    /// Whether the image has a label with its content. Images of earlier versions have none.
+    pub has_content: bool,
 }
 
 /// The hash of an image from the recipes on a registry's image.
@@ -74,6 +76,7 @@ pub(crate) fn possible(
         all.extend(below.into_iter().map(|(hash, is_substitute)| Possible {
             hash: with_downloads(&hash, sums.iter().map(String::as_str)),
             is_substitute: is_substitute || alternative.substitute,
+            has_content: !alternative.content.is_empty(),
         }));
     }
     Ok(all)

@@ -33,6 +33,21 @@ pub(crate) struct Downloaded {
     pub name: String,
     /// 64 hexadecimal digits.
     pub sha256: String,
+    url: String,
+    /// The recorded checksum, with `sha256:`.
+    earlier: Option<String>,
+    is_pinned: bool,
+}
+
+impl Downloaded {
+    /// Records the checksum, after a build with the file.
+    pub fn record(&self, recipes: &Recipes) -> Result<()> {
+        if self.is_pinned {
+            return Ok(());
+        }
+        let sum = format!("sha256:{}", self.sha256);
+        record::set(recipes, &self.url, self.earlier.as_deref(), &sum)
+    }
 }
 
 /// The checksum that a file must have, 64 hexadecimal digits: the one of the file of sources, or else the recorded one.
@@ -54,15 +69,18 @@ pub(crate) fn take(
 ) -> Result<Downloaded, Failure> {
     let Download { url, name, .. } = download;
     let directory = recipes.cache.join("downloads");
+    let earlier = pin(recipes, download)?;
     let taken = |sha256: String| Downloaded {
         file: directory.join(&sha256),
         name: name.clone(),
         sha256,
+        url: url.clone(),
+        earlier: earlier.as_ref().map(|sum| format!("sha256:{sum}")),
+        is_pinned: download.sha256.is_some(),
     };
-    let earlier = pin(recipes, download)?;
     let is_renewed = renews && download.sha256.is_none();
     let pin = earlier.clone().filter(|_| !is_renewed);
-    if let Some(found) = pin.clone().map(taken).filter(|found| found.file.is_file()) {
+    if let Some(found) = pin.clone().map(&taken).filter(|found| found.file.is_file()) {
         return Ok(found);
     }
     fs::create_dir_all(&directory).with_context(|| format!("{}", directory.display()))?;
@@ -91,10 +109,7 @@ pub(crate) fn take(
     }
     let found = taken(got);
     draft.persist(&found.file).context("a file of the cache")?;
-    if download.sha256.is_none() {
-        record::set(recipes, url, &format!("sha256:{}", found.sha256))?;
-    }
-    if let Some(earlier) = earlier.filter(|earlier| *earlier != found.sha256) {
+    if let Some(earlier) = earlier.as_ref().filter(|earlier| **earlier != found.sha256) {
         progress::note(&format!("{url}: {} in place of {earlier}", found.sha256));
     }
     Ok(found)

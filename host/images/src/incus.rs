@@ -1,11 +1,11 @@
 //! Images for Incus, which builds none: the files of an image, with Incus' own description.
 
-use crate::current::possible;
+use crate::current::{Possible, possible};
 use crate::http::{Body, HttpClient, Request};
 use crate::maker::{CONTENT_LABEL, MadeImage};
 use crate::node::{FoundImage, ImageState};
 use crate::process::{command, run};
-use crate::recipe::{Recipe, reference};
+use crate::recipe::{Recipe, hash_of_hashes, reference};
 use crate::sources::Sources;
 use crate::{Recipes, RootFileSystem, progress};
 use anyhow::{Context, Result, bail};
@@ -89,13 +89,15 @@ impl IncusProject {
         };
         if let Some(image) = self.image(&reference(name))? {
             let inputs = text(&image, &format!("/properties/{INPUTS}"));
+            let shown = text(&image, &format!("/properties/{CONTENT_LABEL}"));
+            let is_current =
+                |one: &Possible| one.hash == inputs && !(one.has_content && shown.is_empty());
             let current = possible(recipes, &sources, &recipe, None)?;
-            found.state = if current.iter().any(|one| one.hash == inputs) {
+            found.state = if current.iter().any(is_current) {
                 ImageState::Current
             } else {
                 ImageState::Other
             };
-            let shown = text(&image, &format!("/properties/{CONTENT_LABEL}"));
             found.content = Some(shown.to_owned()).filter(|shown| !shown.is_empty());
         }
         Ok(found)
@@ -104,8 +106,10 @@ impl IncusProject {
     /// The image with an alias.
     fn image(&self, alias: &str) -> Result<Option<Value>> {
         let (path, project) = (alias_path(alias), &self.name);
-        let request = Request::new("GET", &format!("{path}?project={project}")).timeout(ASK_LIMIT);
-        let response = self.client.send(request)?;
+        let path = format!("{path}?project={project}");
+        let response = self
+            .client
+            .send(Request::new("GET", &path).timeout(ASK_LIMIT))?;
         if response.status == 404 {
             return Ok(None);
         }
@@ -119,8 +123,11 @@ impl IncusProject {
     fn ensure_one(&self, name: &str, content: &RootFileSystem) -> Result<bool> {
         let alias = reference(name);
         let present = self.image(&alias)?;
-        let inputs = format!("/properties/{INPUTS}");
-        if present.as_ref().is_some_and(|image| text(image, &inputs) == content.made.hash) {
+        let is_current = |image: &Value| {
+            let property = |name| text(image, &format!("/properties/{name}"));
+            property(INPUTS) == content.made.hash && property(CONTENT_LABEL) == content.made.content
+        };
+        if present.as_ref().is_some_and(is_current) {
             return Ok(false);
         }
         let project = &self.name;
@@ -128,7 +135,10 @@ impl IncusProject {
         progress::timed(&title, || {
             let fingerprint = import(&self.client, project, &file(name, content)?)?;
             if let Some(image) = &present {
-                let path = format!("/1.0/images/{}?project={project}", text(image, "/fingerprint"));
+                let path = format!(
+                    "/1.0/images/{}?project={project}",
+                    text(image, "/fingerprint")
+                );
                 ask(&self.client, "DELETE", &path, None)?;
             }
             let path = format!("/1.0/images/aliases?project={project}");
@@ -157,7 +167,11 @@ fn import(client: &HttpClient, project: &str, file: &Path) -> Result<String> {
 
 /// The image as a file, made once for each version of the recipe.
 fn file(name: &str, content: &RootFileSystem) -> Result<PathBuf> {
-    let file = content.tarball.with_extension("incus.tar.gz");
+    let metadata = metadata(name, content);
+    let hash = hash_of_hashes([metadata.as_str()]);
+    let file = content
+        .tarball
+        .with_extension(format!("{hash}.incus.tar.gz"));
     if file.is_file() {
         progress::note(&format!("Reusing {}.", file.display()));
         return Ok(file);
@@ -187,10 +201,7 @@ fn file(name: &str, content: &RootFileSystem) -> Result<PathBuf> {
         .map(|v| format!("{v}\n"))
         .collect();
     fs::write(templates.join("environment.tpl"), variables)?;
-    fs::write(
-        directory.path().join("metadata.yaml"),
-        metadata(name, content),
-    )?;
+    fs::write(directory.path().join("metadata.yaml"), metadata)?;
     let draft = file.with_extension("draft");
     run(command("tar")
         .args([
@@ -219,8 +230,7 @@ fn metadata(name: &str, content: &RootFileSystem) -> String {
     let mut text = format!(
         "architecture: {architecture}\ncreation_date: 1\nproperties:\n  description: Wharf {name}\n  \
          {INPUTS}: \"{}\"\n  io.wharf.clonable: \"1\"\n{}templates:\n",
-        content.made.hash,
-        shown
+        content.made.hash, shown
     );
     let environment = (
         "/etc/wharf/environment",
@@ -258,7 +268,11 @@ fn complete(client: &HttpClient, request: Request<'_>) -> Result<Value> {
     let wait = Request::new("GET", &path).timeout(ASK_LIMIT);
     let ended = client.send(wait)?.ok()?.json()?;
     if text(&ended, "/metadata/status") != "Success" {
-        bail!("{} {}", text(&ended, "/error"), text(&ended, "/metadata/err"));
+        bail!(
+            "{} {}",
+            text(&ended, "/error"),
+            text(&ended, "/metadata/err")
+        );
     }
     Ok(part(&ended, "/metadata/metadata"))
 }

@@ -202,7 +202,8 @@ impl<'a> Maker<'a> {
         let hash = with_downloads(&ground.hash, sums);
         let reference = recipe.reference();
         let present = Labels::of(self.engine, &reference)?;
-        if let Some(labels) = present.filter(|labels| labels.get(INPUTS_LABEL) == Some(&hash)) {
+        let has_content = !alternative.content.is_empty();
+        if let Some(labels) = present.filter(|labels| labels.is_of(&hash, has_content)) {
             return Ok(labels.image(recipe, hash, ground.is_substitute));
         }
         let mut labels = Map::new();
@@ -222,6 +223,9 @@ impl<'a> Maker<'a> {
             }
         });
         made.map_err(Failure::Passed)?;
+        downloads
+            .iter()
+            .try_for_each(|one| one.record(self.recipes))?;
         let labels = Labels::of(self.engine, &reference)?;
         let labels = labels.with_context(|| format!("the engine lost {reference}"))?;
         let image = labels.image(recipe, hash, ground.is_substitute);
@@ -330,7 +334,11 @@ fn build(
             .map(str::to_owned);
         let variables: Vec<_> = variables.chain(own.environment()).collect();
         let content = expanded(&alternative.content, &variables);
-        labels.insert(CONTENT_LABEL.to_owned(), content.into());
+        let is_own = |line: &&str| line.contains(CONTENT_LABEL);
+        // Without one of its own, the image would inherit that of its base.
+        if !content.is_empty() || !own.describing().iter().any(is_own) {
+            labels.insert(CONTENT_LABEL.to_owned(), content.into());
+        }
         Build {
             recipe: own,
             reference: &own.reference(),

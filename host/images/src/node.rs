@@ -195,10 +195,14 @@ impl Labels {
         recipe: &Recipe,
     ) -> Result<Option<Possible>> {
         let all = possible(recipes, sources, recipe, self.get(SOURCE_LABEL))?;
-        let inputs = self.get(INPUTS_LABEL);
         Ok(all
             .into_iter()
-            .find(|one| Some(one.hash.as_str()) == inputs))
+            .find(|one| self.is_of(&one.hash, one.has_content)))
+    }
+
+    /// Whether the image has this hash, and tells its content.
+    pub fn is_of(&self, hash: &str, has_content: bool) -> bool {
+        self.get(INPUTS_LABEL) == Some(hash) && !(has_content && self.get(CONTENT_LABEL).is_none())
     }
 
     /// The present image of a recipe.

@@ -18,7 +18,12 @@ const QUIET: Quiet = Quiet {
     next: Duration::from_secs(120),
 };
 /// Words of an engine that got another content than the digest's.
-const WRONG: [&str; 3] = ["verification failed", "not match", "mismatch"];
+const WRONG: [&str; 4] = [
+    "verification failed",
+    "not match",
+    "mismatch",
+    "unexpected commit digest",
+];
 /// Words of a registry that refuses an account.
 const REFUSED: [&str; 3] = ["denied", "unauthorized", "incorrect username or password"];
 /// The word of a registry's limit on pulls, which may speak of a denied access.
@@ -62,7 +67,8 @@ impl Puller<'_> {
         if let Some(digest) = earlier.clone().filter(|_| !is_renewed) {
             return self.take_exact(&at, digest);
         }
-        if is_renewed || found(self.engine, &at)?.is_none() {
+        let pulls = is_renewed || found(self.engine, &at)?.is_none();
+        if pulls {
             // The recorded image stays if the present one cannot be pulled.
             self.pull(&at).map_err(|failure| match failure {
                 Failure::Passed(error) if earlier.is_some() => Failure::Ends(error),
@@ -71,12 +77,15 @@ impl Puller<'_> {
         }
         let image = found(self.engine, &at)?;
         let Some(digest) = image.and_then(|image| digest_in(&image, repository(&at))) else {
+            if pulls {
+                return Err(anyhow!("{at}: the engine names no digest of it").into());
+            }
             return Ok(Base {
                 name: at,
                 digest: None,
             });
         };
-        record::set(self.recipes, name, &digest)?;
+        record::set(self.recipes, name, earlier.as_deref(), &digest)?;
         if let Some(earlier) = earlier.filter(|earlier| *earlier != digest) {
             progress::note(&format!("{name}: {digest} in place of {earlier}"));
         }
@@ -146,12 +155,14 @@ pub(crate) fn repository(image: &str) -> &str {
     tag.and_then(|tag| name.get(..last + tag)).unwrap_or(name)
 }
 
-/// The digest of an image in its repository. Engines shorten the names of their own registry.
+/// The digest of an image in its repository. Engines shorten the names of their own registry, or write them in full.
 fn digest_in(image: &Value, repository: &str) -> Option<String> {
     let all = image.pointer("/RepoDigests")?.as_array()?.iter();
     all.filter_map(|one| one.as_str()?.split_once('@'))
         .find(|(name, _)| {
-            let rest = repository.strip_suffix(name);
+            let rest = repository
+                .strip_suffix(name)
+                .or_else(|| name.strip_suffix(repository));
             rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
         })
         .map(|(_, digest)| digest.to_owned())

@@ -88,7 +88,8 @@ impl Recipe {
 
     /// The name of the image of a recipe below this one, during its build.
     pub fn reference_below(&self, recipe: &str) -> String {
-        reference(&format!("{}.{recipe}", self.name))
+        // Another process may build the image too.
+        reference(&format!("{}.{recipe}.{}", self.name, std::process::id()))
     }
 
     /// The base image, if there is one: a public image, or that of another recipe.

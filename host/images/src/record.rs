@@ -13,18 +13,29 @@ pub(crate) fn digest_of(recipes: &Recipes, source: &str) -> Result<Option<String
     Ok(read(recipes)?.remove(source))
 }
 
-/// Records a digest. A failure must end the work on the image, whose source could else change silently.
-pub(crate) fn set(recipes: &Recipes, source: &str, digest: &str) -> Result<()> {
+/// Records a digest in place of an earlier one. A failure must end the work on the image, whose source could otherwise
+/// change silently.
+pub(crate) fn set(
+    recipes: &Recipes,
+    source: &str,
+    earlier: Option<&str>,
+    digest: &str,
+) -> Result<()> {
     let file = &recipes.recorded;
     let write = || {
-        let _lock = lock(&recipes.cache)?;
+        let directory = file.parent().context("a file without a directory")?;
+        let _lock = lock(directory)?;
         let mut all = read(recipes)?;
-        if all.get(source).map(String::as_str) == Some(digest) {
+        let present = all.get(source).map(String::as_str);
+        if present == Some(digest) {
             return Ok(());
         }
+        ensure!(
+            present == earlier,
+            "another run has recorded {present:?}, not {digest}"
+        );
         all.insert(source.to_owned(), digest.to_owned());
         let draft = file.with_extension("draft");
-        fs::create_dir_all(file.parent().context("a file without a directory")?)?;
         fs::write(&draft, toml::to_string(&all)?)?;
         anyhow::Ok(fs::rename(&draft, file)?)
     };

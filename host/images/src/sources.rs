@@ -1,7 +1,7 @@
 //! The files of sources: the alternatives of each image, in order, and mirrors.
 
-use crate::Recipes;
 use crate::recipe::CUDA;
+use crate::{Recipes, pull};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -153,8 +153,8 @@ impl Alternative {
 
     fn check(&self, sources: &Sources) -> Result<()> {
         if let Some(name) = &self.image {
-            let is_name =
-                !name.is_empty() && !name.contains(|c: char| c == '@' || c.is_whitespace());
+            let is_name = !name.contains(|c: char| c == '@' || c.is_whitespace())
+                && pull::repository(name) != name;
             ensure!(
                 is_name,
                 "image: must be a name with a tag, without a digest"
@@ -191,6 +191,11 @@ impl Download {
     fn check(&self, sources: &Sources) -> Result<()> {
         let Self { url, name, sha256 } = self;
         let at = sources.mirrored(url);
+        let host = at.split('/').nth(2).unwrap_or_default();
+        ensure!(
+            !host.contains('@'),
+            "download.url: must have no account, and its mirror none"
+        );
         let is_secure = at.starts_with("https://");
         ensure!(
             is_secure || at.starts_with("http://"),
@@ -202,7 +207,7 @@ impl Download {
         );
         ensure!(
             !name.is_empty() && !name.starts_with('.') && !name.contains('/'),
-            "download.name: {name:?} must be the name of a file"
+            "download.name: {name:?} must be the name of a file, without / and a leading dot"
         );
         if let Some(sum) = sha256 {
             ensure!(
@@ -328,6 +333,10 @@ mod tests {
                 "download.name",
             ),
             (download("url = \"https://a/b\"\nnam = \"b\""), "nam"),
+            (
+                download("url = \"https://u:p@a/b\"\nname = \"b\""),
+                "download.url: must have no account",
+            ),
         ];
         for (own, key) in wrong {
             let Err(error) = read("", &own) else {

@@ -75,7 +75,7 @@ enum ImagesAction {
         /// Take no substitute, and make images again that are substitutes
         #[arg(long)]
         original: bool,
-        /// Take the named images' sources as they are now, and record their digests anew
+        /// Take the present sources of the named images, and record their digests in place of the earlier ones
         #[arg(long)]
         renew: bool,
         /// The engine that builds images for Incus, such as unix:///run/docker.sock; without it, the first node with
@@ -138,7 +138,9 @@ impl Engine {
     /// The client, if the engine takes and gives images as files of `docker save`.
     fn of_docker(&self) -> Result<&HttpClient> {
         match self.project {
-            Some(_) => bail!("Incus has other files of images; `wharf images build` makes them there"),
+            Some(_) => {
+                bail!("Incus has other files of images; `wharf images build` makes them there")
+            }
             None => Ok(&self.client),
         }
     }
@@ -176,7 +178,8 @@ impl OperatorCommand for Images {
                 let names = if all { recipes.names()? } else { names };
                 recipes.only_originals = original;
                 recipes.renews = renew;
-                let builder = builder.map(|endpoint| Endpoint::parse(&endpoint).map(HttpClient::new));
+                let builder =
+                    builder.map(|endpoint| Endpoint::parse(&endpoint).map(HttpClient::new));
                 let builder = builder.transpose().context("--builder")?;
                 build(recipes, &engines, &names, builder, self.output)
             }
@@ -227,7 +230,10 @@ fn of_nodes(config: &Config, only: Option<&str>) -> Result<Vec<Engine>> {
         is_wanted
             && match node.driver.as_str() {
                 "docker" => true,
-                "incus" => node.cluster.as_ref().is_none_or(|cluster| seen.insert(cluster)),
+                "incus" => node
+                    .cluster
+                    .as_ref()
+                    .is_none_or(|cluster| seen.insert(cluster)),
                 _ => false,
             }
     });

@@ -2,16 +2,16 @@
 
 use super::package::DAEMON;
 use crate::engine::{Daemon, Layout, Namespace, bind, mounting};
-use crate::http::{Endpoint, HttpClient, Request};
+use crate::http::{Endpoint, HttpClient};
 use crate::process::{command, run};
 use crate::progress;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::time::Duration;
+use wharf_images::incus::ask;
 
 /// Lines of the log after a crash: the trace of one goroutine.
 const CRASH_LINES: usize = 40;

@@ -2,10 +2,10 @@
 //! restricted to the project.
 
 use super::cluster::Cluster;
-use wharf_images::incus::{ask, text};
 use crate::http::HttpClient;
 use anyhow::Result;
 use serde_json::{Value, json};
+use wharf_images::incus::{ask, text};
 
 /// The storage pool.
 pub const POOL: &str = "default";
