@@ -1,8 +1,10 @@
-//! `wharf node check` on nodes that are right and wrong.
+//! `wharf node check` on nodes that are right and wrong, and `wharf images`.
 
 use super::context::{IncusContext, pinned};
 use crate::lab::node_checks;
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use serde_json::Value;
+use wharf_testkit::images::recipes;
 
 pub fn wrong_nodes(context: &IncusContext) -> Result<()> {
     let right = context.settings_of(&[0], "");
@@ -38,4 +40,29 @@ pub fn wrong_nodes(context: &IncusContext) -> Result<()> {
         (edit("server_cert", "ca"), false, "certificate"),
     ];
     node_checks(&first.name, &cases)
+}
+
+/// The members of a cluster share their images. The certificate of a node has a right to those of its project alone.
+pub fn images(context: &IncusContext) -> Result<()> {
+    let server = context.server(&[0, 1])?;
+    let recipes = recipes();
+    let directory = format!("--recipes={}", recipes.directory.display());
+    let cache = format!("--cache={}", recipes.cache.display());
+    let images = |action: &[&str]| -> Result<Value> {
+        let all = [&["images", "--output=json", &directory, &cache], action].concat();
+        Ok(serde_json::from_str(&server.cli(&all)?)?)
+    };
+    let of = |rows: &Value, image: &str| -> Vec<Value> {
+        let rows = rows.as_array().into_iter().flatten();
+        rows.filter(|row| row["image"] == image).cloned().collect()
+    };
+    let shown = images(&[])?;
+    let base = of(&shown, "base");
+    ensure!(base.len() == 1 && base[0]["state"] == "current", "{shown}");
+    ensure!(of(&shown, "marimo")[0]["state"] == "missing", "{shown}");
+    let built = images(&["build", "base"])?;
+    ensure!(of(&built, "base")[0]["is_new"] == false, "{built}");
+    let error = images(&["build", "marimo"]).expect_err("it is built on another image");
+    ensure!(error.to_string().contains("--builder"), "{error}");
+    server.finish()
 }

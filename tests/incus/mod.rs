@@ -66,6 +66,7 @@ fn waiting() -> Vec<Chain<IncusContext>> {
         ["volumes_and_snapshots_without_a_row_go_and_others_stay" => out_of_band::kept_orphans],
         ["instances_created_at_once_share_no_ids" => ids::of_creations_at_once],
         ["a_wrong_member_is_named_by_node_check" => check::wrong_nodes],
+        ["the_images_of_a_cluster_are_shown_and_made_by_its_node" => check::images],
         ["ssh_of_a_page_is_at_the_private_address_alone" => private_port::of_a_page],
     }
 }

@@ -64,7 +64,7 @@ impl IncusProject {
         let ensure = |name: &str| {
             let mut content = if recipes.is_derived(name)? {
                 let builder = builder.with_context(|| {
-                    format!("Incus builds no images, and {name} is built on another one: name an engine that builds it")
+                    format!("Incus builds no images, and {name} is built on another one: name an engine that builds it with --builder")
                 })?;
                 recipes.exported(builder, name)?
             } else {
