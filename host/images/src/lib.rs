@@ -67,10 +67,11 @@ pub struct Recipes {
 }
 
 /// The content of an image.
-struct RootFileSystem {
+#[derive(Debug)]
+pub struct RootFileSystem {
     made: MadeImage,
     /// A tar file of `/`.
-    tarball: PathBuf,
+    pub tarball: PathBuf,
     /// Variables of the first process, as NAME=VALUE.
     environment: Vec<String>,
 }
@@ -107,7 +108,7 @@ impl Recipes {
     }
 
     /// The content of an image that is made from the distribution's packages, for engines that build none.
-    fn root_file_system(&self, name: &str) -> Result<RootFileSystem> {
+    pub fn root_file_system(&self, name: &str) -> Result<RootFileSystem> {
         let recipe = Recipe::read(self, &Sources::read(self)?, name)?;
         if let Some(parent) = recipe.parent()? {
             bail!(
