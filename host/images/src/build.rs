@@ -14,8 +14,6 @@ use tempfile::NamedTempFile;
 
 /// Enough for a large image on a slow machine.
 const BUILD_LIMIT: Duration = Duration::from_secs(3600);
-/// The network of builds, in engines that have no default one.
-const BUILD_NETWORK: &str = "wharf-build";
 
 /// A build from a Containerfile.
 pub(crate) struct Build<'a> {
@@ -35,14 +33,17 @@ impl Build<'_> {
         if has_network {
             return self.run_in(engine, "default");
         }
+        // Another process may build, and removes its own.
+        let process = std::process::id();
+        let name = format!("wharf-build-{process}");
         let network = json!({
-            "Name": BUILD_NETWORK,
+            "Name": name,
             "CheckDuplicate": true,
-            "Options": {"com.docker.network.bridge.name": "whfbuild"},
+            "Options": {"com.docker.network.bridge.name": format!("whfb{process}")},
         });
         engine.send(Request::new("POST", "/networks/create").json(network))?;
-        let built = self.run_in(engine, BUILD_NETWORK);
-        let path = format!("/networks/{BUILD_NETWORK}");
+        let built = self.run_in(engine, &name);
+        let path = format!("/networks/{name}");
         engine.send(Request::new("DELETE", &path))?;
         built
     }

@@ -298,15 +298,19 @@ mod tests {
                 "base.from, number 1: image",
             ),
             (
+                "[[base.from]]\nimage = \"a\"".to_owned(),
+                "base.from, number 1: image",
+            ),
+            (
                 "[[base.from]]\n[[base.from]]\ndigest = \"x\"".to_owned(),
                 "base.from, number 2: digest",
             ),
             (
-                "[[base.from]]\nimage = \"a\"\ndigest = \"sha256:1\"".to_owned(),
+                "[[base.from]]\nimage = \"a:1\"\ndigest = \"sha256:1\"".to_owned(),
                 "digest: must be",
             ),
             (
-                "[[base.from]]\nimage = \"a\"\npackages = true".to_owned(),
+                "[[base.from]]\nimage = \"a:1\"\npackages = true".to_owned(),
                 "packages",
             ),
             (
