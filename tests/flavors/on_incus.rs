@@ -49,6 +49,7 @@ fn on(cluster: &Cluster, context: &FlavorContext) -> Result<()> {
     let (name, address) = (member.name(), member.address());
     let server = Server::start(&format!(
         "{}[[node]]\nname = \"{name}\"\ndriver = \"incus\"\nendpoint = \"{}\"\nssh_host = \"{address}\"\n\
+         probe_host = \"{address}\"\n\
          capacity = {{ n_vcpus = 16, mem_gib = 64, disk_size_gib = 500 }}\nlan_cidr = \"10.79.4.0/22\"\n\
          settings = {{ member = \"{name}\", project = \"{PROJECT}\", network = \"{NETWORK}\", \
          gateway = \"{GATEWAY}\", publish_address = \"{address}\" }}\n{}",
@@ -58,7 +59,7 @@ fn on(cluster: &Cluster, context: &FlavorContext) -> Result<()> {
     ))?;
     let api = server.user("ann@example.com")?;
     for flavor in FLAVORS {
-        runs(&api, flavor).with_context(|| format!("{flavor} on Incus"))?;
+        runs(&api, flavor, &address.to_string()).with_context(|| format!("{flavor} on Incus"))?;
     }
     let flavors = api.send("GET", "/api/flavor/", &Value::Null)?.expect(200)?;
     let flavors = flavors.as_array().context("no flavors")?;
@@ -68,7 +69,7 @@ fn on(cluster: &Cluster, context: &FlavorContext) -> Result<()> {
     server.finish()
 }
 
-fn runs(api: &Api, flavor: &str) -> Result<()> {
+fn runs(api: &Api, flavor: &str, host: &str) -> Result<()> {
     let mut body = small("container");
     body["flavor"] = json!(flavor);
     body["name"] = json!(flavor);
@@ -82,7 +83,7 @@ fn runs(api: &Api, flavor: &str) -> Result<()> {
     match running["webapp_url"].as_str() {
         // It asks for the password.
         Some(url) => {
-            let status = status(url, None)?;
+            let status = status(&url.replace("127.0.0.1", host), None)?;
             ensure!([302, 303, 401].contains(&status), "{url}: {status}");
         }
         None => ensure!(Login::Password(password).output(&running, "echo in")? == "in"),
