@@ -26,7 +26,7 @@ const MAX_PARTS: usize = 10_000;
 /// The parts of one size. The first size has twice as many.
 const PARTS_OF_SIZE: usize = 2000;
 /// The niceness of the threads that compress and encrypt: users wait for other work.
-const NICENESS: i32 = 19;
+const NICENESS: i32 = 10;
 
 /// The content of a backup to be made.
 pub type ContentReceiver = mpsc::Receiver<Piece>;
