@@ -4,11 +4,10 @@ use crate::context::EngineContext;
 use crate::lab::{Lab, uuid};
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::fs;
-use std::process::Command;
-use wharf_tests::{Api, Registry, RegistryMode, Server, small, succeed, until, write_private};
+use wharf_tests::{Api, Registry, RegistryMode, Server, small, until, write_private};
 
 const IMAGE: &str = "localhost/wharf/base:1";
 const WRONG: &str = "not-the-password";
@@ -17,17 +16,7 @@ const WRONG: &str = "not-the-password";
 pub fn push(context: &EngineContext, image: &str, name: &str, tag: &str) -> Result<String> {
     let path = format!("/images/{image}/tag?repo={name}&tag={tag}");
     context.ask("POST", &path, None)?;
-    let account = json!({ "username": Registry::USER, "password": Registry::PASSWORD });
-    let mut curl = Command::new("curl");
-    curl.args(["-sS", "-X", "POST", "--unix-socket"])
-        .arg(context.socket()?)
-        .args([
-            "-H",
-            &format!("X-Registry-Auth: {}", URL_SAFE.encode(account.to_string())),
-        ])
-        .arg(format!("http://engine/images/{name}/push?tag={tag}"));
-    let output = succeed(&mut curl)?;
-    ensure!(!output.contains("\"error\""), "{output}");
+    Registry::push(&context.client(), &format!("{name}:{tag}"))?;
     let pushed = context.ask("GET", &format!("/images/{name}:{tag}/json"), None)?;
     let digests = pushed["RepoDigests"].as_array().into_iter().flatten();
     let mut digests = digests.filter_map(|one| one.as_str()?.split_once('@'));

@@ -1,8 +1,6 @@
 //! The engine that all tests of this binary share, with the flavors' images.
 
-use anyhow::{Context as _, Result, bail, ensure};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE;
+use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -139,16 +137,7 @@ impl FlavorContext {
 
     /// Moves an image from the engine to the registry of its name.
     pub fn push(&self, name: &str) -> Result<()> {
-        let account = json!({ "username": Registry::USER, "password": Registry::PASSWORD });
-        let account = URL_SAFE.encode(account.to_string());
-        let (repository, tag) = name.rsplit_once(':').context("no tag")?;
-        let path = format!("/images/{repository}/push?tag={tag}");
-        let push = Request::new("POST", &path)
-            .header(Some(("X-Registry-Auth", account.as_str())))
-            .timeout(Duration::from_secs(300));
-        let said = self.client().send(push)?.ok()?.body;
-        let said = String::from_utf8_lossy(&said);
-        ensure!(!said.contains("\"error\""), "{said}");
+        Registry::push(&self.client(), name)?;
         self.forget(name)
     }
 

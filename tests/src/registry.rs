@@ -1,14 +1,18 @@
 //! A registry of images on this machine, behind a password and a front that can misbehave.
 
 use crate::until;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
 use serde_json::json;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tempfile::TempDir;
+use wharf_testkit::http::{HttpClient, Request};
 use wharf_testkit::packages::{self, Need};
 
 /// Most bytes of the head of a request.
@@ -59,6 +63,21 @@ impl Registry {
     /// The account that may read and write.
     pub const USER: &str = "wharf";
     pub const PASSWORD: &str = "a-password-of-the-tests";
+
+    /// Sends an image of the engine to the registry of its name, which has a tag.
+    pub fn push(engine: &HttpClient, name: &str) -> Result<()> {
+        let account = json!({ "username": Self::USER, "password": Self::PASSWORD });
+        let account = URL_SAFE.encode(account.to_string());
+        let (repository, tag) = name.rsplit_once(':').context("no tag")?;
+        let path = format!("/images/{repository}/push?tag={tag}");
+        let push = Request::new("POST", &path)
+            .header(Some(("X-Registry-Auth", account.as_str())))
+            .timeout(Duration::from_secs(300));
+        let said = engine.send(push)?.ok()?.body;
+        let said = String::from_utf8_lossy(&said);
+        ensure!(!said.contains("\"error\""), "{said}");
+        Ok(())
+    }
     /// The password as bcrypt has it.
     const CRYPT: &str = "$2b$04$K8K5UxQsi2oJSfZVUtagd.z0YPbse0n/eYi3E7XhHVf8dM6iuH6am";
 

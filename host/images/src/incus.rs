@@ -1,12 +1,10 @@
 //! Images for Incus, which builds none: the files of an image, with Incus' own description.
 
-use crate::current::{Possible, possible};
 use crate::http::{Body, HttpClient, Request};
-use crate::maker::{CONTENT_LABEL, MadeImage};
-use crate::node::{FoundImage, ImageState};
+use crate::maker::{CONTENT_LABEL, MadeImage, SOURCE_LABEL};
+use crate::node::{FoundImage, Labels};
 use crate::process::{command, run};
-use crate::recipe::{Recipe, hash_of_hashes, reference};
-use crate::sources::Sources;
+use crate::recipe::{INPUTS_LABEL, hash_of_hashes, reference};
 use crate::{Recipes, RootFileSystem, progress};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -18,8 +16,8 @@ use std::time::Duration;
 const ASK_LIMIT: Duration = Duration::from_secs(120);
 /// Enough for a large image on a slow disk.
 const IMPORT_LIMIT: Duration = Duration::from_secs(600);
-/// The key with the hash of an image's recipe.
-const INPUTS: &str = "wharf.inputs";
+/// The JSON pointer of an image's labels.
+const PROPERTIES: &str = "/properties";
 
 /// The files that Incus writes into an instance, and their content. `start` renews those that follow the
 /// configuration.
@@ -77,36 +75,21 @@ impl IncusProject {
         names.iter().map(|name| ensure(name.as_ref())).collect()
     }
 
-    /// What the project has of an image.
+    /// Looks for an image in the project. Whether it has an SSH server is not known.
     pub fn find(&self, recipes: &Recipes, name: &str) -> Result<FoundImage> {
-        let sources = Sources::read(recipes)?;
-        let recipe = Recipe::read(recipes, &sources, name)?;
-        let mut found = FoundImage {
-            state: ImageState::Missing,
-            content: None,
-            source: None,
+        let image = self.image(&reference(name))?;
+        let labels = image.map(|image| Labels::at(&image, PROPERTIES));
+        let found = recipes.found(name, labels)?;
+        Ok(FoundImage {
             has_ssh: None,
-        };
-        if let Some(image) = self.image(&reference(name))? {
-            let inputs = text(&image, &format!("/properties/{INPUTS}"));
-            let shown = text(&image, &format!("/properties/{CONTENT_LABEL}"));
-            let is_current =
-                |one: &Possible| one.hash == inputs && !(one.has_content && shown.is_empty());
-            let current = possible(recipes, &sources, &recipe, None)?;
-            found.state = if current.iter().any(is_current) {
-                ImageState::Current
-            } else {
-                ImageState::Other
-            };
-            found.content = Some(shown.to_owned()).filter(|shown| !shown.is_empty());
-        }
-        Ok(found)
+            ..found
+        })
     }
 
     /// The image with an alias.
     fn image(&self, alias: &str) -> Result<Option<Value>> {
-        let (path, project) = (alias_path(alias), &self.name);
-        let path = format!("{path}?project={project}");
+        let (alias, project) = (alias.replace('/', "%2F"), &self.name);
+        let path = format!("/1.0/images/aliases/{alias}?project={project}");
         let response = self
             .client
             .send(Request::new("GET", &path).timeout(ASK_LIMIT))?;
@@ -124,8 +107,9 @@ impl IncusProject {
         let alias = reference(name);
         let present = self.image(&alias)?;
         let is_current = |image: &Value| {
-            let property = |name| text(image, &format!("/properties/{name}"));
-            property(INPUTS) == content.made.hash && property(CONTENT_LABEL) == content.made.content
+            let labels = Labels::at(image, PROPERTIES);
+            labels.is_of(&content.made.hash, false)
+                && labels.get(CONTENT_LABEL).unwrap_or_default() == content.made.content
         };
         if present.as_ref().is_some_and(is_current) {
             return Ok(false);
@@ -147,10 +131,6 @@ impl IncusProject {
         })?;
         Ok(true)
     }
-}
-
-fn alias_path(alias: &str) -> String {
-    format!("/1.0/images/aliases/{}", alias.replace('/', "%2F"))
 }
 
 fn import(client: &HttpClient, project: &str, file: &Path) -> Result<String> {
@@ -222,16 +202,21 @@ fn file(name: &str, content: &RootFileSystem) -> Result<PathBuf> {
 
 fn metadata(name: &str, content: &RootFileSystem) -> String {
     let architecture = std::env::consts::ARCH;
-    let shown = match content.made.content.as_str() {
-        "" => String::new(),
-        // A text of JSON is one of YAML too.
-        shown => format!("  {CONTENT_LABEL}: {}\n", json!(shown)),
-    };
+    let made = &content.made;
     let mut text = format!(
         "architecture: {architecture}\ncreation_date: 1\nproperties:\n  description: Wharf {name}\n  \
-         {INPUTS}: \"{}\"\n  io.wharf.clonable: \"1\"\n{}templates:\n",
-        content.made.hash, shown
+         {INPUTS_LABEL}: \"{}\"\n  io.wharf.clonable: \"1\"\n",
+        made.hash
     );
+    let content = Some(&made.content).filter(|content| !content.is_empty());
+    for (label, value) in [
+        (CONTENT_LABEL, content),
+        (SOURCE_LABEL, made.source.as_ref()),
+    ] {
+        // A text of JSON is one of YAML too.
+        text.extend(value.map(|value| format!("  {label}: {}\n", json!(value))));
+    }
+    text.push_str("templates:\n");
     let environment = (
         "/etc/wharf/environment",
         "create, copy",

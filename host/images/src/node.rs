@@ -2,7 +2,7 @@
 
 use super::build_output::follow;
 use super::http::{Body, HttpClient, Request};
-use super::recipe::{INPUTS_LABEL, Recipe};
+use super::recipe::{INPUTS_LABEL, Recipe, reference};
 use super::rootfs::{lock, percent_encode};
 use super::{Recipes, RootFileSystem, pull};
 use crate::current::{Possible, possible};
@@ -32,7 +32,7 @@ pub enum ImageState {
 /// The label of an image with an SSH server.
 const SSH_LABEL: &str = "io.wharf.ssh";
 
-/// What an engine has of an image.
+/// The image of a recipe in an engine.
 #[derive(Debug, Clone)]
 pub struct FoundImage {
     pub state: ImageState,
@@ -46,11 +46,16 @@ pub struct FoundImage {
 }
 
 impl Recipes {
-    /// What the engine has of an image.
+    /// Looks for an image in an engine.
     pub fn find(&self, engine: &HttpClient, name: &str) -> Result<FoundImage> {
+        self.found(name, Labels::of(engine, &reference(name))?)
+    }
+
+    /// Describes an image by its labels.
+    pub(crate) fn found(&self, name: &str, labels: Option<Labels>) -> Result<FoundImage> {
         let sources = Sources::read(self)?;
         let recipe = Recipe::read(self, &sources, name)?;
-        let Some(labels) = Labels::of(engine, &recipe.reference())? else {
+        let Some(labels) = labels else {
             return Ok(FoundImage {
                 state: ImageState::Missing,
                 content: None,
@@ -168,7 +173,7 @@ pub fn load(engine: &HttpClient, file: &Path) -> Result<()> {
     follow(engine, request.timeout(COPY_LIMIT))
 }
 
-/// The labels of an image in an engine.
+/// The labels of an image in an engine; on Incus, its properties.
 pub(crate) struct Labels {
     all: Map<String, Value>,
 }
@@ -177,10 +182,14 @@ impl Labels {
     /// The labels of an image, if the engine has it.
     pub fn of(engine: &HttpClient, image: &str) -> Result<Option<Self>> {
         let found = pull::found(engine, image)?;
-        let all = found.map(|image| image.pointer("/Config/Labels")?.as_object().cloned());
-        Ok(all.map(|all| Self {
-            all: all.unwrap_or_default(),
-        }))
+        Ok(found.map(|image| Self::at(&image, "/Config/Labels")))
+    }
+
+    /// The labels at a JSON pointer of an image's description.
+    pub fn at(image: &Value, pointer: &str) -> Self {
+        let all = image.pointer(pointer).and_then(Value::as_object);
+        let all = all.cloned().unwrap_or_default();
+        Self { all }
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
